@@ -25,6 +25,8 @@ _PRODUCTS = ((1, 768, 768, 384), (128, 96, 64, 128), (128, 96, 32, 256))
 _BYTES_PER_STEP = 4 << 20
 # The highest of many speeds counts: noise only makes a program slower, and other programs leave no long pauses.
 _TRIES = 100
+# In a short time there are fewer tries, so that each has this many seconds.
+_LEAST_SECONDS = 0.003
 
 # Prepares the arrays of a thread, and returns a function that does some work and returns its amount.
 Work = Callable[[], Callable[[], float]]
@@ -48,15 +50,16 @@ class _Window(NamedTuple):
 def _speed(threads: int, seconds: float, work: Work) -> float:
     """Return the highest amount of work per second that the threads reach together."""
     windows: list[list[_Window]] = [[] for _ in range(threads)]
+    tries = min(_TRIES, max(1, round(seconds / _LEAST_SECONDS)))
     barrier = Barrier(threads)
 
     def run(own: list[_Window]) -> None:
         step = work()
         step()
-        for _ in range(_TRIES):
+        for _ in range(tries):
             barrier.wait()
             began, amount = time.perf_counter(), 0.0
-            while time.perf_counter() - began < seconds / _TRIES:
+            while time.perf_counter() - began < seconds / tries:
                 amount += step()
             own.append(_Window(began, time.perf_counter(), amount))
             barrier.wait()

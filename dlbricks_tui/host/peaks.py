@@ -26,6 +26,8 @@ PEAKS_SECONDS = 4.0
 
 _PROGRAM = Path(__file__).with_name("peak_program.py")
 _SECONDS_EACH = 0.3
+# For a first impression: the arrays of all threads together, and the seconds.
+_QUICK_BYTES, _QUICK_SECONDS_EACH = 128 << 20, 0.03
 # A process that has not answered by then hangs.
 _MOST_SECONDS = 60.0
 _GIGA = 1e9
@@ -79,6 +81,19 @@ def measure_peaks(system: str, threads: int, host: HostFiles | None = None, run:
         threads=threads,
         arithmetic=tuple(arithmetic.items()),
         bandwidth=tuple(bandwidth.items()),
+    )
+
+
+def quick_peaks(system: str, threads: int, run: Program | None = None) -> Peaks:
+    """Measure arithmetic and memory for about half a second: to predict by, too roughly to be stored."""
+    arguments = [str(threads), str(_QUICK_SECONDS_EACH), str(_QUICK_BYTES // threads)]
+    found = _parsed((run or _run)(arguments, _ONE_THREAD))
+    return Peaks(
+        when=utc_now(),
+        system=system,
+        threads=threads,
+        arithmetic=(("any", found.flops / _GIGA),),
+        bandwidth=((MEMORY, found.bandwidth[0] / _GIGA),),
     )
 
 

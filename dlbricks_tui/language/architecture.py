@@ -133,13 +133,13 @@ class Architecture:
         if self.rotary_size % 2 or self.rotary_size > self.head_size:
             yield f"the rotary size is {self.rotary_size}, and has to be even, at most {self.head_size} (the head size)"
         if self.windowed and len(self.windowed) != self.blocks:
-            yield f"{len(self.windowed):,} blocks have a kind of attention, and {self.blocks:,} blocks are there"
+            yield f"{len(self.windowed):,} blocks have a kind of attention, and all {self.blocks:,} have to have one"
         if any(self.windowed) != (self.window > 0):
             yield f"the window is {self.window}, and {sum(self.windowed)} blocks are windowed"
         if (self.experts > 0) != (self.family in MIXTURES):
-            yield f"the number of experts is {self.experts}, which the family {self.family.value} does not have"
+            yield f"the number of experts is {self.experts}, which does not suit the family {self.family.value}"
         if not min(self.experts, 1) <= self.active_experts <= self.experts:
-            yield f"the number of active experts is {self.active_experts}, of {self.experts} experts"
+            yield f"the number of active experts is {self.active_experts}, and has to be from 1 to {self.experts}"
         if self.parameters > MOST_PARAMETERS:
             yield f"the number of parameters is {self.parameters:,}, and has to be at most {MOST_PARAMETERS:,}"
 
@@ -177,7 +177,7 @@ def shown_value(value: object) -> str:
     if isinstance(value, int) and abs(value) >= 10**15:
         # Python refuses to write integers of many digits.
         return "more than 10^15" if value > 0 else "less than -10^15"
-    if isinstance(value, list | tuple | dict):
-        return "an object" if isinstance(value, dict) else "a list"
+    if value is not None and not isinstance(value, int | float | str):
+        return "a list" if isinstance(value, list) else "an object"
     text = f"{value:,}" if type(value) is int else repr(value)
     return text if len(text) <= 40 else f"{text[:30]}..."

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dlbricks_tui.language.decoder import Decoder
 from dlbricks_tui.language.layers import ModelPart
 from dlbricks_tui.language.stored import BrickTime
+from dlbricks_tui.language.work import work_of
 from dlbricks_tui.models.graph import LayerGraph
 
 # However wide its interval is, a step takes at least this share of its latency.
@@ -66,3 +67,9 @@ def mean_step(first: StepTime, last: StepTime) -> StepTime:
         (first.coverage + last.coverage) / 2,
         max(first.when, last.when),
     )
+
+
+def bytes_read(found: Decoder) -> int:
+    """Return the bytes of weights and caches that one step of the model reads."""
+    layers = zip(found.graph.layers, found.counts, strict=True)
+    return sum(count * work_of(layer).bytes_read for layer, count in layers)

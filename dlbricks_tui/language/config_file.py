@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-from dlbricks_tui.language.architecture import Activation, Architecture, Family, shown_value
+from dlbricks_tui.language.architecture import MIXTURES, Activation, Architecture, Family, shown_value
 from dlbricks_tui.language.errors import LanguageError, UnknownFamilyError
 
 Values = Mapping[str, object]
@@ -45,7 +45,7 @@ class _Windows(Enum):
     ALL = auto()
     # Those that layer_types names, else all but the first max_window_layers.
     LAST = auto()
-    # Those that layer_types names, else all but each sixth, for a sliding_window_pattern of 6.
+    # Those that layer_types names, else all but each second one, or as sliding_window_pattern says.
     MOST = auto()
 
 
@@ -70,7 +70,6 @@ _GEMMA: Values = {
 }
 _GEMMA2: Values = {
     **_GEMMA,
-    "sliding_window_pattern": 2,
     "attn_logit_softcapping": 50.0,
     "final_logit_softcapping": 30.0,
 }
@@ -87,7 +86,6 @@ _QWEN: Values = {"use_sliding_window": False, "sliding_window": 4096, "max_windo
 _GPT_OSS: Values = {
     "head_dim": 64,
     "sliding_window": 128,
-    "sliding_window_pattern": 2,
     "rms_norm_eps": 1e-5,
     "attention_bias": True,
 }
@@ -123,12 +121,9 @@ _KINDS_OF_ATTENTION = {"sliding_attention": True, "full_attention": False}
 _NULLABLE = frozenset(
     {"num_key_value_heads", "head_dim", "sliding_window", "attn_logit_softcapping", "final_logit_softcapping"}
 )
-# The keys of the numbers of all and of active experts.
-_EXPERTS = {
-    Family.QWEN3_MOE: ("num_experts", "num_experts_per_tok"),
-    Family.MIXTRAL: ("num_local_experts", "num_experts_per_tok"),
-    Family.GPT_OSS: ("num_local_experts", "num_experts_per_tok"),
-}
+_EXPERTS, _ACTIVE_EXPERTS = "num_local_experts", "num_experts_per_tok"
+# The same values under other names.
+_SYNONYMS = {"num_experts": _EXPERTS, "experts_per_token": _ACTIVE_EXPERTS}
 _SIZES = (
     "hidden_size",
     "num_hidden_layers",
@@ -144,6 +139,9 @@ class _Reader:
 
     def __init__(self, form: _Form, values: Values) -> None:
         given = {key: value for key, value in values.items() if value is not None or key in _NULLABLE}
+        for key, synonym in _SYNONYMS.items():
+            if key in given:
+                given.setdefault(synonym, given[key])
         self._form = form
         self._values: Values = {**form.defaults, **given}
 
@@ -151,8 +149,8 @@ class _Reader:
         """Return the architecture; its sizes are checked before others are computed from them."""
         form, family = self._form, self._form.family
         inner = "moe_intermediate_size" if family is Family.QWEN3_MOE else "intermediate_size"
-        experts = _EXPERTS.get(family, ())
-        self._refuse_missing(*_SIZES, inner, *experts)
+        is_mixture = family in MIXTURES
+        self._refuse_missing(*_SIZES, inner, *((_EXPERTS, _ACTIVE_EXPERTS) if is_mixture else ()))
         self._refuse_dense_blocks()
         heads = self._size("num_attention_heads")
         head_size = self._head_size(heads)
@@ -178,15 +176,17 @@ class _Reader:
             logit_cap=self._number("final_logit_softcapping", 0) if family in _GEMMAS else 0.0,
             has_outer_norms=family in _GEMMAS,
             has_sinks=family is Family.GPT_OSS,
-            experts=self._size(experts[0]) if experts else 0,
-            active_experts=self._size(experts[1]) if experts else 0,
+            experts=self._size(_EXPERTS) if is_mixture else 0,
+            active_experts=self._size(_ACTIVE_EXPERTS) if is_mixture else 0,
             epsilon=self._number("rms_norm_eps", 1e-6),
         )
         return self._scaled(self._with_windows(replace(sizes, rotary_size=self._rotary_size(sizes.head_size))))
 
     def _with_windows(self, found: Architecture) -> Architecture:
         window = self._size("sliding_window", 0)
-        is_on = self._form.windows is not _Windows.NONE and self._flag("use_sliding_window", True)
+        is_on = self._form.windows is not _Windows.NONE
+        if "use_sliding_window" in self._form.defaults:
+            is_on = self._flag("use_sliding_window")
         # A window as long as the context hides nothing.
         if not is_on or window >= found.positions or not window:
             return found
@@ -209,7 +209,7 @@ class _Reader:
         if self._form.windows is _Windows.LAST:
             first = self._size("max_window_layers")
             return tuple([block >= first for block in range(blocks)])
-        every = max(self._size("sliding_window_pattern"), 1)
+        every = max(self._size("sliding_window_pattern"), 1) if self._form.family is Family.GEMMA3 else 2
         return tuple([(block + 1) % every > 0 for block in range(blocks)])
 
     def _scaled(self, found: Architecture) -> Architecture:

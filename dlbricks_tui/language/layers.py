@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.models.graph import (
@@ -12,6 +13,7 @@ from dlbricks_tui.models.graph import (
     Layer,
     LayerGraph,
     Level,
+    NativeNode,
     Numbers,
     Operator,
     Origin,
@@ -19,6 +21,7 @@ from dlbricks_tui.models.graph import (
     Wire,
 )
 from dlbricks_tui.models.kinds import Kind, kind_of
+from dlbricks_tui.models.neutral import Neutral
 from dlbricks_tui.models.onnx.native import native_node, text_of
 from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx
 
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 OPSET = 21
 MICROSOFT = "com.microsoft"
 _TABLES = frozenset({"Gather", "GatherBlockQuantized"})
+# Stands for an input that is no written number.
+_TENSOR = "tensor"
 
 
 class ModelPart(str, Enum):
@@ -92,30 +97,21 @@ class LayerWriter:
         self, op: str, read: Sequence[Read], made: Sequence[TensorType | None], domain: str = "", **attributes: Any
     ) -> list[Made]:
         """Add an operator and return its outputs; None stands for an input or output that it lacks."""
-        from onnx.helper import make_node
-
-        names = ["" if it is None else f"in{place}" for place, it in enumerate(read)]
-        node = make_node(
-            op,
-            names,
-            ["" if it is None else f"out{place}" for place, it in enumerate(made)],
-            domain=domain,
-            **attributes,
-        )
         taken = _Taken(self._arrays)
-        wires = [taken.wire(it) for it in read if isinstance(it, Made | Stored)]
-        written = {place: it for place, it in enumerate(read) if isinstance(it, Written)}
+        tensors = [it for it in read if it is not None and not isinstance(it, Written)]
+        wires = [taken.wire(it) for it in tensors]
         outputs = tuple([it for it in made if it is not None])
-        version = 1 if domain else OPSET
-        site = OnnxSite(
-            tuple([it.type for it in read if isinstance(it, Made | Stored)]),
-            outputs,
-            version,
-            {place: it.values for place, it in written.items()},
-            len(outputs),
+        # ONNX's own operators may be shared ones, which depends on the types.
+        types = () if domain else tuple([it.type for it in tensors])
+        neutral, native = _spelled(
+            op,
+            domain,
+            tuple([it if it is None or isinstance(it, Written) else _TENSOR for it in read]),
+            tuple([it is not None for it in made]),
+            types,
+            () if domain else outputs,
+            tuple([(name, type(value), value) for name, value in attributes.items()]),
         )
-        neutral = neutral_onnx(node, site)
-        native = native_node(node, {place: _text(it) for place, it in written.items()}, version)
         operator = Operator(neutral.op, neutral.params, tuple(wires), outputs, native, (), (neutral.op,))
         index = len(self._layers)
         self._layers.append(
@@ -165,6 +161,33 @@ class _Taken:
         number = self._arrays.setdefault(read.array, len(self._arrays))
         self.weights.setdefault(number, read.type)
         return Wire(Origin.WEIGHT, list(self.weights).index(number))
+
+
+@lru_cache(maxsize=1 << 12)
+def _spelled(
+    op: str,
+    domain: str,
+    read: tuple[Written | str | None, ...],
+    made: tuple[bool, ...],
+    types: tuple[TensorType, ...],
+    outputs: tuple[TensorType, ...],
+    attributes: tuple[tuple[str, type, Any], ...],
+) -> tuple[Neutral, NativeNode]:
+    """Return the neutral and the native form of an operator; most layers of a model, and of others, share them."""
+    from onnx.helper import make_node
+
+    node = make_node(
+        op,
+        ["" if it is None else f"in{place}" for place, it in enumerate(read)],
+        [f"out{place}" if it else "" for place, it in enumerate(made)],
+        domain=domain,
+        **{name: value for name, _, value in attributes},
+    )
+    written = {place: it for place, it in enumerate(read) if isinstance(it, Written)}
+    version = 1 if domain else OPSET
+    site = OnnxSite(types, outputs, version, {place: it.values for place, it in written.items()}, sum(made))
+    native = native_node(node, {place: _text(it) for place, it in written.items()}, version)
+    return neutral_onnx(node, site), native
 
 
 def _text(written: Written) -> str:

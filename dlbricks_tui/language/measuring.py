@@ -13,6 +13,7 @@ from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, arrival
 from dlbricks_tui.language.carriers import PROTOCOL, LanguageVariant, carrier_jobs, keys_of
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
 from dlbricks_tui.language.errors import LanguageError
+from dlbricks_tui.language.library import NamedModel
 from dlbricks_tui.language.messages import (
     LanguageMessage,
     LanguageRound,
@@ -21,7 +22,6 @@ from dlbricks_tui.language.messages import (
     ModelMeasured,
     ModelNotMeasured,
 )
-from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.measure.carriers import groups
 from dlbricks_tui.measure.events import Event, RoundDone
 from dlbricks_tui.measure.inside import Inside

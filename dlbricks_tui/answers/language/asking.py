@@ -15,14 +15,17 @@ from dlbricks_tui.answers.language.results import (
     PartTime,
     SpeedAtContext,
 )
+from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.language.carriers import LanguageVariant
-from dlbricks_tui.language.composing import StepTime, mean_step, step_time
+from dlbricks_tui.language.composing import StepTime, bytes_read, mean_step, step_time
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
-from dlbricks_tui.language.library import library_models
+from dlbricks_tui.language.library import NamedModel, library_models
 from dlbricks_tui.language.measuring import LanguageOrder, steps_for
 from dlbricks_tui.language.memory import memory_need
 from dlbricks_tui.language.predicting import BrickPredictor
+from dlbricks_tui.language.stored import BrickTime, known_bricks
+from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.child_process import ChildProcess
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.language.messages import LanguageMessage
-    from dlbricks_tui.language.opening import NamedModel
     from dlbricks_tui.store.records import System
 
 # The lengths that pictures show, as far as the model goes.
@@ -117,7 +119,9 @@ class _Asked:
         self._system = system
         self._variant = variant
         self._options = options
-        self._predictor = BrickPredictor.of(store, system, variant.runtime)
+        identity = variant.runtime.identity
+        self._measured = known_bricks(store, system.id, identity)
+        self._predictor = BrickPredictor.of_host(store, system.id, identity, variant.threads)
 
     def answer(self, model: NamedModel, *, has_curves: bool) -> LanguageAnswer:
         """Return the answer for a model."""
@@ -127,7 +131,8 @@ class _Asked:
         decode = mean_step(decoding[0], decoding[-1])
         total = _sum(prefill, decode, generate - 1)
         memory = MemoryNeed(*memory_need(sizes, self._variant.precision, prompt + generate, prompt))
-        bound = self._predictor.bound_ms(self._decoder(model, Step.decode(prompt + generate // 2)))
+        read = bytes_read(self._decoder(model, Step.decode(prompt + generate // 2)))
+        bound = read / self._predictor.rates.bytes_per_ms
         latest = max(prefill.when, decode.when)
         return LanguageAnswer(
             model=model.name,
@@ -158,7 +163,7 @@ class _Asked:
             fits=memory.total <= self._system.memory_bytes,
             coverage=total.coverage,
             measured_when=latest or None,
-            bound_tokens_per_second=_MS / bound if bound else None,
+            bound_tokens_per_second=_MS / bound,
             head=_EVERY_TOKEN,
             parts=tuple(
                 PartTime(part.value, prefill.parts_ms.get(part, 0.0), decode.parts_ms.get(part, 0.0))
@@ -173,7 +178,13 @@ class _Asked:
         return decoder(model.architecture, self._variant.precision, step, self._variant.runtime.traits)
 
     def _time(self, model: NamedModel, step: Step) -> StepTime:
-        return step_time(self._decoder(model, step), self._predictor.time_of)
+        return step_time(self._decoder(model, step), self._time_of)
+
+    def _time_of(self, graph: LayerGraph, layer: int) -> BrickTime:
+        """Return the latency of a layer: measured, or predicted."""
+        # Without any result no brick has to be told apart.
+        found = self._measured.get(brick_of(graph, (layer,)).key) if self._measured else None
+        return found or self._predictor.time_of(graph, layer)
 
     def _contexts(self, model: NamedModel) -> Iterator[SpeedAtContext]:
         own = {step.past for step in steps_for(self._options.prompt, self._options.generate) if step.past}
