@@ -16,7 +16,8 @@ from dlbricks_tui.models.graph import Layer, LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.inside.openvino_graph import executed_nodes
-from dlbricks_tui.runtime.inside.openvino_models import THREADS_VARIABLE, compiled, load_openvino, model_in_file
+from dlbricks_tui.runtime.inside.openvino_models import compiled, load_openvino, model_in_file
+from dlbricks_tui.runtime.inside.values import THREADS_VARIABLE
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Fuse, Load, Profile, Reason
 from dlbricks_tui.runtime.traits import Format

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.runtime.inside.symbol_file import SymbolNodes
 from dlbricks_tui.runtime.inside.values import (
+    LARGE_BYTES,
+    THREADS_VARIABLE,
     data_values,
     learned_values,
+    repeated,
     row_numbers,
     rows_counted,
     sampled_values,
@@ -76,6 +79,22 @@ def test_row_indices_spread_over_the_whole_table(rows: int, dtype: str) -> None:
     assert numbers.max() < rows
     assert len(set(numbers.ravel().tolist())) > min(rows, 300) / 2
     assert (numbers == numpy.floor(numbers)).all()
+
+
+@pytest.mark.parametrize("threads", ["1", "3", "64"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])
+@pytest.mark.parametrize("count", [0, 1, 3, 65521, 70_000])
+def test_threads_fill_large_arrays_with_the_values_of_small_ones(
+    count: int, dtype: str, threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(THREADS_VARIABLE, threads)
+    values = (numpy.arange(count) % 251).astype(dtype)
+    size = LARGE_BYTES // numpy.dtype(dtype).itemsize + 7
+    found = repeated(values, (1, size))
+    assert found.dtype == dtype
+    expected = values[numpy.arange(size) % count] if count else numpy.zeros(size, dtype)
+    assert (found == expected).all()
+    assert (repeated(values, (3, 50)) == expected[:150].reshape(3, 50)).all()
 
 
 def test_row_indices_are_recognised_by_their_operator() -> None:

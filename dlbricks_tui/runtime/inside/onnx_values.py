@@ -12,7 +12,7 @@ import numpy
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.onnx_bytes import rows_counted
-from dlbricks_tui.runtime.inside.values import data_values, given_values, row_numbers, sampled_values
+from dlbricks_tui.runtime.inside.values import data_values, given_values, repeated, row_numbers, sampled_values
 from dlbricks_tui.runtime.protocol import ArrayType, Held, Network, Reason
 
 # Makes a numpy array of this shape and type.
@@ -35,13 +35,14 @@ class OnnxOnly(NamedTuple):
 
 def _upper_halves(shape: tuple[int, ...], filling: Filling) -> Any:
     """Return the upper halves of 32-bit floats, which are bfloat16."""
-    # Of a single number, numpy makes a scalar, which no framework takes.
-    return numpy.asarray(filling(shape, "float32").view(numpy.uint32) >> 16, numpy.uint16)
+    halves = numpy.empty(shape, numpy.uint16)
+    numpy.right_shift(filling(shape, "float32").view(numpy.uint32), 16, out=halves, casting="unsafe")
+    return halves
 
 
 def _bytes_of(byte: int) -> Callable[[tuple[int, ...], Filling], Any]:
     """Return a function that fills an array with one byte."""
-    return lambda shape, filling: numpy.full(shape, byte, numpy.uint8)
+    return lambda shape, filling: repeated(numpy.array([byte], numpy.uint8), shape)
 
 
 # The number one in each type of eight bits; in types of four bits, twice in each byte.

@@ -18,10 +18,9 @@ from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.onnx_bytes import Node, Stored, nodes_of, unpacked, with_stored
 from dlbricks_tui.runtime.inside.onnx_values import ONNX_ONLY, numpy_values
 from dlbricks_tui.runtime.inside.openvino_graph import CONVERSIONS, separated
-from dlbricks_tui.runtime.inside.values import learned_values
+from dlbricks_tui.runtime.inside.values import THREADS_VARIABLE, learned_values
 from dlbricks_tui.runtime.protocol import ArrayType, Reason
 
-THREADS_VARIABLE = "OMP_NUM_THREADS"
 PRECISION_VARIABLE = "DLBRICKS_PRECISION"
 INSTRUCTIONS_VARIABLE = "DNNL_MAX_CPU_ISA"
 # Limits with which OpenVINO compiles nothing but single precision, although it lists others.
@@ -122,10 +121,11 @@ class ModelText:
             with tempfile.TemporaryDirectory() as folder:
                 with (Path(folder) / "weights").open("wb") as file:
                     for number, (name, found) in enumerate(weights.items()):
-                        values = _weight(found, 0 if name in zeros else number + 1)
+                        parts = _weight(found, 0 if name in zeros else number + 1)
                         file.write(bytes(-file.tell() % _ALIGNMENT))
-                        stored[name] = Stored("weights", file.tell(), values.nbytes)
-                        file.write(values.data)
+                        stored[name] = Stored("weights", file.tell(), sum(part.nbytes for part in parts))
+                        for part in parts:
+                            file.write(part.data)
                 path = Path(folder) / "model.onnx"
                 path.write_bytes(with_stored(self.content, stored, CONVERSIONS))
                 return ask(lambda: _sized(core.read_model(str(path)), list(shapes.values())), reason)
@@ -197,12 +197,15 @@ def _zero_points(nodes: list[Node]) -> frozenset[str]:
     return frozenset(node.inputs[place] for node, place in places if place < len(node.inputs))
 
 
-def _weight(found: ArrayType, number: int) -> Any:
-    """Return the values of a weight; those of zero points are zero.
+def _weight(found: ArrayType, number: int) -> Sequence[Any]:
+    """Return the values of a weight in parts; those of zero points are zero.
 
-    OpenVINO runs equal layers on equal weights only once, so each weight gets other values.
+    OpenVINO runs equal layers on equal weights only once, so the values of each weight begin elsewhere.
     """
     values = numpy_values(found, learned_values).reshape(-1)
     if found.dtype in ONNX_ONLY:
         values = values[: -(-len(values) // ONNX_ONLY[found.dtype].per_byte)]
-    return numpy.zeros_like(values) if not number else numpy.roll(values, number)
+    if not number:
+        return (numpy.zeros_like(values),)
+    first = -number % max(1, len(values))
+    return (values[first:], values[:first])

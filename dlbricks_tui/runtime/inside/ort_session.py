@@ -13,10 +13,9 @@ from typing import Any
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.onnx_bytes import unpacked
 from dlbricks_tui.runtime.inside.ort_values import array_value
-from dlbricks_tui.runtime.inside.values import learned_values
+from dlbricks_tui.runtime.inside.values import THREADS_VARIABLE, learned_values
 from dlbricks_tui.runtime.protocol import ArrayType, Reason, Tensor
 
-THREADS_VARIABLE = "OMP_NUM_THREADS"
 # The number of operators that run at the same time.
 AT_ONCE_VARIABLE = "ORT_INTER_OP_THREADS"
 # The level up to which models are optimised: a key of LEVELS.

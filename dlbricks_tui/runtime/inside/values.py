@@ -7,7 +7,9 @@ weights are such that the mean stays about the same from layer to layer, however
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, reduce
 from operator import mul
 from typing import Any
@@ -42,6 +44,11 @@ def numpy_dtype(name: str) -> Any:
 # A prime number of values, so that the rows of a matrix differ.
 VALUES = 65521
 LEAST, MOST = 0.5, 1.5
+
+# The number of threads of all frameworks.
+THREADS_VARIABLE = "OMP_NUM_THREADS"
+# Larger arrays are filled by several threads.
+LARGE_BYTES = 8 << 20
 
 # The values of biases and of other one-dimensional weights, and the variances of batch norms. Such a batch norm at
 # least halves its input, so that sums of many branches stay small.
@@ -79,7 +86,7 @@ def given_values(shape: tuple[int, ...], dtype: str, numbers: Sequence[Value]) -
     """Return an array of these numbers or texts, or of one of them throughout."""
     if any(isinstance(it, str) for it in numbers):
         numbers, dtype = [str(it) for it in numbers], "object"
-    return numpy.resize(numpy.array(numbers, dtype), shape)
+    return repeated(numpy.array(numbers, dtype), shape)
 
 
 def learned_values(shape: tuple[int, ...], dtype: str) -> Any:
@@ -121,4 +128,35 @@ def _spread() -> Any:
 
 
 def _repeated(values: Any, shape: tuple[int, ...], dtype: str) -> Any:
-    return numpy.resize(values.astype(dtype), shape)
+    return repeated(values.astype(dtype), shape)
+
+
+def repeated(values: Any, shape: tuple[int, ...]) -> Any:
+    """Return an array of this shape with the same values again and again.
+
+    As many threads as the framework has fill a large array: pages of memory lie near the thread that writes them first.
+    """
+    size, threads = reduce(mul, shape, 1), _threads_of_framework()
+    if 0 < len(values) < VALUES < size:
+        # To copy a few values at a time is slow.
+        values = numpy.resize(values, len(values) * -(-VALUES // len(values)))
+    if threads == 1 or not values.size or size * values.itemsize < LARGE_BYTES:
+        return numpy.resize(values, shape)
+    found = numpy.empty(size, values.dtype)
+    filled = size - size % len(values)
+    rows = found[:filled].reshape(-1, len(values))
+    found[filled:] = values[: size - filled]
+    each = max(1, -(-len(rows) // threads))
+
+    def fill(first: int) -> None:
+        rows[first : first + each] = values
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(fill, range(0, len(rows), each)))
+    return found.reshape(shape)
+
+
+def _threads_of_framework() -> int:
+    """Return the number of threads in the settings, or the number of processors."""
+    text = os.environ.get(THREADS_VARIABLE, "")
+    return (int(text) if text.isdecimal() else 0) or os.cpu_count() or 1
