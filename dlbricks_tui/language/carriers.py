@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,7 +23,9 @@ from dlbricks_tui.runtime.variant import threads_in_words
 PROTOCOL = "decoder-1"
 # Between two runs at most so much other memory is passed over: more than the caches of any processor hold.
 _MOST_BETWEEN_BYTES = 1 << 28
-# The share of the host's memory for carriers with blocks that stand twice.
+# A carrier with more weights runs under the profiler in a few rounds only.
+_LARGE_BYTES, _FEW_PROFILES = 1 << 27, 3
+# Blocks stand twice in a carrier if so many times its weights fit into the memory of the host.
 _ROOMY = 12
 
 
@@ -109,4 +112,8 @@ def _carrier_job(number: int, carrier: Decoder, bricks: Mapping[int, Job]) -> Ca
     program = replace(written.program, network=network, between_bytes=min(left_out, _MOST_BETWEEN_BYTES))
     expected = sum(expected_ms(brick_of(graph, (layer.index,)).canonical) for layer in graph.layers)
     whole = Carrier(graph, tuple(range(len(graph.layers))), graph)
-    return CarrierJob(f"step {number}", "", whole, program, expected, written.owners, bricks)
+    # A profiler makes everything of the weights anew, which takes seconds where they are large.
+    most_profiles = _FEW_PROFILES if graph.weight_bytes > _LARGE_BYTES else math.inf
+    return CarrierJob(
+        f"step {number}", "", whole, program, expected, written.owners, bricks, most_profiles=most_profiles
+    )

@@ -6,10 +6,12 @@ import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from dlbricks_tui.analysis.whole_models import turn_on_host
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, arrival
+from dlbricks_tui.language.architecture import Architecture
 from dlbricks_tui.language.carriers import PROTOCOL, LanguageVariant, carrier_jobs, keys_of
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
 from dlbricks_tui.language.errors import LanguageError
@@ -22,6 +24,7 @@ from dlbricks_tui.language.messages import (
     ModelMeasured,
     ModelNotMeasured,
 )
+from dlbricks_tui.language.predicting import BrickPredictor
 from dlbricks_tui.measure.carriers import groups
 from dlbricks_tui.measure.events import Event, RoundDone
 from dlbricks_tui.measure.inside import Inside
@@ -46,8 +49,10 @@ _LOG = "language.log"
 _MOST_MEMORY = 0.8
 # The reference reads this much memory, as decoding does: it shows when other guests of the host take bandwidth.
 _REFERENCE_BYTES = 1 << 26
-# A run of a small model lasts about so long at most, if its latency varies.
+# A carrier is timed for about so long at most, if its latency varies.
 _MOST_SECONDS = 25.0
+# One run of the carrier of a prompt takes at most so long, unless the prompt is as short as this.
+_MOST_MS, _FEWEST_TOKENS = 4000.0, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +76,22 @@ class LanguageOrder:
 
 def steps_for(prompt: int, generate: int) -> tuple[Step, ...]:
     """Return the steps from which the whole answer follows: the prompt, the first token behind it, and the last."""
-    last = prompt + max(1, generate - 1) - 1
-    contexts = dict.fromkeys((prompt, last))
+    contexts = dict.fromkeys((prompt, prompt + max(1, generate - 1) - 1))
     return (Step.prefill(prompt), *map(Step.decode, contexts))
+
+
+def measured_steps(
+    order: LanguageOrder, model: Architecture, variant: LanguageVariant, predictor: BrickPredictor
+) -> tuple[Step, ...]:
+    """Return the steps to measure: a prompt that takes many seconds in its carrier stands for fewer of its tokens."""
+    prefill, *others = order.steps
+    while prefill.tokens > _FEWEST_TOKENS:
+        carrier = decoder(model, variant.precision, prefill, variant.runtime.traits)
+        once = sum(predictor.time_of(carrier.graph, layer.index).ms for layer in carrier.graph.layers)
+        if once <= _MOST_MS:
+            break
+        prefill = Step.prefill(max(_FEWEST_TOKENS, prefill.tokens // 2))
+    return (prefill, *others)
 
 
 def measure_models(
@@ -129,8 +147,10 @@ class _Measuring:
 
     def _measure_bricks(self, model: NamedModel, variant: LanguageVariant) -> None:
         conditions = Conditions(self._system.id, variant.runtime.identity, PROTOCOL)
-        architecture, steps = model.architecture, self._order.steps
+        architecture = model.architecture
         with ResultsDatabase(self._place.data.store) as store:
+            predictor = BrickPredictor.of_host(store, self._system.id, variant.runtime.identity, variant.threads)
+            steps = measured_steps(self._order, architecture, variant, predictor)
             whole = [decoder(architecture, variant.precision, step, variant.runtime.traits) for step in steps]
             keys = dict.fromkeys(key for it in whole for key in keys_of(it))
             known = known_in(store, conditions, keys).measured
@@ -146,7 +166,8 @@ class _Measuring:
             if not carriers:
                 return
             store.add(self._system, runtime_record(variant.runtime, self._system))
-            sink = _Sink(store, Recorder(self._run, conditions), model.name, whole, self._write)
+            so_far = {key.brick: found.trimmed_mean_ms for key, found in known.items()}
+            sink = _Sink(store, Recorder(self._run, conditions), model.name, whole, so_far, self._write)
             memory = int(_MOST_MEMORY * self._system.memory_bytes)
             with open_worker(
                 variant.runtime,
@@ -188,6 +209,7 @@ class _Sink(ResultSink):
         recorder: Recorder,
         model: str,
         steps: Sequence[Decoder],
+        known: Mapping[str, float],
         write: Callable[[LanguageMessage], None],
     ) -> None:
         self._store = store
@@ -196,7 +218,8 @@ class _Sink(ResultSink):
         self._steps = steps
         self._write = write
         self._rounds = 0
-        self._provisional: Mapping[JobKey, Statistics] = {}
+        # What bricks take so far.
+        self._ms = dict(known)
         # Why bricks could not be measured.
         self.reasons: list[str] = []
 
@@ -210,19 +233,30 @@ class _Sink(ResultSink):
     def fail(self, job: Job, reason: str, message: str) -> None:
         self.reasons.append(f"{reason}: {message}" if message else reason)
 
+    def tell_estimates(self, provisional: Callable[[], Mapping[JobKey, Statistics]]) -> None:
+        self._ms.update({key.brick: found.trimmed_mean_ms for key, found in provisional().items()})
+
     def take(self, event: Event) -> None:
         """Tell the end of a round."""
         if isinstance(event, RoundDone):
             self._rounds += 1
+            prefill_ms, *decode_ms = [self._step_ms(it) for it in self._steps]
+            known = [it for it in decode_ms if it]
             self._write(
                 LanguageRound(
                     model=self._model,
                     number=self._rounds,
-                    prefill_ms=None,
-                    decode_tokens_per_second=None,
+                    prefill_ms=prefill_ms,
+                    decode_tokens_per_second=1000.0 / fmean(known) if known else None,
                     seconds_left=event.seconds_left,
                 )
             )
+
+    def _step_ms(self, step: Decoder) -> float | None:
+        """Return the latency of a step so far; None if a brick was not measured yet."""
+        found = [self._ms.get(key.brick) for key in keys_of(step)]
+        known = [ms * count for ms, count in zip(found, step.counts, strict=True) if ms is not None]
+        return sum(known) if len(known) == len(found) else None
 
 
 def memory_reference() -> Program:

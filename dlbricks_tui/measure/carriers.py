@@ -60,6 +60,8 @@ class CarrierJob:
     bricks: Mapping[int, Job]
     # The file of the model, if the carrier is the whole model: plain runs are runs of the file.
     file: Path | None = None
+    # It runs under the profiler in so many rounds at most; their shares count for later ones.
+    most_profiles: float = math.inf
 
     @property
     def plain(self) -> Program:
@@ -144,6 +146,7 @@ class TimedCarrier:
     plain_ms: list[float] = field(default_factory=list)
     moments: list[int] = field(default_factory=list)
     layers_ms: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    profiles: list[Profiled] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
