@@ -1,0 +1,190 @@
+"""Open the language model that a user names: a name of the library, a file, or a folder."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from difflib import get_close_matches
+from itertools import islice
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.language.architecture import shown_value
+from dlbricks_tui.language.config_file import Values, architecture_of_config, parsed_config
+from dlbricks_tui.language.errors import LanguageError
+from dlbricks_tui.language.gguf_header import MOST_BYTES, architecture_of_gguf, gguf_header
+from dlbricks_tui.language.library import NamedModel, library_models, model_in_library
+from dlbricks_tui.printable import printable
+from dlbricks_tui.regular_files import open_regular
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
+
+    from dlbricks_tui.models.onnx.model_file import OnnxFile
+
+CONFIG, GENAI_CONFIG, GGUF_SUFFIX = "config.json", "genai_config.json", ".gguf"
+_MOST_JSON = 4 * 2**20
+# Files of the builder hold tables at most: weights lie in a file beside it.
+_MOST_ONNX = 256 * 2**20
+_MOST_FOLDERS = 2000
+_LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}\.gguf$")
+
+
+def open_language_model(text: str) -> NamedModel:
+    """Return the model of a library name, a name on Hugging Face, or the path of a file or folder."""
+    known = model_in_library(text)
+    path = os.path.expanduser(text)  # noqa: PTH111 - unlike Path's own functions, these accept any text
+    is_there = os.path.exists(path)  # noqa: PTH110
+    if known is not None and not (is_there and os.sep in text):
+        return known
+    if is_there:
+        return _at(Path(path))
+    if text.endswith((".json", ".onnx", GGUF_SUFFIX)):
+        raise LanguageError(f"there is no file {text[-200:]!r}: give another path")
+    close = get_close_matches(text[:120].lower().rpartition("/")[2], [it.name for it in library_models()], n=3)
+    meant = f"did you mean {' or '.join(close)}? " if close else ""
+    raise LanguageError(
+        f"no language model {text[:120]!r}: {meant}`dlbricks llm --list` shows all names; or give the path of a "
+        f"{CONFIG}, a {GGUF_SUFFIX} file or a folder"
+    )
+
+
+def _at(path: Path) -> NamedModel:
+    file = _only_file(path) if os.path.isdir(path) else path  # noqa: PTH112 - as above
+    if file.suffix == ".onnx" and file.with_name(GENAI_CONFIG).is_file():
+        file = file.with_name(GENAI_CONFIG)
+    try:
+        if file.name == GENAI_CONFIG:
+            return _of_genai(file)
+        content = _beginning(file, MOST_BYTES)
+        if content[:4] == b"GGUF" or file.name.endswith(GGUF_SUFFIX):
+            header = gguf_header(content)
+            return NamedModel(file.stem, architecture_of_gguf(header), file, header.precision)
+        return NamedModel(_name_of(file), architecture_of_config(_json(content)), file)
+    except UserError as error:
+        raise LanguageError(f"{printable(str(file))}: {error}") from None
+
+
+def _only_file(folder: Path) -> Path:
+    """Return the file that describes the model of a folder; if it has none itself, the only one below it."""
+    walk = [(Path(where), names) for where, _, names in islice(os.walk(folder), _MOST_FOLDERS)]
+    found = _describing(*walk[0]) if walk else []
+    if not found:
+        found = sorted([file for where, names in walk for file in _describing(where, names)])
+    shown = printable(str(folder))
+    if not found:
+        raise LanguageError(f"{shown} holds no readable {CONFIG} or {GGUF_SUFFIX} file: give another folder")
+    if len(found) > 1:
+        listed = ", ".join([printable(str(it.relative_to(folder))) for it in found[:4]])
+        raise LanguageError(
+            f"{shown} holds {len(found):,} models: {listed}{', ...' * (len(found) > 4)}; give the path of one"
+        )
+    return found[0]
+
+
+def _describing(folder: Path, names: Sequence[str]) -> list[Path]:
+    for name in (GENAI_CONFIG, CONFIG):
+        if name in names:
+            return [folder / name]
+    return sorted([folder / it for it in names if it.endswith(GGUF_SUFFIX) and not _LATER_PART.search(it)])
+
+
+def _name_of(file: Path) -> str:
+    """Return the name of the folder that a config.json describes; in Hugging Face's cache, that of the model."""
+    if file.name not in (CONFIG, GENAI_CONFIG):
+        return file.stem
+    folder = file.absolute().parent
+    if folder.parent.name == "snapshots":
+        return folder.parent.parent.name.rpartition("--")[2]
+    return folder.name
+
+
+def _beginning(file: Path, most: int) -> bytes:
+    try:
+        with open_regular(file) as opened:
+            return opened.read(most)
+    except OSError as error:
+        raise LanguageError(f"{printable(file.name)} cannot be read: {error.strerror}") from None
+
+
+def _json(content: bytes) -> Values:
+    if len(content) > _MOST_JSON:
+        raise LanguageError(f"it is too large for a {CONFIG}; give one of Hugging Face, a GGUF file or a folder")
+    try:
+        return parsed_config(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise LanguageError(f"it is not UTF-8 text: {error.reason} at byte {error.start}") from None
+
+
+# By the data type of ONNX: f32, f16 and bf16.
+_BITS = {1: 32, 10: 16, 16: 16}
+
+
+def _of_genai(file: Path) -> NamedModel:
+    """Return the model in a folder of onnxruntime-genai."""
+    # It loads packages that other models do not need.
+    from dlbricks_tui.models.onnx.model_file import parse_onnx
+
+    model = _json(_beginning(file, _MOST_JSON + 1)).get("model")
+    decoder = model.get("decoder") if isinstance(model, dict) else None
+    if not isinstance(model, dict) or not isinstance(decoder, dict):
+        raise LanguageError("it has no model.decoder; give a folder that onnxruntime-genai's builder wrote")
+    name = decoder.get("filename")
+    if not isinstance(name, str) or not name.isprintable() or Path(name).name != name:
+        raise LanguageError(f"its model.decoder.filename is {shown_value(name)}, and has to name a file beside it")
+    graph = file.with_name(name)
+    content = _beginning(graph, _MOST_ONNX + 1)
+    if len(content) > _MOST_ONNX:
+        raise LanguageError(f"its {graph.name} has more than 256 MiB; give the path of a {CONFIG} of the model")
+    found = parse_onnx(content, graph.name)
+    config = file.with_name(CONFIG)
+    values = _json(_beginning(config, _MOST_JSON + 1)) if config.is_file() else _config_of_graph(model, decoder, found)
+    return NamedModel(_name_of(file), architecture_of_config(values), file, _bits(found))
+
+
+def _config_of_graph(model: Values, decoder: Values, graph: "OnnxFile") -> Values:
+    """Return what a config.json would say, by the names that the builder gives to nodes and weights."""
+    weights = {it.name: it for it in graph.weights}
+    nodes = {it.name for it in graph.nodes}
+    windows = [_whole(it, "local_window_size") for it in graph.nodes if it.op_type == "GroupQueryAttention"]
+    inner = [
+        _whole(it, "K") or weights[name].dims[0]
+        for it in graph.nodes
+        if it.name.startswith("/model/layers.0/mlp/down_proj/MatMul")
+        for name in it.input[1:2]
+        if name in weights and weights[name].dims
+    ]
+    if not inner:
+        raise LanguageError(f"its graph does not tell the sizes; put the {CONFIG} of the model beside it")
+    return {
+        "model_type": model.get("type"),
+        "hidden_size": decoder.get("hidden_size"),
+        "num_hidden_layers": decoder.get("num_hidden_layers"),
+        "num_attention_heads": decoder.get("num_attention_heads"),
+        "num_key_value_heads": decoder.get("num_key_value_heads"),
+        "head_dim": decoder.get("head_size"),
+        "intermediate_size": inner[0],
+        "vocab_size": model.get("vocab_size"),
+        "max_position_embeddings": model.get("context_length"),
+        "tie_word_embeddings": "model.embed_tokens.weight" not in weights,
+        "attention_bias": "/model/layers.0/attn/o_proj/Add" in nodes,
+        "mlp_bias": "/model/layers.0/mlp/down_proj/Add" in nodes,
+        "use_sliding_window": True,
+        "sliding_window": max([0, *windows]),
+        "layer_types": ["sliding_attention" if it > 0 else "full_attention" for it in windows],
+    }
+
+
+def _bits(graph: "OnnxFile") -> int | None:
+    """Return the bits of most products, or those of the largest weight if none is quantised."""
+    found = Counter([_whole(it, "bits") or 4 for it in graph.nodes if it.op_type == "MatMulNBits"])
+    if found:
+        return found.most_common(1)[0][0]
+    largest = max(graph.weights, key=lambda it: prod(it.dims), default=None)
+    return _BITS.get(largest.data_type) if largest is not None else None
+
+
+def _whole(node: "NodeProto", name: str) -> int:
+    return next((it.i for it in node.attribute if it.name == name), 0)
