@@ -35,10 +35,7 @@ class Activation(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """The sizes of a decoder: a table, blocks, a last norm, and a head.
-
-    Impossible sizes raise LanguageError.
-    """
+    """The sizes of a decoder: a table, blocks, a last norm, and a head. Impossible sizes raise LanguageError."""
 
     family: Family
     # Numbers per token between blocks.
@@ -124,10 +121,6 @@ class Architecture:
             value = getattr(self, name)
             if type(value) is not int or not least <= value <= most:
                 yield f"the {words} is {shown_value(value)}, and has to be a whole number from {least:,} to {most:,}"
-        for name, words in _FACTORS.items():
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < 1e9:
-                yield f"the {words} is {shown_value(value)}, and has to be a number from 0 to 1,000,000,000"
         if self.heads % self.kv_heads:
             yield f"the number of key-value heads is {self.kv_heads}, and has to divide the {self.heads} heads"
         if self.rotary_size % 2 or self.rotary_size > self.head_size:
@@ -160,15 +153,6 @@ _LIMITS = {
     "window": ("window", 0, 2**30),
     "experts": ("number of experts", 0, 4096),
     "active_experts": ("number of active experts", 0, 4096),
-}
-_FACTORS = {
-    "attention_cap": "cap of attention logits",
-    "logit_cap": "cap of logits",
-    "epsilon": "epsilon of the norms",
-    "embedding_scale": "scale of the embedding",
-    "residual_scale": "scale of the residual",
-    "attention_scale": "scale of attention",
-    "logit_scale": "scale of the logits",
 }
 
 

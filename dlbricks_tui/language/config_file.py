@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from dlbricks_tui.language.architecture import MIXTURES, Activation, Architecture, Family, shown_value
-from dlbricks_tui.language.errors import LanguageError, UnknownFamilyError
+from dlbricks_tui.language.errors import LanguageError
 
 Values = Mapping[str, object]
 
@@ -31,11 +31,11 @@ def architecture_of_config(values: Values) -> Architecture:
     if isinstance(inner, dict):
         values = {"tie_word_embeddings": values.get("tie_word_embeddings"), **inner}
     name = values.get("model_type")
-    form = _FORMS.get(name) if isinstance(name, str) else None
+    form = _FORMS.get(_OTHER_NAMES.get(name, name)) if isinstance(name, str) else None
     if form is None:
-        unknown = "it has no model_type" if name is None else f"its model_type {shown_value(name)} is not known"
-        raise UnknownFamilyError(f"{unknown}; known are {', '.join(_FORMS)}")
-    return _Reader(form, values).architecture()
+        unknown = "it has no model_type" if name is None else f"its family {shown_value(name)} is not known"
+        raise LanguageError(f"{unknown}; known are {', '.join(_FORMS)}")
+    return _ConfigReader(form, values).architecture()
 
 
 class _Windows(Enum):
@@ -68,11 +68,7 @@ _GEMMA: Values = {
     "query_pre_attn_scalar": 256,
     "sliding_window": 4096,
 }
-_GEMMA2: Values = {
-    **_GEMMA,
-    "attn_logit_softcapping": 50.0,
-    "final_logit_softcapping": 30.0,
-}
+_GEMMA2: Values = {**_GEMMA, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}
 # Google's files of the larger models leave out sizes that are defaults.
 _GEMMA3: Values = {
     **_GEMMA,
@@ -83,12 +79,7 @@ _GEMMA3: Values = {
     "max_position_embeddings": 131_072,
 }
 _QWEN: Values = {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28}
-_GPT_OSS: Values = {
-    "head_dim": 64,
-    "sliding_window": 128,
-    "rms_norm_eps": 1e-5,
-    "attention_bias": True,
-}
+_GPT_OSS: Values = {"head_dim": 64, "sliding_window": 128, "rms_norm_eps": 1e-5, "attention_bias": True}
 _OWN_KEYS: Values = {"num_key_value_heads": None}
 
 # By model_type.
@@ -105,24 +96,20 @@ _FORMS: Mapping[str, _Form] = {
     "mixtral": _Form(Family.MIXTRAL, _Windows.ALL, {"rms_norm_eps": 1e-5}, False, False),
     "gpt_oss": _Form(Family.GPT_OSS, _Windows.MOST, _GPT_OSS, inner_bias=True),
 }
-FAMILY_NAMES = tuple(_FORMS)
+# Names of GGUF and of onnxruntime-genai.
+_OTHER_NAMES = {"gemma3": "gemma3_text", "gpt-oss": "gpt_oss", "gptoss": "gpt_oss", "qwen3moe": "qwen3_moe"}
+FAMILY_NAMES = frozenset([*_FORMS, *_OTHER_NAMES])
 
 _GEMMAS = (Family.GEMMA2, Family.GEMMA3)
 _WITH_QK_NORM = (Family.QWEN3, Family.QWEN3_MOE, Family.GEMMA3)
-_ACTIVATIONS = {
-    "silu": Activation.SILU,
-    "swish": Activation.SILU,
-    "gelu": Activation.GELU,
-    "gelu_new": Activation.GELU,
-    "gelu_pytorch_tanh": Activation.GELU,
-}
-_KINDS_OF_ATTENTION = {"sliding_attention": True, "full_attention": False}
+_SILUS, _GELUS = ("silu", "swish"), ("gelu", "gelu_new", "gelu_pytorch_tanh")
+_FULL, _WINDOWED = "full_attention", "sliding_attention"
 # Keys whose null is a value: without it, or computed.
 _NULLABLE = frozenset(
     {"num_key_value_heads", "head_dim", "sliding_window", "attn_logit_softcapping", "final_logit_softcapping"}
 )
 _EXPERTS, _ACTIVE_EXPERTS = "num_local_experts", "num_experts_per_tok"
-# The same values under other names.
+# Other names of the same values.
 _SYNONYMS = {"num_experts": _EXPERTS, "experts_per_token": _ACTIVE_EXPERTS}
 _SIZES = (
     "hidden_size",
@@ -134,14 +121,11 @@ _SIZES = (
 )
 
 
-class _Reader:
+class _ConfigReader:
     """Reads the values of one model."""
 
     def __init__(self, form: _Form, values: Values) -> None:
-        given = {key: value for key, value in values.items() if value is not None or key in _NULLABLE}
-        for key, synonym in _SYNONYMS.items():
-            if key in given:
-                given.setdefault(synonym, given[key])
+        given = {_SYNONYMS.get(key, key): it for key, it in values.items() if it is not None or key in _NULLABLE}
         self._form = form
         self._values: Values = {**form.defaults, **given}
 
@@ -151,7 +135,8 @@ class _Reader:
         inner = "moe_intermediate_size" if family is Family.QWEN3_MOE else "intermediate_size"
         is_mixture = family in MIXTURES
         self._refuse_missing(*_SIZES, inner, *((_EXPERTS, _ACTIVE_EXPERTS) if is_mixture else ()))
-        self._refuse_dense_blocks()
+        if is_mixture and (self._values.get("mlp_only_layers") or self._size("decoder_sparse_step", 1) != 1):
+            raise LanguageError("some of its blocks have no experts (mlp_only_layers, decoder_sparse_step): not known")
         heads = self._size("num_attention_heads")
         head_size = self._head_size(heads)
         attention_bias = self._flag("attention_bias")
@@ -183,12 +168,10 @@ class _Reader:
         return self._scaled(self._with_windows(replace(sizes, rotary_size=self._rotary_size(sizes.head_size))))
 
     def _with_windows(self, found: Architecture) -> Architecture:
-        window = self._size("sliding_window", 0)
-        is_on = self._form.windows is not _Windows.NONE
-        if "use_sliding_window" in self._form.defaults:
-            is_on = self._flag("use_sliding_window")
+        is_off = "use_sliding_window" in self._form.defaults and not self._flag("use_sliding_window")
+        window = 0 if is_off or self._form.windows is _Windows.NONE else self._size("sliding_window", 0)
         # A window as long as the context hides nothing.
-        if not is_on or window >= found.positions or not window:
+        if not window or window >= found.positions:
             return found
         windowed = self._windowed(found.blocks)
         return replace(found, window=window, windowed=windowed) if any(windowed) else found
@@ -198,14 +181,9 @@ class _Reader:
             return (True,) * blocks
         kinds = self._values.get("layer_types")
         if kinds is not None:
-            if not isinstance(kinds, list) or not all(isinstance(it, str) for it in kinds):
-                raise LanguageError("layer_types is not a list of texts; correct it, or leave it out")
-            for unknown in [it for it in kinds if it not in _KINDS_OF_ATTENTION][:1]:
-                known = " and ".join(_KINDS_OF_ATTENTION)
-                raise UnknownFamilyError(
-                    f"layer_types has {shown_value(unknown)}, which is not known; known are {known}"
-                )
-            return tuple([_KINDS_OF_ATTENTION[it] for it in kinds])
+            if not isinstance(kinds, list) or any(it not in (_FULL, _WINDOWED) for it in kinds):
+                raise LanguageError(f"layer_types has to be a list of {_FULL} and {_WINDOWED}; others are not known")
+            return tuple([it == _WINDOWED for it in kinds])
         if self._form.windows is _Windows.LAST:
             first = self._size("max_window_layers")
             return tuple([block >= first for block in range(blocks)])
@@ -214,7 +192,7 @@ class _Reader:
 
     def _scaled(self, found: Architecture) -> Architecture:
         if found.family in _GEMMAS:
-            scale = self._positive("query_pre_attn_scalar") ** -0.5
+            scale = self._number("query_pre_attn_scalar", least=1e-9) ** -0.5
             return replace(found, embedding_scale=math.sqrt(found.hidden), attention_scale=scale)
         if found.family is Family.GRANITE:
             return replace(
@@ -222,7 +200,7 @@ class _Reader:
                 embedding_scale=self._number("embedding_multiplier", 1),
                 residual_scale=self._number("residual_multiplier", 1),
                 attention_scale=self._number("attention_multiplier", 1),
-                logit_scale=1 / self._positive("logits_scaling", 1),
+                logit_scale=1 / self._number("logits_scaling", 1, least=1e-9),
             )
         return found
 
@@ -231,24 +209,13 @@ class _Reader:
             key for key in keys if key not in self._values or (self._values[key] is None and key not in _NULLABLE)
         ]
         if missing:
-            raise LanguageError(f"it has no {', '.join(missing)}: add what is missing, or give a complete config.json")
-
-    def _refuse_dense_blocks(self) -> None:
-        # Published models of this family have none.
-        if self._form.family is Family.QWEN3_MOE and (
-            self._values.get("mlp_only_layers") or self._size("decoder_sparse_step", 1) != 1
-        ):
-            raise UnknownFamilyError(
-                "some of its blocks have no experts (mlp_only_layers, decoder_sparse_step): not known"
-            )
+            raise LanguageError(f"it has no {', '.join(missing)}: add what is missing, or give a complete file")
 
     def _head_size(self, heads: int) -> int:
-        stated = self._size("head_dim", 0)
-        hidden = self._size("hidden_size")
+        stated, hidden = self._size("head_dim", 0), self._size("hidden_size")
         if not stated and heads > 0 and hidden % heads:
             raise LanguageError(
-                f"hidden_size {shown_value(hidden)} is no multiple of num_attention_heads {shown_value(heads)}; "
-                "correct them, or state head_dim"
+                f"hidden_size {shown_value(hidden)} does not divide by {shown_value(heads)} heads; state head_dim"
             )
         return stated or hidden // max(heads, 1)
 
@@ -257,15 +224,15 @@ class _Reader:
         for place in places:
             factor = place.get("partial_rotary_factor") if isinstance(place, Mapping) else None
             if factor is not None:
-                return int(head_size * self._checked("partial_rotary_factor", factor))
+                return int(head_size * _checked("partial_rotary_factor", factor))
         return head_size
 
     def _activation(self) -> Activation:
         key = "hidden_activation" if self._values.get("hidden_activation") is not None else "hidden_act"
         name = self._values.get(key, "silu")
-        if not isinstance(name, str) or name not in _ACTIVATIONS:
-            raise UnknownFamilyError(f"its {key} {shown_value(name)} is not known; known are {', '.join(_ACTIVATIONS)}")
-        return _ACTIVATIONS[name]
+        if name not in (*_SILUS, *_GELUS):
+            raise LanguageError(f"its {key} {shown_value(name)} is not known; known are {', '.join(_SILUS + _GELUS)}")
+        return Activation.GELU if name in _GELUS else Activation.SILU
 
     def _size(self, key: str, default: int | None = None) -> int:
         value = self._values.get(key)
@@ -280,20 +247,12 @@ class _Reader:
             raise LanguageError(f"{key} is {shown_value(value)}, and has to be true or false; correct it")
         return value
 
-    def _number(self, key: str, default: float | None = None) -> float:
+    def _number(self, key: str, default: float | None = None, least: float = 0.0) -> float:
         value = self._values.get(key)
-        return self._checked(key, default if value is None else value)
+        return _checked(key, default if value is None else value, least)
 
-    def _positive(self, key: str, default: float | None = None) -> float:
-        value = self._number(key, default)
-        if value < 1e-9:
-            raise LanguageError(f"{key} is {shown_value(value)}, and has to be more than 0; correct it")
-        return value
 
-    @staticmethod
-    def _checked(key: str, value: object) -> float:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1e9:
-            raise LanguageError(
-                f"{key} is {shown_value(value)}, and has to be a number from 0 to 1,000,000,000; correct it"
-            )
-        return float(value)
+def _checked(key: str, value: object, least: float = 0.0) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value < 1e9:
+        raise LanguageError(f"{key} is {shown_value(value)}, and has to be a number from {least} to 1e9; correct it")
+    return float(value)

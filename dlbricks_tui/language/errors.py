@@ -4,12 +4,4 @@ from dlbricks_tui.errors import UserError
 
 
 class LanguageError(UserError):
-    """The base of all errors of language models."""
-
-
-class UnknownFamilyError(LanguageError):
-    """The model is of a family whose blocks are not known here."""
-
-
-class UnknownLanguageModelError(LanguageError):
-    """No language model of that name or path."""
+    """A language model that is not known, cannot be read, or is impossible."""

@@ -70,9 +70,8 @@ def _at(path: Path) -> NamedModel:
 def _only_file(folder: Path) -> Path:
     """Return the file that describes the model of a folder; if it has none itself, the only one below it."""
     walk = [(Path(where), names) for where, _, names in islice(os.walk(folder), _MOST_FOLDERS)]
-    found = _describing(*walk[0]) if walk else []
-    if not found:
-        found = sorted([file for where, names in walk for file in _describing(where, names)])
+    own = [file for where, names in walk[:1] for file in _describing(where, names)]
+    found = own or sorted([file for where, names in walk[1:] for file in _describing(where, names)])
     shown = printable(str(folder))
     if not found:
         raise LanguageError(f"{shown} holds no readable {CONFIG} or {GGUF_SUFFIX} file: give another folder")
@@ -132,7 +131,7 @@ def _of_genai(file: Path) -> NamedModel:
     if not isinstance(model, dict) or not isinstance(decoder, dict):
         raise LanguageError("it has no model.decoder; give a folder that onnxruntime-genai's builder wrote")
     name = decoder.get("filename")
-    if not isinstance(name, str) or not name.isprintable() or Path(name).name != name:
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+\.onnx", name):
         raise LanguageError(f"its model.decoder.filename is {shown_value(name)}, and has to name a file beside it")
     graph = file.with_name(name)
     content = _beginning(graph, _MOST_ONNX + 1)

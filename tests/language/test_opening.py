@@ -1,0 +1,181 @@
+import json
+import os
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from dlbricks_tui.language.architecture import Family
+from dlbricks_tui.language.errors import LanguageError
+from dlbricks_tui.language.opening import open_language_model
+from tests.language.gguf_files import LLAMA, gguf
+from tests.language.test_config_file import SIZES
+
+CONFIG = json.dumps({"model_type": "llama", **SIZES})
+
+
+def write(path: Path, content: str | bytes = CONFIG) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def refusal(path: Path | str) -> str:
+    with pytest.raises(LanguageError) as error:
+        open_language_model(str(path))
+    assert str(error.value).isprintable()
+    return str(error.value)
+
+
+def test_a_name_of_the_library_needs_no_file() -> None:
+    found = open_language_model("Qwen/Qwen2.5-0.5B-Instruct")
+    assert (found.name, found.title, found.path, found.precision) == ("qwen2.5-0.5b", "Qwen2.5 0.5B", None, None)
+
+
+def test_files_and_folders_are_opened(tmp_path: Path) -> None:
+    config = write(tmp_path / "small" / "config.json")
+    packed = write(tmp_path / "packed" / "tiny-Q4.gguf", gguf(LLAMA))
+    write(tmp_path / "packed" / "README.md", "no model")
+    for path, file, name, precision in (
+        (config, config, "small", None),
+        (config.parent, config, "small", None),
+        (packed, packed, "tiny-Q4", 4),
+        (packed.parent, packed, "tiny-Q4", 4),
+        (write(tmp_path / "other.json", b"\xef\xbb\xbf" + CONFIG.encode()), tmp_path / "other.json", "other", None),
+    ):
+        found = open_language_model(str(path))
+        assert (found.name, found.path, found.precision) == (name, file, precision)
+        assert (found.architecture.family, found.architecture.hidden) == (Family.LLAMA, 256)
+
+
+def test_a_folder_of_the_cache_is_called_as_its_model(tmp_path: Path) -> None:
+    write(tmp_path / "models--meta-llama--Llama-3.2-1B" / "snapshots" / "4e20de36" / "config.json")
+    assert open_language_model(str(tmp_path)).name == "Llama-3.2-1B"
+
+
+def test_an_own_config_comes_before_those_in_folders_below(tmp_path: Path) -> None:
+    write(tmp_path / "config.json")
+    write(tmp_path / "pooling" / "config.json", "{}")
+    assert open_language_model(str(tmp_path)).path == tmp_path / "config.json"
+
+
+def test_the_parts_of_a_split_file_are_one_model(tmp_path: Path) -> None:
+    for part in (1, 2, 3):
+        write(tmp_path / f"big-0000{part}-of-00003.gguf", gguf(LLAMA))
+    assert open_language_model(str(tmp_path)).name == "big-00001-of-00003"
+
+
+def test_several_models_are_listed_in_one_line(tmp_path: Path) -> None:
+    for name in ("a", "b", "c", "d", "e\x1b[31m"):
+        write(tmp_path / name / "config.json")
+    listed = "a/config.json, b/config.json, c/config.json, d/config.json, ..."
+    assert refusal(tmp_path) == f"{tmp_path} holds 5 models: {listed}; give the path of one"
+    write(tmp_path / "pair" / "x.gguf")
+    write(tmp_path / "pair" / "y.gguf")
+    assert "holds 2 models: x.gguf, y.gguf" in refusal(tmp_path / "pair")
+
+
+def test_unknown_names_get_the_close_ones() -> None:
+    assert "no language model 'llama-3.2-1c': did you mean llama-3.2-1b or " in refusal("llama-3.2-1c")
+    assert "did you mean qwen3-8b or " in refusal("Qwen/Qwen3-9B")
+    assert r"no language model '\x1b[31m\x00': `dlbricks llm --list` shows all names" in refusal("\x1b[31m\0")
+    assert "no language model ''" in refusal("")
+    assert refusal("models/nothing.gguf") == "there is no file 'models/nothing.gguf': give another path"
+
+
+def test_what_cannot_be_read_is_refused_in_one_line(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.json")
+    assert refusal(tmp_path).endswith("config.json cannot be read: it is not a regular file")
+    assert "/dev/zero: zero cannot be read: it is not a regular file" in refusal("/dev/zero")
+    (tmp_path / "empty").mkdir()
+    assert refusal(tmp_path / "empty").endswith(
+        "empty holds no readable config.json or .gguf file: give another folder"
+    )
+    path = write(tmp_path / "bad\x1b.json", b"\xff\xfe")
+    assert refusal(path) == f"{tmp_path}/bad\\x1b.json: it is not UTF-8 text: invalid start byte at byte 0"
+    assert "it is too large for a config.json" in refusal(write(tmp_path / "large.json", b" " * (4 * 2**20 + 1)))
+    assert "it is not a GGUF file" in refusal(write(tmp_path / "text.gguf"))
+    assert "its family 'bert' is not known; known are llama" in refusal(
+        write(tmp_path / "b.json", '{"model_type": "bert"}')
+    )
+
+
+GENAI = {
+    "model": {
+        "type": "qwen2",
+        "context_length": 4096,
+        "vocab_size": 1024,
+        "decoder": {
+            "filename": "model.onnx",
+            "head_size": 64,
+            "hidden_size": 256,
+            "num_attention_heads": 4,
+            "num_hidden_layers": 1,
+            "num_key_value_heads": 2,
+        },
+    }
+}
+
+
+def genai_folder(folder: Path, *, bits: int, is_tied: bool = False) -> Path:
+    """A folder as onnxruntime-genai's builder writes it; the graph has the last product of a block only."""
+    weight, product = "down_proj.MatMul.weight", "/model/layers.0/mlp/down_proj/MatMul"
+    if bits < 32:
+        node = helper.make_node(
+            "MatMulNBits", ["x", weight], ["y"], product + "_Q", domain="com.microsoft", K=704, bits=bits
+        )
+        initializer = helper.make_tensor(weight, TensorProto.UINT8, [1, 1, 1], b"\0", raw=True)
+    else:
+        node = helper.make_node("MatMul", ["x", weight], ["y"], product)
+        initializer = TensorProto(name=weight, dims=[704, 256], data_type=TensorProto.FLOAT)
+        # The weights are in a file that is not there.
+        initializer.data_location = TensorProto.EXTERNAL
+        initializer.external_data.add(key="location", value="model.onnx.data")
+    table = [] if is_tied else [helper.make_tensor("model.embed_tokens.weight", TensorProto.FLOAT, [1], [0.0])]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", None]) for name in "xy")
+    graph = helper.make_graph([node], "decoder", [x], [y], [initializer, *table])
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    write(folder / "model.onnx", helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
+    return write(folder / "genai_config.json", json.dumps(GENAI))
+
+
+@pytest.mark.parametrize("bits", [4, 8, 32])
+def test_a_folder_of_onnxruntime_genai_is_read_without_its_weights(tmp_path: Path, bits: int) -> None:
+    config = genai_folder(tmp_path / "built", bits=bits, is_tied=bits == 4)
+    for path in (config, config.parent, config.with_name("model.onnx")):
+        found = open_language_model(str(path))
+        assert (found.name, found.precision, found.path) == ("built", bits, config)
+        assert (found.architecture.family, found.architecture.inner) == (Family.QWEN2, 704)
+        assert (found.architecture.is_tied, found.architecture.positions) == (bits == 4, 4096)
+
+
+def test_a_config_beside_the_graph_tells_more(tmp_path: Path) -> None:
+    config = genai_folder(tmp_path, bits=4)
+    write(tmp_path / "config.json")
+    found = open_language_model(str(tmp_path))
+    assert (found.path, found.precision, found.architecture.blocks) == (config, 4, 4)
+
+
+def test_broken_folders_of_onnxruntime_genai_are_refused_in_one_line(tmp_path: Path) -> None:
+    config = genai_folder(tmp_path, bits=4)
+    for name in ("../model.onnx", "/etc/passwd", "", "\0", "\ud800", 7, None):
+        write(config, json.dumps({"model": {**GENAI["model"], "decoder": {"filename": name}}}))
+        assert "its model.decoder.filename is " in refusal(config)
+    write(config, '{"model": []}')
+    assert "it has no model.decoder" in refusal(config)
+    write(config, json.dumps(GENAI))
+    write(tmp_path / "model.onnx", b"\0")
+    assert "model.onnx" in refusal(config)
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", 1, [1])],
+        [helper.make_tensor_value_info("y", 1, [1])],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), tmp_path / "model.onnx"
+    )
+    assert "its graph does not tell the sizes; put the config.json of the model beside it" in refusal(config)
+    (tmp_path / "model.onnx").unlink()
+    assert "model.onnx cannot be read: No such file or directory" in refusal(config)
