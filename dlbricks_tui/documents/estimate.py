@@ -19,6 +19,7 @@ from dlbricks_tui.documents.parts import (
     Sentence,
     Table,
     bar_column,
+    error_style,
     name_column,
 )
 from dlbricks_tui.estimate.explanation import (
@@ -62,7 +63,6 @@ _MOST_REGIONS = 10
 _MOST_NAMED = 8
 # Smaller shares of the latency get no line.
 _LEAST_SHARE = 0.001
-_GOOD_ERROR, _FAIR_ERROR = 0.05, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,9 +342,10 @@ def _measured(one: SystemEstimate, whole: Latency, *, is_changing: bool) -> Figu
     if error is None or not coverage.measured or (coverage.predicted and is_changing):
         # A prediction is compared once its bricks are measured.
         return Figure("end to end", in_ms(whole.value_ms), whole.value_ms, *ends, ("measured",))
-    style = "good" if abs(error) <= _GOOD_ERROR else "warn" if abs(error) <= _FAIR_ERROR else "bad"
     told = f"error {signed_percent(error)}"
-    return Figure("end to end", in_ms(whole.value_ms), whole.value_ms, *ends, (f"measured, {told}", told), style)
+    return Figure(
+        "end to end", in_ms(whole.value_ms), whole.value_ms, *ends, (f"measured, {told}", told), error_style(error)
+    )
 
 
 def way_words(one: SystemEstimate) -> str:

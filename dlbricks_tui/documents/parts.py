@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.documents.pictures import Plot
 
 Row = TypeVar("Row")
+_GOOD_ERROR, _FAIR_ERROR = 0.05, 0.1
+
 # Returns all names of a column in so many characters each.
 Fit = Callable[[Sequence[str], int], Sequence[str]]
 
@@ -161,6 +163,11 @@ class Plots:
 
 
 Part = Heading | Sentence | Point | Fact | Names | Figures | Table[Any] | SideBySide | Grid | Plots
+
+
+def error_style(error: float) -> str:
+    """Return the style of an estimate's error, a share of what was measured."""
+    return "good" if abs(error) <= _GOOD_ERROR else "warn" if abs(error) <= _FAIR_ERROR else "bad"
 
 
 def name_column(title: str, cell: Callable[[Row], str], style: str | Callable[[Row], str] = "text") -> Column[Row]:

@@ -153,8 +153,9 @@ class TableLayout:
         bars = [at for at, it in enumerate(columns) if it.kind is Kind.BAR]
         kept = [at for at in range(len(columns)) if at not in (*bars, *left_out)]
         left = width - sum(found[at] for at in kept) - len(_GAP) * (len(kept) - 1)
+        # All have the same room, or none.
+        room = min(_MOST_BAR, left // max(1, len(bars)) - len(_GAP)) if self._table.rows else 0
         for at in bars:
-            room = min(_MOST_BAR, left - len(_GAP)) if self._table.rows else 0
             found[at] = room if room >= _LEAST_BAR else 0
             left -= room + len(_GAP) if found[at] else 0
         names, sentences = _shortenable(columns), [at for at, it in enumerate(columns) if it.kind is Kind.SENTENCE]

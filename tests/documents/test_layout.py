@@ -86,6 +86,12 @@ def test_a_table_gives_up_bars_first_then_names_from_the_last(width: int, expect
     assert texts(width, TABLE)[:2] == expected
 
 
+def test_bars_of_a_table_have_equal_rooms() -> None:
+    columns: tuple[Column[str], ...] = (name_column("layer", str), *[bar_column(lambda _: 1.0)] * 2)
+    assert texts(29, Table(columns, ["conv1"]))[1] == f"conv1  {'█' * 10}  {'█' * 10}"
+    assert texts(16, Table(columns, ["conv1"]))[1] == "conv1"
+
+
 def test_an_optional_column_goes_before_the_first_names_are_shortened() -> None:
     columns: tuple[Column[str], ...] = name_column("layer", str), Column("sum", lambda _: "100 %", is_optional=True)
     table = Table(columns, ["conv 3x3 256"])
