@@ -1,0 +1,311 @@
+"""Language models: the answer of one, several ways to execute it, and all models of the library on this host."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from dlbricks_tui.answers.language.options import LanguageOptions
+from dlbricks_tui.answers.language.results import Bounds, LanguageAnswer, MeasuredEngine, PartTime
+from dlbricks_tui.documents.language_plots import language_plots
+from dlbricks_tui.documents.parts import (
+    BLANK_LINE,
+    Column,
+    Figure,
+    Figures,
+    Heading,
+    Kind,
+    Part,
+    Plots,
+    Sentence,
+    Table,
+    bar_column,
+    error_style,
+    name_column,
+    word_column,
+)
+from dlbricks_tui.wording.ages import ago
+from dlbricks_tui.wording.language import (
+    answer_line,
+    basis_sentence,
+    between,
+    bound_sentence,
+    delay_text,
+    fits_sentence,
+    gigabytes,
+    head_sentence,
+    memory_words,
+    parameters_text,
+    parameters_words,
+    rate_text,
+    variant_words,
+)
+from dlbricks_tui.wording.numbers import PREDICTED, counted, or_dash, percent, signed_percent
+
+_PLOT_LINES = 14
+_USUAL = LanguageOptions()
+
+
+def language_parts(answer: LanguageAnswer, *, with_plots: bool = True) -> Iterator[Part]:
+    """Yield everything about a language model in one execution; a panel draws its plots in an area of its own."""
+    yield Heading(answer.title)
+    yield Sentence(line_of(answer), "strong")
+    yield Sentence(f"{answer.runtime}, {variant_words(answer.precision, answer.threads)}, on {answer.system}")
+    yield Sentence(f"{parameters_words(answer.parameters, answer.active_parameters)}; {_request(answer)}")
+    yield BLANK_LINE
+    yield from figures_parts(answer)
+    if with_plots and (plots := language_plots(answer)):
+        yield BLANK_LINE
+        yield Plots(plots, _PLOT_LINES, " ".join(it.says for it in plots))
+    yield Heading("Where the time goes")
+    yield from time_parts(answer)
+    yield Heading("Memory")
+    yield from memory_parts(answer)
+
+
+def line_of(answer: LanguageAnswer) -> str:
+    """Return the answer in a line."""
+    return answer_line(
+        answer.decode_tokens_per_second,
+        answer.first_token_ms,
+        memory_words(answer.memory_bytes, answer.host_memory_bytes),
+        fits=answer.fits,
+        predicted=answer.is_predicted,
+    )
+
+
+def _request(answer: LanguageAnswer) -> str:
+    return f"a prompt of {counted(answer.prompt_tokens, 'token')}, {answer.generated_tokens:,} generated"
+
+
+class _Figure(NamedTuple):
+    """A figure of an answer with its interval, and a function that writes it."""
+
+    name: str
+    value: float
+    bounds: Bounds
+    text: Callable[[float], str] = delay_text
+
+
+def figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
+    """Yield the figures beside those of the whole model, if it was timed, and what they rest on."""
+    within, sign = answer.intervals, _sign(answer)
+    speed, rate = answer.prefill_tokens_per_second, answer.decode_tokens_per_second
+    found = (
+        _Figure("prefill", answer.prefill_ms, within.prefill_ms),
+        _Figure("prefill speed", speed, within.prefill_tokens_per_second, _per_second),
+        _Figure("first token", answer.first_token_ms, within.first_token_ms),
+        _Figure("decode", rate, within.decode_tokens_per_second, _per_second),
+        _Figure("in all", answer.total_ms, within.total_ms),
+    )
+    columns: tuple[Column[_Figure], ...] = (
+        name_column("", lambda it: it.name),
+        Column("estimate", lambda it: f"{sign}{it.text(it.value)}", style="strong"),
+        Column("95 %", lambda it: between(*it.bounds, it.text), is_optional=True),
+    )
+    if answer.measured is not None:
+        columns += _engine_columns(answer, answer.measured)
+    yield Table(columns, found)
+    if answer.measured is not None:
+        told = (
+            f"measured: {answer.measured.engine} with the whole model and random weights, {ago(answer.measured.when)}"
+        )
+        yield Sentence(told)
+    told = basis_sentence(answer.coverage, answer.measured_when, language_command(answer))
+    yield Sentence(told, "warn" if answer.is_predicted else "text")
+    yield Sentence(bound_sentence(rate, answer.bound_tokens_per_second, predicted=answer.is_predicted))
+
+
+def _engine_columns(answer: LanguageAnswer, whole: MeasuredEngine) -> tuple[Column[_Figure], ...]:
+    """Return what the engine reached, and the error of the estimate; a mere prediction is not judged by it."""
+    reached = {
+        "prefill": whole.prefill_ms,
+        "prefill speed": 1000.0 * answer.prompt_tokens / whole.prefill_ms,
+        "decode": whole.decode_tokens_per_second,
+    }
+
+    def error(it: _Figure) -> float | None:
+        return it.value / reached[it.name] - 1.0 if it.name in reached else None
+
+    columns: tuple[Column[_Figure], ...] = (
+        Column("measured", lambda it: it.text(reached[it.name]) if it.name in reached else "-"),
+        Column("error", lambda it: or_dash(signed_percent, error(it)), style=lambda it: error_style(error(it) or 0.0)),
+    )
+    return columns if answer.coverage > 0 else columns[:1]
+
+
+def _per_second(tokens: float) -> str:
+    return f"{rate_text(tokens)} tokens/s"
+
+
+def language_command(answer: LanguageAnswer) -> str:
+    """Return the command that measures a model in the same execution."""
+    words = ["dlbricks", "llm", answer.model, "--threads", str(answer.threads)]
+    given = (
+        ("--precision", answer.precision, _USUAL.precisions[0].value),
+        ("--prompt", answer.prompt_tokens, _USUAL.prompt),
+        ("--generate", answer.generated_tokens, _USUAL.generate),
+    )
+    words += [word for option, value, usual in given if value != usual for word in (option, str(value))]
+    return shlex.join(words)
+
+
+def time_parts(answer: LanguageAnswer) -> Iterator[Part]:
+    """Yield the share of each part of the model in both phases, and for which tokens the head computes."""
+    prefill_ms = sum(it.prefill_ms for it in answer.parts) or 1.0
+    decode_ms = sum(it.decode_ms for it in answer.parts) or 1.0
+    columns: tuple[Column[PartTime], ...] = (
+        name_column("part", lambda it: it.part),
+        Column("prefill", lambda it: delay_text(it.prefill_ms), is_optional=True),
+        Column("share", lambda it: percent(it.prefill_ms / prefill_ms, 1)),
+        bar_column(lambda it: it.prefill_ms / prefill_ms),
+        Column("a token", lambda it: delay_text(it.decode_ms), is_optional=True),
+        Column("share", lambda it: percent(it.decode_ms / decode_ms, 1)),
+        bar_column(lambda it: it.decode_ms / decode_ms),
+    )
+    yield Table(columns, sorted(answer.parts, key=lambda it: it.decode_ms, reverse=True))
+    yield Sentence(head_sentence(answer.head), "muted")
+
+
+def memory_parts(answer: LanguageAnswer) -> Iterator[Part]:
+    """Yield the parts of the memory beside that of the host, and whether the model fits."""
+    need, host, context = answer.memory, answer.host_memory_bytes, answer.prompt_tokens + answer.generated_tokens
+    sizes = {"weights": need.weights, "cache": need.cache, "buffers": need.buffers, "in all": answer.memory_bytes}
+    sizes |= {"this host": host} if host else {}
+    remarks = {"weights": (answer.precision,), "cache": (f"of {counted(context, 'token')}",)}
+    rows = (Figure(it, gigabytes(size), float(size), remarks=remarks.get(it, ())) for it, size in sizes.items())
+    yield Figures(tuple(rows))
+    told = fits_sentence(answer.memory_bytes, host, fits=answer.fits)
+    yield Sentence(told, "good" if answer.fits else "bad")
+
+
+# What differs between the executions of a model, and how a line says it where it does not differ.
+_AXES: tuple[tuple[Column[LanguageAnswer], Callable[[LanguageAnswer], str]], ...] = (
+    (name_column("runtime", lambda it: it.runtime), lambda it: it.runtime),
+    (Column("precision", lambda it: it.precision, Kind.WORD, is_key=True), lambda it: it.precision),
+    (Column("threads", lambda it: str(it.threads), is_key=True), lambda it: counted(it.threads, "thread")),
+)
+
+
+def _differing(answers: Sequence[LanguageAnswer]) -> tuple[Column[LanguageAnswer], ...]:
+    """Return a column for everything in which executions differ."""
+    return tuple(column for column, _ in _AXES if len({column.cell(it) for it in answers}) > 1)
+
+
+def _common_line(answers: Sequence[LanguageAnswer]) -> str:
+    """Return what all executions have in common."""
+    first, differing = answers[0], _differing(answers)
+    return ", ".join([*(words(first) for column, words in _AXES if column not in differing), f"on {first.system}"])
+
+
+def _figure_columns() -> tuple[Column[LanguageAnswer], ...]:
+    """Return the columns of the figures, which tables of several answers have."""
+    return (
+        Column("tokens/s", lambda it: f"{_sign(it)}{rate_text(it.decode_tokens_per_second)}", style="strong"),
+        Column(
+            "first token", lambda it: f"{_sign(it)}{delay_text(it.first_token_ms)}", is_optional=True, goes_last=True
+        ),
+        Column("memory", lambda it: gigabytes(it.memory_bytes), is_optional=True, goes_last=True),
+        word_column("fits", lambda it: "yes" if it.fits else "no", lambda it: "good" if it.fits else "bad"),
+        Column("measured", _measured_text, Kind.WORD, "muted", is_optional=True),
+    )
+
+
+def _sign(answer: LanguageAnswer) -> str:
+    return PREDICTED if answer.is_predicted else ""
+
+
+def _measured_text(answer: LanguageAnswer) -> str:
+    """Return when the figures were measured; of some their share, if the others are predicted."""
+    if answer.measured_when is None or answer.coverage <= 0:
+        return "predicted"
+    return f"{percent(answer.coverage)} " * answer.is_predicted + ago(answer.measured_when)
+
+
+def fastest_first(answers: Iterable[LanguageAnswer], at_least: float = 0.0) -> list[LanguageAnswer]:
+    """Return those that fit, the fastest first, and the others below; or only those that fit and are fast enough."""
+    found = sorted(answers, key=lambda it: (not it.fits, -it.decode_tokens_per_second))
+    return [it for it in found if not at_least or (it.fits and it.decode_tokens_per_second >= at_least)]
+
+
+def comparison_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
+    """Yield one model in several precisions, numbers of threads or runtimes, and the best for each phase."""
+    ordered = fastest_first(answers)
+    decoding = ordered[0]
+    alike = [it for it in ordered if it.fits == decoding.fits]
+    prefilling = max(alike, key=lambda it: it.prefill_tokens_per_second)
+    marks = {id(prefilling): "prefill"}
+    marks[id(decoding)] = "both" if prefilling is decoding else "decode"
+    yield Heading(decoding.title)
+    yield Sentence(f"{variant_words(decoding.precision, decoding.threads)}: {line_of(decoding)}", "strong")
+    yield Sentence(_common_line(ordered))
+    yield Sentence(f"{parameters_words(decoding.parameters, decoding.active_parameters)}; {_request(decoding)}")
+    yield BLANK_LINE
+    decode, *others = _figure_columns()
+    prefill: Column[LanguageAnswer] = Column(
+        "prefill/s", lambda it: f"{_sign(it)}{rate_text(it.prefill_tokens_per_second)}", style="strong"
+    )
+    best: Column[LanguageAnswer] = word_column("best for", lambda it: marks.get(id(it), ""), "good")
+    errors = [_error_column()] * any(it.measured for it in ordered)
+    yield Table((*_differing(ordered), decode, *errors, prefill, *others, best), ordered)
+    others_alike = [it for it in alike if (it.runtime, it.precision) == (decoding.runtime, decoding.precision)]
+    yield from map(Sentence, filter(None, [threads_sentence(others_alike)]))
+    yield from _legend(ordered)
+
+
+def _error_column() -> Column[LanguageAnswer]:
+    """Return the errors of decoding, where the whole model was timed."""
+
+    def error(it: LanguageAnswer) -> float | None:
+        if it.measured is None or it.coverage <= 0:
+            return None
+        return it.decode_tokens_per_second / it.measured.decode_tokens_per_second - 1.0
+
+    return Column(
+        "error", lambda it: or_dash(signed_percent, error(it)), style=lambda it: error_style(error(it) or 0.0)
+    )
+
+
+def threads_sentence(answers: Sequence[LanguageAnswer]) -> str:
+    """Return the best threads for prefill and for decoding of answers that differ in nothing else; empty if equal."""
+    prefilling = min(answers, key=lambda it: it.prefill_ms)
+    decoding = max(answers, key=lambda it: it.decode_tokens_per_second)
+    if prefilling.threads == decoding.threads:
+        return ""
+    both_ms = prefilling.prefill_ms + decoding.total_ms - decoding.prefill_ms
+    sign = PREDICTED if prefilling.is_predicted or decoding.is_predicted else ""
+    return (
+        f"{counted(prefilling.threads, 'thread')} for prefill and {decoding.threads} for decoding are best: an engine "
+        f"that allows both takes {sign}{delay_text(both_ms)} in all, against "
+        f"{sign}{delay_text(min(it.total_ms for it in answers))}"
+    )
+
+
+def library_columns(answers: Sequence[LanguageAnswer]) -> tuple[Column[LanguageAnswer], ...]:
+    """Return the columns of many models, with one for everything in which their executions differ."""
+    parameters: Column[LanguageAnswer] = Column(
+        "parameters", lambda it: parameters_text(it.parameters), is_optional=True
+    )
+    return (name_column("model", lambda it: it.model), parameters, *_differing(answers), *_figure_columns())
+
+
+def library_parts(answers: Sequence[LanguageAnswer], at_least: float = 0.0) -> Iterator[Part]:
+    """Yield models that fit, the fastest first, and the others below; or only those that are fast enough."""
+    shown, first = fastest_first(answers, at_least), answers[0]
+    fitting = len({it.model for it in shown if it.fits})
+    host = f" into the {gigabytes(first.host_memory_bytes)} of this host" if first.host_memory_bytes else ""
+    fast = f" and make at least {at_least:g} tokens per second" if at_least else ""
+    yield Sentence(f"{fitting} of {counted(len({it.model for it in answers}), 'model')} fit{host}{fast}", "strong")
+    yield Sentence(_common_line(answers))
+    yield Sentence(_request(first))
+    if shown:
+        yield BLANK_LINE
+        yield Table(library_columns(shown), shown)
+        yield from _legend(shown)
+
+
+def _legend(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
+    if predicted := [it for it in answers if it.is_predicted]:
+        command = language_command(predicted[0])
+        yield Sentence(f"{PREDICTED} predicted, in part or in full: `{command}` measures the first of these")

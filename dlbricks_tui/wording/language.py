@@ -1,0 +1,164 @@
+"""Language models in words: the answer in a line, speeds, memory, and the progress of a measurement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.language.messages import (
+    LanguageMessage,
+    LanguageRound,
+    LanguageStopped,
+    LanguageWaits,
+    ModelBegins,
+    ModelMeasured,
+    ModelNotMeasured,
+    WholeModelBegins,
+)
+from dlbricks_tui.wording.ages import ago
+from dlbricks_tui.wording.numbers import PREDICTED, counted, duration, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# The decimal units of the sizes that people see when they download a model.
+_GIGABYTE = 1e9
+_BILLION, _MILLION = 1e9, 1e6
+# Longer times are told in the next unit.
+_MOST_SECONDS, _MOST_MINUTES = 120.0, 90.0
+
+
+def rate_text(tokens_per_second: float) -> str:
+    """Return tokens per second for a column: `1,240`, `41.3`, `7.1`, `0.43`."""
+    if tokens_per_second >= 100:
+        return f"{tokens_per_second:,.0f}"
+    return f"{tokens_per_second:.{1 if tokens_per_second >= 1 else 2}f}"
+
+
+def rate_words(tokens_per_second: float) -> str:
+    """Return a speed in words: `7.1 tokens per second`."""
+    return f"{rate_text(tokens_per_second)} tokens per second"
+
+
+def delay_text(delay_ms: float) -> str:
+    """Return a time that a user waits: `0.12 ms`, `8.3 ms`, `412 ms`, `4.2 s`, `5.9 min`."""
+    if delay_ms < 1000:
+        return f"{delay_ms:.{0 if delay_ms >= 10 else 1 if delay_ms >= 1 else 2}f} ms"
+    seconds = delay_ms / 1000
+    if seconds >= _MOST_SECONDS:
+        return f"{seconds / 60:.1f} min" if seconds < _MOST_MINUTES * 60 else f"{seconds / 3600:.1f} h"
+    return f"{seconds:.1f} s"
+
+
+def between(low: float, high: float, text: Callable[[float], str]) -> str:
+    """Return an interval, with its unit once: `3.7 to 4.1 s`."""
+    ends = text(low), text(high)
+    (first, _, unit), other = ends[0].partition(" "), ends[1].partition(" ")[2]
+    return f"{first if unit == other else ends[0]} to {ends[1]}"
+
+
+def gigabytes(size_bytes: int) -> str:
+    """Return the size of a model or of its memory: `0.42 GB`, `5.1 GB`, `405 GB`."""
+    size = size_bytes / _GIGABYTE
+    return f"{size:,.{0 if size >= 10 else 1 if size >= 1 else 2}f} GB"
+
+
+def memory_words(memory_bytes: int, host_bytes: int) -> str:
+    """Return the memory that a model takes, and that of the host if it is known: `5.1 GB of 23 GB`."""
+    return f"{gigabytes(memory_bytes)} of {gigabytes(host_bytes)}" if host_bytes else gigabytes(memory_bytes)
+
+
+def parameters_text(parameters: int) -> str:
+    """Return a number of parameters for a column: `8.03 B`, `135 M`."""
+    number, unit = _scaled(parameters)
+    return f"{number} {unit[0].upper()}"
+
+
+def parameters_words(parameters: int, active: int) -> str:
+    """Return parameters in words: `8.03 billion parameters`, and in a mixture those that compute for a token."""
+    number, unit = _scaled(parameters)
+    if active == parameters:
+        return f"{number} {unit} parameters"
+    return f"{number} {unit} parameters, {' '.join(_scaled(active))} for a token"
+
+
+def _scaled(parameters: int) -> tuple[str, str]:
+    scale, unit = (_BILLION, "billion") if parameters >= _BILLION else (_MILLION, "million")
+    number = parameters / scale
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}", unit
+
+
+def variant_words(precision: str, threads: int) -> str:
+    """Return how a language model is executed: `int4, 2 threads`."""
+    return f"{precision}, {counted(threads, 'thread')}"
+
+
+def answer_line(
+    tokens_per_second: float, first_token_ms: float, memory: str, *, fits: bool = True, predicted: bool = False
+) -> str:
+    """Return the answer in a line: `7.1 tokens per second, the first after 4.2 s; 5.1 GB of 23 GB`."""
+    sign = PREDICTED if predicted else ""
+    speed = f"{sign}{rate_words(tokens_per_second)}, the first after {sign}{delay_text(first_token_ms)}"
+    return f"{speed}; {memory}" if fits else f"does not fit: {memory}; with enough memory {speed}"
+
+
+def fits_sentence(memory_bytes: int, host_bytes: int, *, fits: bool) -> str:
+    """Return whether the memory of the host is enough, and how much is left or lacks."""
+    difference = abs(host_bytes - memory_bytes)
+    if fits:
+        return f"it fits: {gigabytes(difference)} are left" if host_bytes else "it fits"
+    if memory_bytes <= host_bytes:
+        return f"it does not fit: only {gigabytes(difference)} would be left"
+    return f"it does not fit: {gigabytes(difference)} are missing"
+
+
+def bound_sentence(tokens_per_second: float, bound: float | None, *, predicted: bool) -> str:
+    """Return how near decoding is to what the bandwidth of the memory allows."""
+    if bound is None:
+        return "the bandwidth of the memory is not known: `dlbricks doctor --peaks` measures it"
+    reached = f"{PREDICTED if predicted else ''}{percent(tokens_per_second / bound)}"
+    return f"memory bandwidth allows {rate_words(bound)}; decoding reaches {reached} of that"
+
+
+def head_sentence(head: str) -> str:
+    """Return for which tokens of a prompt the head computes."""
+    return f"the head computes logits for {head} of the prompt"
+
+
+def basis_sentence(coverage: float, when: str | None, command: str) -> str:
+    """Return what the figures rest on, how old that is, and the command that measures the rest."""
+    made = f"measurements made {ago(when)}" if when else "measurements"
+    if coverage >= 1.0:
+        return f"the estimate rests on {made}"
+    if coverage <= 0.0:
+        return f"{PREDICTED} predicted, as nothing of it was measured here: `{command}` measures it"
+    share = percent(min(max(coverage, 0.01), 0.99))
+    return f"{PREDICTED} {share} of the time rests on {made}, the rest is predicted: `{command}` measures it"
+
+
+def message_line(message: LanguageMessage) -> str:
+    """Return a message of the process that measures language models as a line."""
+    match message:
+        case LanguageWaits(holder=holder):
+            return f"waiting for {holder}"
+        case ModelBegins():
+            number = f" ({message.number} of {message.of})" if message.of > 1 else ""
+            return f"{message.model}, {message.variant}: measuring{number}"
+        case LanguageRound():
+            return f"{message.model}: {', '.join(_round_words(message))}"
+        case WholeModelBegins():
+            return f"{message.model}: building the whole model, {gigabytes(message.size_bytes)}, for {message.engine}"
+        case ModelMeasured():
+            return f"{message.model}, {message.variant}: measured in {duration(message.seconds)}"
+        case ModelNotMeasured():
+            return f"{message.model}, {message.variant}: not measured: {message.reason}"
+        case LanguageStopped(reason=reason):
+            return f"stopped: {reason}"
+
+
+def _round_words(message: LanguageRound) -> list[str]:
+    words = [f"round {message.number}"]
+    if message.prefill_ms is not None:
+        words.append(f"prefill {delay_text(message.prefill_ms)}")
+    if message.decode_tokens_per_second is not None:
+        words.append(rate_words(message.decode_tokens_per_second))
+    return [*words, f"about {duration(message.seconds_left)} left"] if message.seconds_left > 0 else words

@@ -1,0 +1,105 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.documents.language import (
+    comparison_parts,
+    fastest_first,
+    language_parts,
+    library_parts,
+    threads_sentence,
+)
+from dlbricks_tui.documents.language_plots import language_plots
+from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.parts import Part
+from dlbricks_tui.wording import ages
+from tests.answers.language_answers import ENGINE, WHEN, answer, library, predicted, too_large, variants
+from tests.documents.snapshots import check
+
+
+@pytest.fixture(autouse=True)
+def _three_hours_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ages, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3 * 3600)
+
+
+def text_of(parts: Sequence[Part], width: int) -> str:
+    return "\n".join("".join(span.text for span in line).rstrip() for line in laid_out(parts, width))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_an_answer_says_speed_memory_and_where_the_time_goes(width: int) -> None:
+    mixture: dict[str, Any] = {
+        "active_parameters": 3_353_548_800,
+        "bound_tokens_per_second": None,
+        "head": "every token",
+    }
+    cases = {
+        "measured": language_parts(answer()),
+        "measured in part, a mixture": language_parts(answer(coverage=0.62, **mixture), with_plots=False),
+        "end to end": language_parts(answer(measured=ENGINE), with_plots=False),
+        "end to end, predicted": language_parts(predicted(measured=ENGINE, head="every token"), with_plots=False),
+        "does not fit": language_parts(too_large()),
+    }
+    check(f"language-{width}", cases, width)
+
+
+def test_pictures_mark_what_is_predicted() -> None:
+    of_both = language_plots(answer())
+    check("language-plots", {it.title: it for it in (*of_both, *language_plots(predicted()))})
+    assert [it.name for it in of_both[0].series] == [it.name for it in of_both[1].series], "they share a legend"
+    assert language_plots(answer(prompts=())) == ()
+
+
+def test_a_bound_far_above_the_points_is_left_out() -> None:
+    assert language_plots(answer(bound_tokens_per_second=9.0))[0].levels
+    assert not language_plots(answer(bound_tokens_per_second=90.0))[0].levels
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_executions_are_compared_with_the_best_for_each_phase(width: int) -> None:
+    one, two, *_ = variants()
+    by_two = replace(two, runtime="openvino-2025.3")
+    cases = {
+        "precisions and threads": comparison_parts(variants()),
+        "runtimes": comparison_parts([replace(one, threads=2), by_two]),
+        "end to end": comparison_parts([one, replace(two, measured=ENGINE)]),
+        "the same for both": comparison_parts([two, replace(variants()[2], threads=2)]),
+        "none fits": comparison_parts([too_large(), replace(too_large(), precision="int8")]),
+    }
+    check(f"language-comparison-{width}", cases, width)
+
+
+def test_threads_that_are_best_for_one_phase_each_gain_together() -> None:
+    one, two, *_ = variants()
+    assert threads_sentence([one, two]) == (
+        "2 threads for prefill and 1 for decoding are best: an engine that allows both takes 21.2 s in all, against "
+        "21.9 s"
+    )
+    assert threads_sentence([two]) == ""
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_library_lists_the_fastest_first_that_fit(width: int) -> None:
+    cases = {
+        "all": library_parts(library()),
+        "fast enough": library_parts(library(), at_least=10),
+        "none is fast enough": library_parts(library(), at_least=1000),
+        "in two precisions": library_parts([*library()[:2], *(replace(it, precision="f32") for it in library()[:2])]),
+    }
+    check(f"language-library-{width}", cases, width)
+
+
+def test_only_models_that_fit_are_fast_enough() -> None:
+    found = fastest_first(library(), at_least=7.0)
+    assert [it.model for it in found] == ["smollm2-135m", "llama-3.2-1b", "qwen3-30b-a3b", "llama-3.1-8b"]
+    assert [it.fits for it in fastest_first(library())] == [True] * 4 + [False] * 3
+
+
+def test_no_line_is_wider_than_the_terminal() -> None:
+    parts = [*language_parts(answer(measured=ENGINE)), *comparison_parts(variants()), *library_parts(library())]
+    for width in (60, 80, 100):
+        found = text_of([it for it in parts if not hasattr(it, "plots")], width)
+        assert max(map(len, found.split("\n"))) <= width

@@ -1,0 +1,104 @@
+import pytest
+
+from dlbricks_tui.language.messages import (
+    LanguageMessage,
+    LanguageRound,
+    LanguageStopped,
+    LanguageWaits,
+    ModelBegins,
+    ModelMeasured,
+    ModelNotMeasured,
+    WholeModelBegins,
+)
+from dlbricks_tui.wording.language import (
+    answer_line,
+    basis_sentence,
+    between,
+    bound_sentence,
+    delay_text,
+    fits_sentence,
+    gigabytes,
+    memory_words,
+    message_line,
+    parameters_text,
+    parameters_words,
+    rate_text,
+)
+
+
+def test_figures_have_as_many_digits_as_a_user_needs() -> None:
+    assert [rate_text(it) for it in (1240.4, 151.2, 41.34, 7.08, 0.431)] == ["1,240", "151", "41.3", "7.1", "0.43"]
+    delays = (0.123, 8.34, 412.3, 4213.0, 66_900.0, 354_000.0, 9e6)
+    assert [delay_text(it) for it in delays] == ["0.12 ms", "8.3 ms", "412 ms", "4.2 s", "66.9 s", "5.9 min", "2.5 h"]
+    assert [gigabytes(int(it * 1e9)) for it in (0.421, 5.12, 23.4, 1405)] == ["0.42 GB", "5.1 GB", "23 GB", "1,405 GB"]
+    assert [parameters_text(it) for it in (134_515_008, 8_030_261_248, 405_853_388_800)] == ["135 M", "8.03 B", "406 B"]
+
+
+def test_an_interval_has_its_unit_once() -> None:
+    assert between(3700.0, 4100.0, delay_text) == "3.7 to 4.1 s"
+    assert between(870.0, 1200.0, delay_text) == "870 ms to 1.2 s"
+    assert between(6.5, 7.7, rate_text) == "6.5 to 7.7"
+
+
+def test_the_answer_is_a_line() -> None:
+    memory = memory_words(5_100_000_000, 23_000_000_000)
+    assert answer_line(7.1, 4200.0, memory) == "7.1 tokens per second, the first after 4.2 s; 5.1 GB of 23 GB"
+    assert answer_line(7.1, 4200.0, memory_words(5_100_000_000, 0), predicted=True) == (
+        "~7.1 tokens per second, the first after ~4.2 s; 5.1 GB"
+    )
+    assert answer_line(0.43, 66_900.0, "48 GB of 23 GB", fits=False, predicted=True) == (
+        "does not fit: 48 GB of 23 GB; with enough memory ~0.43 tokens per second, the first after ~66.9 s"
+    )
+
+
+def test_parameters_of_a_mixture_are_those_of_all_experts_and_of_a_token() -> None:
+    assert parameters_words(8_030_261_248, 8_030_261_248) == "8.03 billion parameters"
+    assert parameters_words(30_532_122_624, 3_353_548_800) == "30.5 billion parameters, 3.35 billion for a token"
+    assert parameters_words(1_300_000_000, 399_000_000) == "1.3 billion parameters, 399 million for a token"
+
+
+def test_memory_that_is_left_or_missing_is_told() -> None:
+    assert fits_sentence(5, 23_000_000_005, fits=True) == "it fits: 23 GB are left"
+    assert fits_sentence(5, 0, fits=True) == "it fits"
+    assert fits_sentence(48_000_000_000, 23_000_000_000, fits=False) == "it does not fit: 25 GB are missing"
+    # The rest of the system takes memory, too.
+    assert fits_sentence(22_600_000_000, 23_000_000_000, fits=False) == "it does not fit: only 0.40 GB would be left"
+
+
+def test_what_the_figures_rest_on_is_told_with_the_command_that_measures_the_rest() -> None:
+    assert basis_sentence(1.0, None, "dlbricks llm x") == "the estimate rests on measurements"
+    assert basis_sentence(0.999, None, "dlbricks llm x") == (
+        "~ 99 % of the time rests on measurements, the rest is predicted: `dlbricks llm x` measures it"
+    )
+    assert basis_sentence(0.0, None, "dlbricks llm x").endswith("`dlbricks llm x` measures it")
+    assert bound_sentence(7.1, 9.8, predicted=True) == (
+        "memory bandwidth allows 9.8 tokens per second; decoding reaches ~72 % of that"
+    )
+    assert "dlbricks doctor --peaks" in bound_sentence(7.1, None, predicted=False)
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        (LanguageWaits(holder="another run"), "waiting for another run"),
+        (ModelBegins(model="m", variant="int4, 1 thread", number=1, of=1), "m, int4, 1 thread: measuring"),
+        (ModelBegins(model="m", variant="int4, 1 thread", number=2, of=3), "m, int4, 1 thread: measuring (2 of 3)"),
+        (
+            LanguageRound(model="m", number=3, prefill_ms=412.0, decode_tokens_per_second=7.08, seconds_left=12.0),
+            "m: round 3, prefill 412 ms, 7.1 tokens per second, about 12 s left",
+        ),
+        (
+            LanguageRound(model="m", number=1, prefill_ms=None, decode_tokens_per_second=None, seconds_left=0.0),
+            "m: round 1",
+        ),
+        (
+            WholeModelBegins(model="m", engine="onnxruntime-genai-0.11", size_bytes=1_200_000_000),
+            "m: building the whole model, 1.2 GB, for onnxruntime-genai-0.11",
+        ),
+        (ModelMeasured(model="m", variant="f32, 2 threads", seconds=42.0), "m, f32, 2 threads: measured in 42 s"),
+        (ModelNotMeasured(model="m", variant="f32", reason="no room"), "m, f32: not measured: no room"),
+        (LanguageStopped(reason="no room"), "stopped: no room"),
+    ],
+)
+def test_each_message_is_a_line(message: LanguageMessage, line: str) -> None:
+    assert message_line(message) == line
