@@ -79,6 +79,7 @@ COMMANDS = (
     _command("estimate", "compose models' latencies from the results of their bricks"),
     _command("analyze", "show how fast models could be, where their time goes, and what changes would gain"),
     _command("scenario", "predict or measure how much load a model can serve: latencies of requests, highest rate"),
+    _command("llm", "tell how fast language models are on this host before they are downloaded, and which of them fit"),
     _command("trace", "run a model at rising levels of detail, and write a timeline for Perfetto or chrome://tracing"),
     _command("compare", "compare runtimes, threads, batch sizes and precisions for a model, the best first"),
     _command("evaluate", "carry out an evaluation file, compare with its results, or write one from a run"),

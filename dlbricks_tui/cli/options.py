@@ -187,7 +187,7 @@ def add_kernel_options(parser: Parser, default: str, *, many: bool = True) -> No
     parser.add_argument(
         "--instructions",
         metavar="I",
-        type=_members_of(InstructionSet) if many else _member_of(InstructionSet),
+        type=members_of(InstructionSet) if many else _member_of(InstructionSet),
         default=() if many else None,
         help=f"the widest vector instructions for the kernels of MXNet or OpenVINO{', or several' * many}, such as "
         f"avx2{',avx512_core,all' * many} (default: {default})",
@@ -195,7 +195,7 @@ def add_kernel_options(parser: Parser, default: str, *, many: bool = True) -> No
     parser.add_argument(
         "--optimisation",
         metavar="O",
-        type=_members_of(Optimisation) if many else _member_of(Optimisation),
+        type=members_of(Optimisation) if many else _member_of(Optimisation),
         default=() if many else None,
         help=f"the level up to which ONNX Runtime optimises graphs{', or several' * many}: all, extended (without "
         f"NCHWc), basic or none (default: {default})",
@@ -205,7 +205,7 @@ def add_kernel_options(parser: Parser, default: str, *, many: bool = True) -> No
 _Member = TypeVar("_Member", bound=Enum)
 
 
-def _members_of(kind: type[_Member]) -> Callable[[str], tuple[_Member, ...]]:
+def members_of(kind: type[_Member]) -> Callable[[str], tuple[_Member, ...]]:
     """Return the type of an option that takes words of an enumeration between commas, each once."""
     known = {str(each.value): each for each in kind}
 

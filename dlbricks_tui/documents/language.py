@@ -49,7 +49,7 @@ _USUAL = LanguageOptions()
 
 def language_parts(answer: LanguageAnswer, *, with_plots: bool = True) -> Iterator[Part]:
     """Yield everything about a language model in one execution; a panel draws its plots in an area of its own."""
-    yield Heading(answer.title)
+    yield Heading(answer.title or answer.model)
     yield Sentence(line_of(answer), "strong")
     yield Sentence(f"{answer.runtime}, {variant_words(answer.precision, answer.threads)}, on {answer.system}")
     yield Sentence(f"{parameters_words(answer.parameters, answer.active_parameters)}; {_request(answer)}")
@@ -237,7 +237,7 @@ def comparison_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
     prefilling = max(alike, key=lambda it: it.prefill_tokens_per_second)
     marks = {id(prefilling): "prefill"}
     marks[id(decoding)] = "both" if prefilling is decoding else "decode"
-    yield Heading(decoding.title)
+    yield Heading(decoding.title or decoding.model)
     yield Sentence(f"{variant_words(decoding.precision, decoding.threads)}: {line_of(decoding)}", "strong")
     yield Sentence(_common_line(ordered))
     yield Sentence(f"{parameters_words(decoding.parameters, decoding.active_parameters)}; {_request(decoding)}")

@@ -14,8 +14,9 @@ from dlbricks_tui.language.messages import (
     ModelNotMeasured,
     WholeModelBegins,
 )
+from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.wording.ages import ago
-from dlbricks_tui.wording.numbers import PREDICTED, counted, duration, percent
+from dlbricks_tui.wording.numbers import PREDICTED, duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,8 +89,8 @@ def _scaled(parameters: int) -> tuple[str, str]:
 
 
 def variant_words(precision: str, threads: int) -> str:
-    """Return how a language model is executed: `int4, 2 threads`."""
-    return f"{precision}, {counted(threads, 'thread')}"
+    """Return how a language model is executed: `int4, 2 threads`; of 0 threads the framework decides."""
+    return f"{precision}, {threads_in_words(threads or None)}"
 
 
 def answer_line(
@@ -130,7 +131,7 @@ def basis_sentence(coverage: float, when: str | None, command: str) -> str:
     if coverage >= 1.0:
         return f"the estimate rests on {made}"
     if coverage <= 0.0:
-        return f"{PREDICTED} predicted, as nothing of it was measured here: `{command}` measures it"
+        return f"{PREDICTED} all of it is predicted: `{command}` measures it"
     share = percent(min(max(coverage, 0.01), 0.99))
     return f"{PREDICTED} {share} of the time rests on {made}, the rest is predicted: `{command}` measures it"
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.language.precision import WeightPrecision
+from dlbricks_tui.runtime.runtime import MOST_THREADS
+
+# No model has a longer context.
+MOST_TOKENS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,3 +23,20 @@ class LanguageOptions:
     threads: tuple[int, ...] = ()
     # Names of registered runtimes. Empty: ONNX Runtime.
     runtimes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, tokens in (("prompt", self.prompt), ("generate", self.generate)):
+            if not 1 <= tokens <= MOST_TOKENS:
+                raise LanguageError(f"{name} {tokens:,}: give a whole number from 1 to {MOST_TOKENS:,}")
+        if not all(1 <= it <= MOST_THREADS for it in self.threads):
+            raise LanguageError(f"threads {self.threads}: give whole numbers from 1 to {MOST_THREADS:,}")
+        if not self.precisions:
+            raise LanguageError("weights have a precision: name one or more")
+
+    def require_context(self, model: str, positions: int) -> None:
+        """Raise LanguageError if prompt and generated tokens are more than a model can hold in its context."""
+        if self.prompt + self.generate > positions:
+            raise LanguageError(
+                f"{model} holds {positions:,} tokens, and {self.prompt:,} of the prompt with {self.generate:,} to "
+                "generate are more: ask for fewer"
+            )

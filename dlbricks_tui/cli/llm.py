@@ -1,0 +1,233 @@
+"""`dlbricks llm`: how fast language models read a prompt and make tokens on this host, and whether they fit."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.answers.language.options import MOST_TOKENS, LanguageOptions
+from dlbricks_tui.cli.options import members_of, names
+from dlbricks_tui.cli.output import narrate, write_json
+from dlbricks_tui.cli.parser import (
+    FromConfig,
+    Number,
+    Parser,
+    Status,
+    UsageError,
+    Whole,
+    WholeNumbers,
+    add_json_option,
+    add_quiet_option,
+    add_schema_option,
+)
+from dlbricks_tui.cli.signals import signals_interrupt
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.language.messages import LanguageRound, LanguageStopped, ModelNotMeasured
+from dlbricks_tui.language.precision import WeightPrecision
+from dlbricks_tui.runtime.runtime import MOST_THREADS
+from dlbricks_tui.wording.language import message_line
+from dlbricks_tui.wording.numbers import too_many_threads
+
+if TYPE_CHECKING:
+    from dlbricks_tui.answers.language.results import LanguageAnswer
+    from dlbricks_tui.documents.parts import Part
+    from dlbricks_tui.language.messages import LanguageMessage
+    from dlbricks_tui.language.opening import NamedModel
+
+_USUAL = LanguageOptions()
+_MOST_RATE = 1e9
+# Rounds of small models end many times a second.
+_SECONDS_PER_LINE = 5.0
+
+
+def register(parser: Parser) -> None:
+    """Add the options of `llm`."""
+    parser.add_argument(
+        "models",
+        metavar="MODEL",
+        nargs="*",
+        help="a name that --list shows, a config.json of Hugging Face or its folder, a GGUF file, or a folder of "
+        "onnxruntime-genai: the sizes of a model are enough, no weights are read",
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="show every model of the library on this host: nothing is measured"
+    )
+    parser.add_argument(
+        "--at-least",
+        metavar="N",
+        type=Number(_MOST_RATE),
+        help="with --list: only models that fit, and that make at least N tokens per second",
+    )
+    for name, about, usual in (
+        ("--prompt", "tokens of the prompt", _USUAL.prompt),
+        ("--generate", "tokens to generate after it", _USUAL.generate),
+    ):
+        parser.add_argument(
+            name, metavar="N", type=Whole(1, MOST_TOKENS), default=usual, help=f"{about} (default: {usual})"
+        )
+    parser.add_argument(
+        "--precision",
+        metavar="P",
+        type=members_of(WeightPrecision),
+        default=_USUAL.precisions,
+        help="how the weights are stored: int4, int8 or f32, or several with commas (default: int4)",
+    )
+    parser.add_argument(
+        "--threads",
+        metavar="N",
+        type=WholeNumbers(MOST_THREADS),
+        default=FromConfig("run.threads"),
+        help="number of threads that the framework computes with, or several: 1,2,4",
+    )
+    parser.add_argument(
+        "--runtime",
+        metavar="R",
+        type=names,
+        default=(),
+        help="a runtime that `dlbricks runtimes` lists, or several with commas (default: ONNX Runtime)",
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--predict", action="store_true", help="measure nothing: predict what the store lacks from other measurements"
+    )
+    how.add_argument(
+        "--end-to-end",
+        action="store_true",
+        help="build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits",
+    )
+    add_quiet_option(parser)
+    add_json_option(parser)
+    add_schema_option(parser, "LanguageAnswer", module="language.results", many=True)
+    parser.set_defaults(handler=answer_models)
+
+
+def answer_models(args: argparse.Namespace) -> int:
+    """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
+    _require_question(args)
+    threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
+    options = LanguageOptions(
+        prompt=args.prompt,
+        generate=args.generate,
+        precisions=args.precision,
+        threads=threads,
+        runtimes=args.runtime,
+    )
+    if args.list:
+        return _list(args, options)
+    models, left_out = _opened(args.models, options)
+    found, failures = _answers(args, models, options)
+    if args.json:
+        write_json(found)
+    else:
+        _show(found)
+    return Status.DONE_WITH_FAILURES if left_out or failures else Status.DONE
+
+
+def _require_question(args: argparse.Namespace) -> None:
+    """Raise UsageError for options that do not go together."""
+    if args.list == bool(args.models):
+        what = "MODEL and --list do not go together" if args.list else "no model is named"
+        raise UsageError(f"{what}: give a MODEL, or --list (see `dlbricks llm --help`)")
+    if args.list and args.end_to_end:
+        raise UsageError("--list measures nothing: give --end-to-end with a MODEL")
+    if args.at_least is not None and not args.list:
+        raise UsageError("--at-least filters the library: give --list with it")
+
+
+def _opened(given: Sequence[str], options: LanguageOptions) -> tuple[list[NamedModel], int]:
+    """Return the models, each once, and how many are left out; raise the first refusal where none can be opened."""
+    # Loaded here: the help needs no models.
+    from dlbricks_tui.language.opening import open_language_model
+
+    models: list[NamedModel] = []
+    refusals: list[UserError] = []
+    for name in dict.fromkeys(given):
+        try:
+            model = open_language_model(name)
+            options.require_context(model.name, model.architecture.positions)
+        except UserError as error:
+            refusals.append(error)
+        else:
+            models += [] if model in models else [model]
+    if not models:
+        raise refusals[0]
+    for refusal in refusals:
+        narrate(f"left out: {refusal}")
+    return models, len(refusals)
+
+
+def _answers(
+    args: argparse.Namespace, models: Sequence[NamedModel], options: LanguageOptions
+) -> tuple[Sequence[LanguageAnswer], int]:
+    """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
+    # Loaded here: the help needs no store.
+    from dlbricks_tui.answers.child_process import ChildError
+    from dlbricks_tui.answers.language import asking
+    from dlbricks_tui.host.fingerprint import fingerprint
+
+    if args.predict:
+        return asking.stored_answers(models, options, args.data), 0
+    if warning := too_many_threads(options.threads, fingerprint().cores):
+        narrate(warning)
+    narration = LanguageNarration(quiet=args.quiet)
+    try:
+        with signals_interrupt():
+            found = asking.measure(models, options, args.data, narration.take, end_to_end=args.end_to_end)
+    except ChildError as error:
+        if not narration.failures:
+            narrate(str(error))
+        return asking.stored_answers(models, options, args.data), narration.failures + 1
+    return found, narration.failures
+
+
+class LanguageNarration:
+    """Narrates the messages of the process that measures; a quiet one tells only what failed."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, quiet: bool = False) -> None:
+        self._clock = clock
+        self._quiet = quiet
+        self._round_after = clock() + _SECONDS_PER_LINE
+        self.failures = 0
+
+    def take(self, message: LanguageMessage) -> None:
+        """Narrate a message; of rounds only one in some seconds."""
+        if isinstance(message, ModelNotMeasured | LanguageStopped):
+            self.failures += 1
+        elif self._quiet:
+            return
+        elif isinstance(message, LanguageRound):
+            if self._clock() < self._round_after:
+                return
+            self._round_after = self._clock() + _SECONDS_PER_LINE
+        narrate(message_line(message))
+
+
+def _show(found: Sequence[LanguageAnswer]) -> None:
+    """Write the answers of each model: everything about one, or a comparison of several."""
+    # Loaded here: documents need no tables.
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.language import comparison_parts, language_parts
+
+    parts: list[Part] = []
+    for _, of_model in groupby(found, lambda it: it.model):
+        answers = list(of_model)
+        parts += language_parts(answers[0]) if len(answers) == 1 else comparison_parts(answers)
+    show_parts(parts)
+
+
+def _list(args: argparse.Namespace, options: LanguageOptions) -> int:
+    # Loaded here: the help needs no store.
+    from dlbricks_tui.answers.language.asking import library_answers
+    from dlbricks_tui.documents.language import fastest_first, library_parts
+
+    found = library_answers(options, args.data)
+    if args.json:
+        write_json(fastest_first(found, args.at_least or 0.0))
+    else:
+        from dlbricks_tui.cli.rendering import show_parts
+
+        show_parts(library_parts(found, args.at_least or 0.0))
+    return Status.DONE

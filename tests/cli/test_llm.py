@@ -1,0 +1,247 @@
+"""`dlbricks llm`, by code that pretends to measure and to predict."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.answers.child_process import ChildError
+from dlbricks_tui.answers.language.options import LanguageOptions
+from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageIntervals
+from dlbricks_tui.cli.llm import LanguageNarration
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.language.messages import (
+    LanguageMessage,
+    LanguageRound,
+    LanguageStopped,
+    LanguageWaits,
+    ModelBegins,
+    ModelMeasured,
+    ModelNotMeasured,
+)
+from dlbricks_tui.wording import ages
+from tests.answers.language_answers import ENGINE, WHEN, answer, library, predicted
+from tests.answers.validation import faults
+from tests.cli.people import Command, one_line
+
+MODEL, OTHER = "llama-3.2-1b", "smollm2-135m"
+ASKING = "dlbricks_tui.answers.language.asking"
+# What the contract promises.
+KEYS = {
+    *("model", "system", "runtime", "precision", "threads", "prompt_tokens", "generated_tokens"),
+    *("prefill_ms", "first_token_ms", "prefill_tokens_per_second", "decode_tokens_per_second", "total_ms"),
+    *("intervals", "memory_bytes", "fits", "coverage", "measured"),
+}
+ROUND = LanguageRound(model=MODEL, number=1, prefill_ms=412.0, decode_tokens_per_second=7.1, seconds_left=12.0)
+MESSAGES: tuple[LanguageMessage, ...] = (
+    LanguageWaits(holder="another run"),
+    ModelBegins(model=MODEL, variant="int4, 2 threads", number=1, of=1),
+    ROUND,
+    ModelMeasured(model=MODEL, variant="int4, 2 threads", seconds=42.0),
+)
+
+
+class Asked:
+    """Pretends to answer, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.messages: Sequence[LanguageMessage] = MESSAGES
+        self.raises: BaseException | None = None
+        self.options = LanguageOptions()
+        self.end_to_end = False
+        self.has_measured = False
+
+    def answers(
+        self, models: Sequence[Any], options: LanguageOptions, make: Callable[..., LanguageAnswer]
+    ) -> tuple[LanguageAnswer, ...]:
+        self.options = options
+        return tuple(
+            make(14.2 / threads, model=it.name, title=it.title, precision=precision.value, threads=threads)
+            for it in models
+            for precision in options.precisions
+            for threads in options.threads or (2,)
+        )
+
+    def stored(self, models: Sequence[Any], options: LanguageOptions, _: Any) -> tuple[LanguageAnswer, ...]:
+        return self.answers(models, options, predicted)
+
+    def measure(
+        self,
+        models: Sequence[Any],
+        options: LanguageOptions,
+        _: Any,
+        take: Callable[[LanguageMessage], None],
+        *,
+        end_to_end: bool,
+    ) -> tuple[LanguageAnswer, ...]:
+        self.has_measured, self.end_to_end = True, end_to_end
+        for message in self.messages:
+            take(message)
+        if self.raises is not None:
+            raise self.raises
+        found = self.answers(models, options, answer)
+        return tuple(replace(it, measured=ENGINE) for it in found) if end_to_end else found
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    asked = Asked()
+    monkeypatch.setattr(f"{ASKING}.measure", asked.measure)
+    monkeypatch.setattr(f"{ASKING}.stored_answers", asked.stored)
+    monkeypatch.setattr(f"{ASKING}.library_answers", lambda *_: library())
+    monkeypatch.setattr(ages, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3 * 3600)
+    monkeypatch.setenv("COLUMNS", "80")
+    return asked
+
+
+def test_the_document_has_the_keys_of_the_contract(
+    asked: Asked, dlbricks: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["llm", "--json-schema"])
+    schema = json.loads(capsys.readouterr().out)
+    for words in ([MODEL], [MODEL, "--predict"], [MODEL, "--end-to-end"], ["--list"]):
+        status, out, _ = dlbricks("llm", *words, "--json")
+        found = json.loads(out)
+        assert status == 0 and faults(found, schema, schema) == []
+        assert found[0].keys() == {it.name for it in fields(LanguageAnswer)} >= KEYS
+        assert found[0]["intervals"].keys() == {it.name for it in fields(LanguageIntervals)}
+        timed = words[-1] == "--end-to-end"
+        assert (found[0]["measured"] or {}).keys() == (
+            {"engine", "prefill_ms", "decode_tokens_per_second", "when"} if timed else set()
+        )
+    assert not asked.options.threads
+
+
+def test_what_the_store_lacks_is_measured_first_and_narrated(asked: Asked, dlbricks: Command) -> None:
+    status, out, told = dlbricks("llm", MODEL)
+    assert status == 0
+    assert out.startswith("Llama 3.2 1B\n7.1 tokens per second, the first after 4.1 s; 5.1 GB of 23 GB\n")
+    assert max(map(len, out.splitlines())) <= 80
+    assert told.splitlines() == [
+        "waiting for another run",
+        f"{MODEL}, int4, 2 threads: measuring",
+        f"{MODEL}, int4, 2 threads: measured in 42 s",
+    ]
+    assert dlbricks("llm", MODEL, "--quiet")[2] == ""
+
+
+def test_predictions_measure_nothing(asked: Asked, dlbricks: Command) -> None:
+    status, out, told = dlbricks("llm", MODEL, "--predict")
+    assert (status, told, asked.has_measured) == (0, "", False)
+    assert "~7.1 tokens per second" in out and f"`dlbricks llm {MODEL} --threads 2` measures it" in out
+
+
+def test_options_reach_the_question(asked: Asked, dlbricks: Command) -> None:
+    words = (
+        "--prompt",
+        64,
+        "--generate",
+        16,
+        "--precision",
+        "int8,f32",
+        "--threads",
+        "1,2",
+        "--runtime",
+        "onnxruntime",
+    )
+    status, out, _ = dlbricks("llm", MODEL, *words, "--end-to-end")
+    options = asked.options
+    assert (status, asked.end_to_end) == (0, True)
+    assert (options.prompt, options.generate, options.threads) == (64, 16, (1, 2))
+    assert [it.value for it in options.precisions] == ["int8", "f32"]
+    assert options.runtimes == ("onnxruntime",)
+    assert "BEST FOR" in out, "several executions are compared"
+    dlbricks("--set", "run.threads=1", "llm", MODEL)
+    assert asked.options.threads == (1,)
+
+
+def test_several_models_are_answered_one_after_another(asked: Asked, dlbricks: Command) -> None:
+    status, out, told = dlbricks("llm", MODEL, OTHER, MODEL, "--quiet")
+    assert (status, told) == (0, "")
+    assert [line for line in out.splitlines() if line in ("Llama 3.2 1B", "SmolLM2 135M")] == [
+        "Llama 3.2 1B",
+        "SmolLM2 135M",
+    ]
+    status, out, told = dlbricks("llm", MODEL, "nonsense", "--json", "--quiet")
+    assert (status, [it["model"] for it in json.loads(out)], told.count("\n")) == (1, [MODEL], 1)
+    assert told.startswith("left out: ") and "nonsense" in told
+
+
+def test_the_library_is_listed_the_fastest_first(asked: Asked, dlbricks: Command) -> None:
+    status, out, told = dlbricks("llm", "--list")
+    assert (status, told) == (0, "")
+    assert out.startswith("4 of 7 models fit into the 23 GB of this host\n")
+    assert max(map(len, out.splitlines())) <= 80
+    found = json.loads(dlbricks("llm", "--list", "--at-least", 10, "--json")[1])
+    assert [it["model"] for it in found] == ["smollm2-135m", "llama-3.2-1b", "qwen3-30b-a3b"]
+    status, out, _ = dlbricks("llm", "--list", "--at-least", 100_000)
+    assert status == 0 and out.startswith("0 of 7 models fit")
+
+
+def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
+    refused: dict[tuple[object, ...], str] = {
+        (): "no model is named: give a MODEL, or --list",
+        ("--list", MODEL): "MODEL and --list do not go together",
+        ("--list", "--end-to-end"): "--list measures nothing",
+        (MODEL, "--at-least", 5): "give --list with it",
+        ("--list", "--at-least", -5): "'-5': give a number above 0",
+        ("--list", "--at-least", "many"): "'many': give a number above 0",
+        (MODEL, "--prompt", 0): "--prompt: '0': give a whole number from 1 to 1,048,576",
+        (MODEL, "--prompt", 10**9): "give a whole number from 1 to 1,048,576",
+        (MODEL, "--generate", 0): "--generate: '0': give a whole number from 1 to 1,048,576",
+        (MODEL, "--precision", "bf16"): "'bf16': give one of int4, int8, f32",
+        (MODEL, "--threads", "0"): "give a whole number from 1 to",
+        (MODEL, "--end-to-end", "--predict"): "not allowed with argument --end-to-end",
+        ("nonsense",): "nonsense",
+        ("nonsense", "gibberish"): "nonsense",
+        (OTHER, "--prompt", 8192): f"{OTHER} holds 8,192 tokens",
+    }
+    for words, complaint in refused.items():
+        assert complaint in one_line(dlbricks("llm", *words)), words
+    assert not asked.has_measured
+
+
+def test_a_model_that_cannot_be_measured_is_told_and_status_1(asked: Asked, dlbricks: Command) -> None:
+    asked.messages = [ModelNotMeasured(model=MODEL, variant="int4, 2 threads", reason="the worker was lost")]
+    status, out, told = dlbricks("llm", MODEL, "--quiet")
+    assert (status, told) == (1, f"{MODEL}, int4, 2 threads: not measured: the worker was lost\n")
+    assert out
+
+
+@pytest.mark.parametrize("says_why", [True, False])
+def test_a_process_that_fails_is_status_1_and_the_answer_predicted(
+    asked: Asked, dlbricks: Command, says_why: bool
+) -> None:
+    asked.messages = [LanguageStopped(reason="the disk is full")] * says_why
+    asked.raises = ChildError("the process ended with status 1")
+    status, out, told = dlbricks("llm", MODEL, "--quiet")
+    assert (status, told) == (1, "stopped: the disk is full\n" if says_why else "the process ended with status 1\n")
+    assert "~7.1 tokens per second" in out
+
+
+def test_an_interrupt_is_status_130(asked: Asked, dlbricks: Command) -> None:
+    asked.raises = KeyboardInterrupt()
+    status, out, told = dlbricks("llm", MODEL)
+    assert (status, out) == (130, "")
+    assert told.endswith("dlbricks: interrupted\n")
+
+
+def test_rounds_are_told_once_in_some_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    narration = LanguageNarration(lambda: now[0])
+    for seconds in range(12):
+        now[0] = float(seconds)
+        narration.take(ROUND)
+    line = f"{MODEL}: round 1, prefill 412 ms, 7.1 tokens per second, about 12 s left"
+    assert capsys.readouterr().err.splitlines() == [line] * 2
+
+
+def test_the_help_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(["llm", "--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
