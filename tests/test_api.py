@@ -7,12 +7,12 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -23,8 +23,11 @@ from dlbricks_tui.fleet.driving import running
 from dlbricks_tui.fleet.driving.running import FleetPlace
 from dlbricks_tui.fleet.folder import FleetFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
+from dlbricks_tui.language.messages import LanguageMessage, ModelBegins
+from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.run_folder import RunState
+from tests.answers.language_answers import ENGINE, answer, predicted
 from tests.answers.validation import faults
 from tests.cli.people import hurry
 from tests.fleet.sample_fleet import EVENTS, tell
@@ -300,6 +303,39 @@ def test_a_model_is_traced_and_written_for_another_program(
     ]
     with pytest.raises(api.TraceError, match="inferences 0"):
         api.TraceOptions(inferences=0)
+
+
+def test_a_language_model_is_answered_from_the_store_or_measured(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stored(models: Sequence[NamedModel], *_: object) -> tuple[api.LanguageAnswer, ...]:
+        return tuple(predicted(model=it.name) for it in models)
+
+    def measured(
+        models: Sequence[NamedModel],
+        options: api.LanguageOptions,
+        _: object,
+        take: Callable[[LanguageMessage], None],
+        *,
+        end_to_end: bool,
+    ) -> tuple[api.LanguageAnswer, ...]:
+        take(ModelBegins(model=models[0].name, variant=options.precisions[0].value, number=1, of=1))
+        return (answer(measured=ENGINE if end_to_end else None),)
+
+    monkeypatch.setattr("dlbricks_tui.api.language_models.stored_answers", stored)
+    monkeypatch.setattr("dlbricks_tui.api.language_models.measure_models", measured)
+    found = api.language(["llama-3.2-1b", "smollm2-135m"], measure=False, data=data)
+    assert [(it.model, it.is_predicted) for it in found] == [("llama-3.2-1b", True), ("smollm2-135m", True)]
+    told: list[str] = []
+    (one,) = api.language("llama-3.2-1b", end_to_end=True, progress=told.append, data=data)
+    assert (one.measured, told) == (ENGINE, ["llama-3.2-1b, int4: measuring"])
+    assert api.language("llama-3.2-1b", data=data) == (answer(),)
+    with pytest.raises(api.LanguageError, match="nonsense"):
+        api.language("nonsense", data=data)
+    with pytest.raises(api.LanguageError, match="8,192 tokens"):
+        api.language("smollm2-135m", api.LanguageOptions(prompt=8192), data=data)
+    wrong: tuple[dict[str, Any], ...] = ({"prompt": 0}, {"generate": 1 << 30}, {"threads": (0,)}, {"precisions": ()})
+    for options in wrong:
+        with pytest.raises(api.LanguageError):
+            api.LanguageOptions(**options)
 
 
 def test_a_fleet_run_reports_all_hosts_together_and_can_be_looked_at_later(

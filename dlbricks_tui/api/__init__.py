@@ -26,6 +26,16 @@ from dlbricks_tui.answers.fleets.results import (
     FleetResult,
     LeftOutModel,
 )
+from dlbricks_tui.answers.language.options import LanguageOptions
+from dlbricks_tui.answers.language.results import (
+    DelayOfPrompt,
+    LanguageAnswer,
+    LanguageIntervals,
+    MeasuredEngine,
+    MemoryNeed,
+    PartTime,
+    SpeedAtContext,
+)
 from dlbricks_tui.answers.measuring import MeasureOptions
 from dlbricks_tui.answers.probing import ProbeOptions
 from dlbricks_tui.answers.results import (
@@ -46,6 +56,7 @@ from dlbricks_tui.answers.traces.tracing import TraceFormat, TraceOptions
 from dlbricks_tui.api.estimating import compare, estimate, load
 from dlbricks_tui.api.evaluations import check, evaluate, evaluation_of
 from dlbricks_tui.api.fleets import fleet, fleet_status
+from dlbricks_tui.api.language_models import language
 from dlbricks_tui.api.measuring import Progress, measure, probe
 from dlbricks_tui.api.opening import Model as Model
 from dlbricks_tui.api.scenarios import scenario
@@ -63,6 +74,8 @@ from dlbricks_tui.evaluations.evaluation import Evaluation
 from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.request import Question as FleetQuestion
+from dlbricks_tui.language.errors import LanguageError
+from dlbricks_tui.language.precision import WeightPrecision
 from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
@@ -96,6 +109,7 @@ __all__ = [
     "Counts",
     "Coverage",
     "Cut",
+    "DelayOfPrompt",
     "Difference",
     "EstimateError",
     "EstimateOptions",
@@ -113,6 +127,10 @@ __all__ = [
     "FleetQuestion",
     "FleetResult",
     "InstructionSet",
+    "LanguageAnswer",
+    "LanguageError",
+    "LanguageIntervals",
+    "LanguageOptions",
     "Layer",
     "LayerGraph",
     "LayerOrder",
@@ -121,11 +139,14 @@ __all__ = [
     "Match",
     "MeasureError",
     "MeasureOptions",
+    "MeasuredEngine",
     "MeasuredScenario",
+    "MemoryNeed",
     "Method",
     "ModelError",
     "ModelEstimate",
     "Optimisation",
+    "PartTime",
     "Precision",
     "PredictedScenario",
     "ProbeOptions",
@@ -143,6 +164,7 @@ __all__ = [
     "ScenarioOptions",
     "ScenarioResult",
     "Selection",
+    "SpeedAtContext",
     "State",
     "StoreError",
     "Summary",
@@ -155,6 +177,7 @@ __all__ = [
     "TypeShare",
     "UserError",
     "Verdict",
+    "WeightPrecision",
     "WorkerError",
     "check",
     "compare",
@@ -163,6 +186,7 @@ __all__ = [
     "evaluation_of",
     "fleet",
     "fleet_status",
+    "language",
     "load",
     "measure",
     "open_results",

@@ -25,6 +25,7 @@ from dlbricks_tui.cli.parser import (
 )
 from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.language.messages import LanguageRound, LanguageStopped, ModelNotMeasured
 from dlbricks_tui.language.precision import WeightPrecision
 from dlbricks_tui.runtime.runtime import MOST_THREADS
@@ -176,7 +177,7 @@ def _answers(
     try:
         with signals_interrupt():
             found = asking.measure(models, options, args.data, narration.take, end_to_end=args.end_to_end)
-    except ChildError as error:
+    except (ChildError, LanguageError) as error:
         if not narration.failures:
             narrate(str(error))
         return asking.stored_answers(models, options, args.data), narration.failures + 1

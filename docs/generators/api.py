@@ -30,7 +30,7 @@ version to the next.
   options instead.
 - `measure`, `probe`, `check`, `evaluate` and `fleet` work in the calling process, and in its main thread only: SIGINT,
   SIGTERM and SIGHUP end the run after the current round, and the `State` of the result says so.
-- `scenario` and `trace` measure in a process of their own, so they work in any thread, and in notebooks.
+- `scenario`, `trace` and `language` measure in a process of their own, so they work in any thread, and in notebooks.
 - Results are frozen dataclasses with the keys of the [JSON documents](json.md) of the command with the same name.
 
 """

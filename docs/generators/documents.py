@@ -59,6 +59,7 @@ RECORDED = {
 MEASURED = {
     "dlbricks run": "dlbricks run squeezenet1.1 --runtime onnxruntime --threads 1 --quiet",
     "dlbricks trace": "dlbricks trace squeezenet1.1 --runtime onnxruntime --threads 1 -o squeezenet.pftrace --quiet",
+    "dlbricks llm": "dlbricks llm smollm2-135m --threads 1 --quiet",
     "dlbricks check": "dlbricks check --against baseline.json --by 10% --quiet",
     "dlbricks evaluate": "dlbricks evaluate model.toml --quiet",
     "dlbricks suite export": "dlbricks suite export squeezenet1.1 -o suite.dlbricks --runtime onnxruntime --decoys 1",

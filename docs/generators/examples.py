@@ -21,6 +21,7 @@ EXAMPLES = {
     "dlbricks estimate": "dlbricks estimate squeezenet1.1 --batch 4",
     "dlbricks analyze": "dlbricks analyze squeezenet1.1 --prove all",
     "dlbricks scenario": "dlbricks scenario squeezenet1.1 --kind server --bound-ms 100",
+    "dlbricks llm": "dlbricks llm llama-3.2-1b --precision int4,f32",
     "dlbricks trace": "dlbricks trace squeezenet1.1 -o squeezenet.pftrace",
     "dlbricks compare": "dlbricks compare squeezenet1.1",
     "dlbricks evaluate": "dlbricks evaluate model.toml --compare",

@@ -35,6 +35,7 @@ class PartTime:
 class SpeedAtContext:
     """How fast tokens are made behind so many others."""
 
+    # The tokens before it.
     context: int
     tokens_per_second: float
     low: float
@@ -72,6 +73,7 @@ class MemoryNeed:
 class MeasuredEngine:
     """The whole model with random weights, timed in an engine that people use."""
 
+    # Its name and version.
     engine: str
     prefill_ms: float
     decode_tokens_per_second: float
@@ -85,11 +87,13 @@ class LanguageAnswer:
     model: str
     # The published name, such as "Llama 3.2 1B"; that of the file for others.
     title: str
+    # The number of all weights.
     parameters: int
     # Those that one token uses; fewer in a mixture of experts.
     active_parameters: int
     system: str
     runtime: str
+    # How the weights are stored: `int4`, `int8` or `f32`.
     precision: str
     threads: int
     prompt_tokens: int
@@ -102,8 +106,10 @@ class LanguageAnswer:
     decode_tokens_per_second: float
     total_ms: float
     intervals: LanguageIntervals
+    # The memory that the model takes.
     memory_bytes: int
     memory: MemoryNeed
+    # The memory of the host; 0 if it is not known.
     host_memory_bytes: int
     fits: bool
     # The share of the time that rests on measurements of this host; 0: all of it is predicted.
