@@ -25,6 +25,8 @@ from dlbricks_tui.documents.parts import (
     name_column,
     word_column,
 )
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME
+from dlbricks_tui.runtime.variant import threads_in_words, without_variant
 from dlbricks_tui.wording.ages import ago
 from dlbricks_tui.wording.language import (
     answer_line,
@@ -51,7 +53,7 @@ def language_parts(answer: LanguageAnswer, *, with_plots: bool = True) -> Iterat
     """Yield everything about a language model in one execution; a panel draws its plots in an area of its own."""
     yield Heading(answer.title or answer.model)
     yield Sentence(line_of(answer), "strong")
-    yield Sentence(f"{answer.runtime}, {variant_words(answer.precision, answer.threads)}, on {answer.system}")
+    yield Sentence(_common_line([answer]))
     yield Sentence(f"{parameters_words(answer.parameters, answer.active_parameters)}; {_request(answer)}")
     yield BLANK_LINE
     yield from figures_parts(answer)
@@ -92,10 +94,12 @@ def figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
     """Yield the figures beside those of the whole model, if it was timed, and what they rest on."""
     within, sign = answer.intervals, _sign(answer)
     speed, rate = answer.prefill_tokens_per_second, answer.decode_tokens_per_second
+    # With the prompt, an engine may have its first token, too.
+    later = () if answer.first_token_ms == answer.prefill_ms else (answer.first_token_ms,)
     found = (
         _Figure("prefill", answer.prefill_ms, within.prefill_ms),
         _Figure("prefill speed", speed, within.prefill_tokens_per_second, _per_second),
-        _Figure("first token", answer.first_token_ms, within.first_token_ms),
+        *(_Figure("first token", it, within.first_token_ms) for it in later),
         _Figure("decode", rate, within.decode_tokens_per_second, _per_second),
         _Figure("in all", answer.total_ms, within.total_ms),
     )
@@ -141,14 +145,17 @@ def _per_second(tokens: float) -> str:
 
 def language_command(answer: LanguageAnswer) -> str:
     """Return the command that measures a model in the same execution."""
-    words = ["dlbricks", "llm", answer.model, "--threads", str(answer.threads)]
+    framework = answer.runtime.partition("-")[0]
     given = (
+        ("--runtime", framework, ONNX_RUNTIME.framework),
+        # Of 0 threads the framework decides.
+        ("--threads", answer.threads, 0),
         ("--precision", answer.precision, _USUAL.precisions[0].value),
         ("--prompt", answer.prompt_tokens, _USUAL.prompt),
         ("--generate", answer.generated_tokens, _USUAL.generate),
     )
-    words += [word for option, value, usual in given if value != usual for word in (option, str(value))]
-    return shlex.join(words)
+    words = (word for option, value, usual in given if value != usual for word in (option, str(value)))
+    return shlex.join(["dlbricks", "llm", answer.model, *words])
 
 
 def time_parts(answer: LanguageAnswer) -> Iterator[Part]:
@@ -180,11 +187,15 @@ def memory_parts(answer: LanguageAnswer) -> Iterator[Part]:
     yield Sentence(told, "good" if answer.fits else "bad")
 
 
+def _runtime_name(answer: LanguageAnswer) -> str:
+    return without_variant(answer.runtime)
+
+
 # What differs between the executions of a model, and how a line says it where it does not differ.
 _AXES: tuple[tuple[Column[LanguageAnswer], Callable[[LanguageAnswer], str]], ...] = (
-    (name_column("runtime", lambda it: it.runtime), lambda it: it.runtime),
+    (name_column("runtime", _runtime_name), _runtime_name),
     (Column("precision", lambda it: it.precision, Kind.WORD, is_key=True), lambda it: it.precision),
-    (Column("threads", lambda it: str(it.threads), is_key=True), lambda it: counted(it.threads, "thread")),
+    (Column("threads", lambda it: str(it.threads), is_key=True), lambda it: threads_in_words(it.threads or None)),
 )
 
 
@@ -249,7 +260,8 @@ def comparison_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
     best: Column[LanguageAnswer] = word_column("best for", lambda it: marks.get(id(it), ""), "good")
     errors = [_error_column()] * any(it.measured for it in ordered)
     yield Table((*_differing(ordered), decode, *errors, prefill, *others, best), ordered)
-    others_alike = [it for it in alike if (it.runtime, it.precision) == (decoding.runtime, decoding.precision)]
+    kind = _runtime_name(decoding), decoding.precision
+    others_alike = [it for it in alike if (_runtime_name(it), it.precision) == kind]
     yield from map(Sentence, filter(None, [threads_sentence(others_alike)]))
     yield from _legend(ordered)
 

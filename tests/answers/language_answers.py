@@ -23,7 +23,7 @@ ENGINE = MeasuredEngine(
 )
 
 
-def answer(rate: float = 7.1, **changes: Any) -> LanguageAnswer:
+def answer(rate: float = 7.1, threads: int = 2, **changes: Any) -> LanguageAnswer:
     """Return a measured answer of so many tokens per second, with changes."""
     scale = 7.1 / rate
 
@@ -39,9 +39,9 @@ def answer(rate: float = 7.1, **changes: Any) -> LanguageAnswer:
         parameters=8_030_261_248,
         active_parameters=8_030_261_248,
         system="xeon-2c-0f2d6a1b",
-        runtime="onnxruntime-1.23.2 python-3.11",
+        runtime=f"onnxruntime-1.23.2 python-3.11 threads-{threads}",
         precision="int4",
-        threads=2,
+        threads=threads,
         prompt_tokens=512,
         generated_tokens=128,
         prefill_ms=prefill_ms,
@@ -90,9 +90,9 @@ def answer(rate: float = 7.1, **changes: Any) -> LanguageAnswer:
     return replace(found, **changes)
 
 
-def predicted(rate: float = 7.1, **changes: Any) -> LanguageAnswer:
+def predicted(rate: float = 7.1, threads: int = 2, **changes: Any) -> LanguageAnswer:
     """Return an answer that is all predicted, with wide intervals."""
-    measured = answer(rate)
+    measured = answer(rate, threads)
     contexts = tuple(replace(it, low=it.low * 0.8, high=it.high * 1.2, predicted=True) for it in measured.contexts)
     prompts = tuple(
         replace(it, low_ms=it.low_ms * 0.8, high_ms=it.high_ms * 1.2, predicted=True) for it in measured.prompts
@@ -106,7 +106,7 @@ def predicted(rate: float = 7.1, **changes: Any) -> LanguageAnswer:
 def too_large(**changes: Any) -> LanguageAnswer:
     """Return an answer about a model that does not fit."""
     memory = MemoryNeed(weights=47_000_000_000, cache=210_000_000, buffers=700_000_000)
-    about = {"model": "llama-3.3-70b", "title": "Llama 3.3 70B", "parameters": 70_553_706_496}
+    about: dict[str, Any] = {"model": "llama-3.3-70b", "title": "Llama 3.3 70B", "parameters": 70_553_706_496}
     return predicted(
         0.43,
         **about,
@@ -122,8 +122,8 @@ def variants() -> tuple[LanguageAnswer, ...]:
     """Return answers about a model in two precisions with one thread and two, of which two are best for prefill."""
     f32 = MemoryNeed(weights=32_100_000_000, cache=84_000_000, buffers=356_000_000)
     slow = answer(6.9, threads=1, prefill_ms=7700.0, prefill_tokens_per_second=66.5, first_token_ms=7845.0)
-    one = replace(answer(7.4), threads=1, prefill_ms=7600.0, prefill_tokens_per_second=67.4, first_token_ms=7735.0)
-    large = {"precision": "f32", "memory": f32, "memory_bytes": f32.total, "fits": False}
+    one = answer(7.4, threads=1, prefill_ms=7600.0, prefill_tokens_per_second=67.4, first_token_ms=7735.0)
+    large: dict[str, Any] = {"precision": "f32", "memory": f32, "memory_bytes": f32.total, "fits": False}
     return (
         replace(one, total_ms=7600.0 + 128_000 / 7.4),
         answer(),

@@ -8,6 +8,7 @@ import pytest
 from dlbricks_tui.documents.language import (
     comparison_parts,
     fastest_first,
+    language_command,
     language_parts,
     library_parts,
     threads_sentence,
@@ -61,7 +62,7 @@ def test_a_bound_far_above_the_points_is_left_out() -> None:
 @pytest.mark.parametrize("width", [80, 120])
 def test_executions_are_compared_with_the_best_for_each_phase(width: int) -> None:
     one, two, *_ = variants()
-    by_two = replace(two, runtime="openvino-2025.3")
+    by_two = replace(two, runtime="openvino-2025.3 python-3.11 threads-2")
     cases = {
         "precisions and threads": comparison_parts(variants()),
         "runtimes": comparison_parts([replace(one, threads=2), by_two]),
@@ -90,6 +91,19 @@ def test_the_library_lists_the_fastest_first_that_fit(width: int) -> None:
         "in two precisions": library_parts([*library()[:2], *(replace(it, precision="f32") for it in library()[:2])]),
     }
     check(f"language-library-{width}", cases, width)
+
+
+def test_the_command_that_measures_names_what_is_not_usual() -> None:
+    assert language_command(answer()) == "dlbricks llm llama-3.1-8b --threads 2"
+    other = answer(model="my model.gguf", threads=0, precision="f32", prompt_tokens=64, generated_tokens=16)
+    assert language_command(replace(other, runtime="openvino-2025.3 python-3.11 threads-default")) == (
+        "dlbricks llm 'my model.gguf' --runtime openvino --precision f32 --prompt 64 --generate 16"
+    )
+
+
+def test_an_engine_that_makes_the_first_token_with_the_prompt_has_one_line_for_both() -> None:
+    both = answer(first_token_ms=3910.0)
+    assert "first token " not in text_of(list(language_parts(both, with_plots=False)), 80)
 
 
 def test_only_models_that_fit_are_fast_enough() -> None:
