@@ -35,13 +35,13 @@ from dlbricks_tui.wording.numbers import too_many_threads
 if TYPE_CHECKING:
     from dlbricks_tui.answers.language.results import LanguageAnswer
     from dlbricks_tui.documents.parts import Part
+    from dlbricks_tui.language.library import NamedModel
     from dlbricks_tui.language.messages import LanguageMessage
-    from dlbricks_tui.language.opening import NamedModel
 
 _USUAL = LanguageOptions()
 _MOST_RATE = 1e9
 # Rounds of small models end many times a second.
-_SECONDS_PER_LINE = 5.0
+_SECONDS_PER_LINE = 10.0
 
 
 def register(parser: Parser) -> None:

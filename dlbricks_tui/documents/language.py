@@ -35,8 +35,8 @@ from dlbricks_tui.wording.language import (
     bound_sentence,
     delay_text,
     fits_sentence,
-    gigabytes,
     head_sentence,
+    memory_text,
     memory_words,
     parameters_text,
     parameters_words,
@@ -181,7 +181,7 @@ def memory_parts(answer: LanguageAnswer) -> Iterator[Part]:
     sizes = {"weights": need.weights, "cache": need.cache, "buffers": need.buffers, "in all": answer.memory_bytes}
     sizes |= {"this host": host} if host else {}
     remarks = {"weights": (answer.precision,), "cache": (f"of {counted(context, 'token')}",)}
-    rows = (Figure(it, gigabytes(size), float(size), remarks=remarks.get(it, ())) for it, size in sizes.items())
+    rows = (Figure(it, memory_text(size), float(size), remarks=remarks.get(it, ())) for it, size in sizes.items())
     yield Figures(tuple(rows))
     told = fits_sentence(answer.memory_bytes, host, fits=answer.fits)
     yield Sentence(told, "good" if answer.fits else "bad")
@@ -217,7 +217,7 @@ def _figure_columns() -> tuple[Column[LanguageAnswer], ...]:
         Column(
             "first token", lambda it: f"{_sign(it)}{delay_text(it.first_token_ms)}", is_optional=True, goes_last=True
         ),
-        Column("memory", lambda it: gigabytes(it.memory_bytes), is_optional=True, goes_last=True),
+        Column("memory", lambda it: memory_text(it.memory_bytes), is_optional=True, goes_last=True),
         word_column("fits", lambda it: "yes" if it.fits else "no", lambda it: "good" if it.fits else "bad"),
         Column("measured", _measured_text, Kind.WORD, "muted", is_optional=True),
     )
@@ -306,7 +306,7 @@ def library_parts(answers: Sequence[LanguageAnswer], at_least: float = 0.0) -> I
     """Yield models that fit, the fastest first, and the others below; or only those that are fast enough."""
     shown, first = fastest_first(answers, at_least), answers[0]
     fitting = len({it.model for it in shown if it.fits})
-    host = f" into the {gigabytes(first.host_memory_bytes)} of this host" if first.host_memory_bytes else ""
+    host = f" into the {memory_text(first.host_memory_bytes)} of this host" if first.host_memory_bytes else ""
     fast = f" and make at least {at_least:g} tokens per second" if at_least else ""
     yield Sentence(f"{fitting} of {counted(len({it.model for it in answers}), 'model')} fit{host}{fast}", "strong")
     yield Sentence(_common_line(answers))

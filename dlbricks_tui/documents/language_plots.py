@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # The room above the highest point, and beside the first and the last one.
 _ABOVE, _BESIDE = 1.1, 1.3
+# Bounds and intervals that are higher would press all points to the ground.
+_MOST_ABOVE = 2.0
 # The least distance between two numbers on an axis, as a share of it.
 _LEAST_APART = 0.25
 _MEASURED = "o"
@@ -50,9 +52,8 @@ def language_plots(answer: LanguageAnswer) -> tuple[Plot, ...]:
     rates = f"{first.told(rate_words)} after {counted(first.at, 'token')}, {last.told(rate_text)} after {last.at:,}."
     after, then = (it.told(lambda seconds: delay_text(1000 * seconds)) for it in (least, most))
     waits = f"The first token comes {after} after a prompt of {counted(least.at, 'token')}, {then} after {most.at:,}."
-    # A bound far above all points would press them to the ground.
-    bound, highest = answer.bound_tokens_per_second, max(it.high for it in speeds)
-    levels = () if bound is None or bound > 2 * highest else (Level("bound by memory bandwidth", bound),)
+    bound, most_bound = answer.bound_tokens_per_second, _MOST_ABOVE * max(it.value for it in speeds)
+    levels = () if bound is None or bound > most_bound else (Level("bound by memory bandwidth", bound),)
     is_mixed = len({it.predicted for it in (*speeds, *delays)}) > 1
     return (
         _plot("Tokens per second by context length", rates, speeds, levels, is_mixed=is_mixed),
@@ -80,7 +81,9 @@ def _plot(
     )
     across = Axis(placed[0][0] / _BESIDE, placed[-1][0] * _BESIDE, True)
     across = replace(across, ticks=tuple((x, f"{x:,.0f}") for x in _apart([x for x, _ in placed], across)))
-    highest = max([*(it.high for it in points), *(it.value for it in levels)])
+    # Ends of wide intervals stand at the upper edge.
+    most = _MOST_ABOVE * max(it.value for it in points)
+    highest = max([*(min(most, it.high) for it in points), *(it.value for it in levels)])
     up = Axis(min(it.low for it in points) / _ABOVE if is_log else 0.0, highest * _ABOVE, is_log)
     return Plot(title, says, across, up, tuple(it for it in series if it.points or is_mixed), levels)
 

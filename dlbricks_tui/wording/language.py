@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # The decimal units of the sizes that people see when they download a model.
-_GIGABYTE = 1e9
+_GIGABYTE, _LEAST_GIGABYTES = 1e9, 0.1
 _BILLION, _MILLION = 1e9, 1e6
+# Fewer are millions, also when they are rounded.
+_LEAST_BILLION = 999.5e6
 # Longer times are told in the next unit.
 _MOST_SECONDS, _MOST_MINUTES = 120.0, 90.0
 
 
 def rate_text(tokens_per_second: float) -> str:
-    """Return tokens per second for a column: `1,240`, `41.3`, `7.1`, `0.43`."""
-    if tokens_per_second >= 100:
-        return f"{tokens_per_second:,.0f}"
-    return f"{tokens_per_second:.{1 if tokens_per_second >= 1 else 2}f}"
+    """Return tokens per second for a column: `1,240`, `41.3`, `7.1`, `0.43`, `0.012`."""
+    digits = 0 if tokens_per_second >= 100 else 1 if tokens_per_second >= 1 else 2 if tokens_per_second >= 0.1 else 3
+    return f"{tokens_per_second:,.{digits}f}"
 
 
 def rate_words(tokens_per_second: float) -> str:
@@ -47,7 +48,7 @@ def delay_text(delay_ms: float) -> str:
     seconds = delay_ms / 1000
     if seconds >= _MOST_SECONDS:
         return f"{seconds / 60:.1f} min" if seconds < _MOST_MINUTES * 60 else f"{seconds / 3600:.1f} h"
-    return f"{seconds:.1f} s"
+    return f"{seconds:.{0 if seconds >= 100 else 1}f} s"
 
 
 def between(low: float, high: float, text: Callable[[float], str]) -> str:
@@ -57,15 +58,17 @@ def between(low: float, high: float, text: Callable[[float], str]) -> str:
     return f"{first if unit == other else ends[0]} to {ends[1]}"
 
 
-def gigabytes(size_bytes: int) -> str:
-    """Return the size of a model or of its memory: `0.42 GB`, `5.1 GB`, `405 GB`."""
+def memory_text(size_bytes: int) -> str:
+    """Return the size of a model or of its memory: `84 MB`, `0.42 GB`, `5.1 GB`, `405 GB`."""
     size = size_bytes / _GIGABYTE
+    if size < _LEAST_GIGABYTES:
+        return f"{size * 1000:.{0 if size >= 0.001 else 1}f} MB"
     return f"{size:,.{0 if size >= 10 else 1 if size >= 1 else 2}f} GB"
 
 
 def memory_words(memory_bytes: int, host_bytes: int) -> str:
     """Return the memory that a model takes, and that of the host if it is known: `5.1 GB of 23 GB`."""
-    return f"{gigabytes(memory_bytes)} of {gigabytes(host_bytes)}" if host_bytes else gigabytes(memory_bytes)
+    return f"{memory_text(memory_bytes)} of {memory_text(host_bytes)}" if host_bytes else memory_text(memory_bytes)
 
 
 def parameters_text(parameters: int) -> str:
@@ -83,9 +86,10 @@ def parameters_words(parameters: int, active: int) -> str:
 
 
 def _scaled(parameters: int) -> tuple[str, str]:
-    scale, unit = (_BILLION, "billion") if parameters >= _BILLION else (_MILLION, "million")
+    """Return a number with three digits, and its unit."""
+    scale, unit = (_BILLION, "billion") if parameters >= _LEAST_BILLION else (_MILLION, "million")
     number = parameters / scale
-    return f"{number:.0f}" if number >= 100 else f"{number:.3g}", unit
+    return f"{number:.{0 if number >= 100 else 1 if number >= 10 else 2}f}", unit
 
 
 def variant_words(precision: str, threads: int) -> str:
@@ -106,10 +110,10 @@ def fits_sentence(memory_bytes: int, host_bytes: int, *, fits: bool) -> str:
     """Return whether the memory of the host is enough, and how much is left or lacks."""
     difference = abs(host_bytes - memory_bytes)
     if fits:
-        return f"it fits: {gigabytes(difference)} are left" if host_bytes else "it fits"
+        return f"it fits: {memory_text(difference)} are left" if host_bytes else "it fits"
     if memory_bytes <= host_bytes:
-        return f"it does not fit: only {gigabytes(difference)} would be left"
-    return f"it does not fit: {gigabytes(difference)} are missing"
+        return f"it does not fit: only {memory_text(difference)} would be left"
+    return f"it does not fit: {memory_text(difference)} are missing"
 
 
 def bound_sentence(tokens_per_second: float, bound: float | None, *, predicted: bool) -> str:
@@ -147,7 +151,7 @@ def message_line(message: LanguageMessage) -> str:
         case LanguageRound():
             return f"{message.model}: {', '.join(_round_words(message))}"
         case WholeModelBegins():
-            return f"{message.model}: building the whole model, {gigabytes(message.size_bytes)}, for {message.engine}"
+            return f"{message.model}: building the whole model, {memory_text(message.size_bytes)}, for {message.engine}"
         case ModelMeasured():
             return f"{message.model}, {message.variant}: measured in {duration(message.seconds)}"
         case ModelNotMeasured():

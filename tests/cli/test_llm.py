@@ -233,7 +233,7 @@ def test_an_interrupt_is_status_130(asked: Asked, dlbricks: Command) -> None:
 def test_rounds_are_told_once_in_some_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     now = [0.0]
     narration = LanguageNarration(lambda: now[0])
-    for seconds in range(12):
+    for seconds in range(22):
         now[0] = float(seconds)
         narration.take(ROUND)
     line = f"{MODEL}: round 1, prefill 412 ms, 7.1 tokens per second, about 12 s left"
