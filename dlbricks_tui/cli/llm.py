@@ -42,6 +42,8 @@ _USUAL = LanguageOptions()
 _MOST_RATE = 1e9
 # Rounds of small models end many times a second.
 _SECONDS_PER_LINE = 10.0
+# Pictures are no wider.
+_WIDEST = 100
 
 
 def register(parser: Parser) -> None:
@@ -216,7 +218,7 @@ def _show(found: Sequence[LanguageAnswer]) -> None:
     for _, of_model in groupby(found, lambda it: it.model):
         answers = list(of_model)
         parts += language_parts(answers[0]) if len(answers) == 1 else comparison_parts(answers)
-    show_parts(parts)
+    show_parts(parts, _WIDEST)
 
 
 def _list(args: argparse.Namespace, options: LanguageOptions) -> int:
@@ -230,5 +232,5 @@ def _list(args: argparse.Namespace, options: LanguageOptions) -> int:
     else:
         from dlbricks_tui.cli.rendering import show_parts
 
-        show_parts(library_parts(found, args.at_least or 0.0))
+        show_parts(library_parts(found, args.at_least or 0.0), _WIDEST)
     return Status.DONE
