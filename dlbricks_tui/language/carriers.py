@@ -103,9 +103,8 @@ def _carrier_job(number: int, carrier: Decoder, bricks: Mapping[int, Job]) -> Ca
     graph = carrier.graph
     written = carrier_program(graph)
     names = list(written.program.network.inputs)
-    network = replace(
-        written.program.network, in_place={names[given]: place for given, place in carrier.in_place.items()}
-    )
+    in_place = {names[given]: place for given, place in carrier.in_place.items()}
+    network = replace(written.program.network, in_place=in_place, distinct=True)
     left_out = sum(
         (carrier.counts[layer.index] - 1) * weight.size_bytes for layer in graph.layers for weight in layer.weights
     )

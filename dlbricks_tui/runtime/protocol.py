@@ -65,7 +65,8 @@ class Network:
     one of them throughout; all others hold synthetic data. Where `file` names a model file, the worker runs that file
     with its own weights, and `symbol` and `weights` are empty. The framework optimises the file only if `optimised` is
     set. `in_place` has inputs, such as the cache of a decoder, each with the place of the output that is written to its
-    array: a run reads what the run before has written.
+    array: a run reads what the run before has written. Where weights are `distinct`, no two have the same values: ONNX
+    Runtime keeps equal ones once.
     """
 
     symbol: str
@@ -75,6 +76,7 @@ class Network:
     optimised: bool = False
     values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     in_place: Mapping[str, int] = field(default_factory=dict)
+    distinct: bool = False
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class _BoundModel(OnnxNetwork):
     def __init__(self, ort: Any, network: Network, settings: Any) -> None:
         super().__init__(network)
         self._ort = ort
-        self._weights = weight_values(ort, network.weights)
+        self._weights = weight_values(ort, network.weights, distinct=network.distinct)
         self._session = (
             session_of_file(ort, network.file, settings, Reason.UNBUILDABLE)
             if network.file

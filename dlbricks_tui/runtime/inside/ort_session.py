@@ -8,12 +8,13 @@ import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.onnx_bytes import unpacked
 from dlbricks_tui.runtime.inside.ort_values import array_value
-from dlbricks_tui.runtime.inside.values import THREADS_VARIABLE, learned_values
+from dlbricks_tui.runtime.inside.values import THREADS_VARIABLE, distinct_values, learned_values
 from dlbricks_tui.runtime.protocol import ArrayType, Reason, Tensor
 
 # The number of operators that run at the same time.
@@ -75,9 +76,12 @@ def _optimisation() -> str:
     return name
 
 
-def weight_values(ort: Any, weights: Mapping[str, ArrayType]) -> Mapping[str, Any]:
-    """Return values for weights, in a normal range, by name."""
-    return {name: array_value(ort, found, learned_values) for name, found in weights.items()}
+def weight_values(ort: Any, weights: Mapping[str, ArrayType], *, distinct: bool) -> Mapping[str, Any]:
+    """Return values for weights, in a normal range, by name; `distinct` ones are all different."""
+    return {
+        name: array_value(ort, found, partial(distinct_values, number=number) if distinct else learned_values)
+        for number, (name, found) in enumerate(weights.items())
+    }
 
 
 def session(ort: Any, model: str, values: Mapping[str, Any], settings: Any, reason: Reason) -> Any:

@@ -50,6 +50,11 @@ THREADS_VARIABLE = "OMP_NUM_THREADS"
 # Larger arrays are filled by several threads.
 LARGE_BYTES = 8 << 20
 
+# Two numbers of 4 bits, each the zero of packed weights.
+_PACKED_ZEROS = 0x88
+# Distinct weights begin so far apart in the values.
+_STEP = 7919
+
 # The values of biases and of other one-dimensional weights, and the variances of batch norms. Such a batch norm at
 # least halves its input, so that sums of many branches stay small.
 QUARTER, VARIANCE = 0.25, 4.0
@@ -92,8 +97,23 @@ def given_values(shape: tuple[int, ...], dtype: str, numbers: Sequence[Value]) -
 def learned_values(shape: tuple[int, ...], dtype: str) -> Any:
     if not numpy.issubdtype(numpy.dtype(dtype), numpy.floating):
         return _repeated(_spread(), shape, dtype)
+    return _repeated(_spread() * _mean_of_weights(shape), shape, dtype)
+
+
+def distinct_values(shape: tuple[int, ...], dtype: str, number: int) -> Any:
+    """Return values for a weight that differ from those of others, by its number.
+
+    Packed weights of 4 bits are next to their zero, so that what is computed from them stays in range.
+    """
+    spread = numpy.roll(_spread(), number * _STEP)
+    if not numpy.issubdtype(numpy.dtype(dtype), numpy.floating):
+        return _repeated(spread + (_PACKED_ZEROS if dtype == "uint8" else 0), shape, dtype)
+    return _repeated(spread * _mean_of_weights(shape), shape, dtype)
+
+
+def _mean_of_weights(shape: tuple[int, ...]) -> float:
     fan_in = reduce(mul, shape[1:], 1)
-    return _repeated(_spread() * (1 / fan_in if len(shape) > 1 else QUARTER), shape, dtype)
+    return 1 / fan_in if len(shape) > 1 else QUARTER
 
 
 def variance_values(shape: tuple[int, ...], dtype: str) -> Any:
