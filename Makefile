@@ -90,9 +90,9 @@ $(INSTALLED): pyproject.toml
 		{ echo 'Python cannot make virtual environments here: sudo apt install python3-venv' >&2; exit 1; }
 	@echo 'Setting up $(VENV): this takes a minute or two, and only now.' >&2
 	@$(PYTHON) -m venv $(CLEAR) $(VENV)
-	@$(PIP) install --editable '.[openvino,scenarios,fleet]'
+	@$(PIP) install --editable '.[openvino,scenarios,fleet,llm]'
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)
-	@$(PIP) install --editable '.[dev,fleet,openvino,scenarios]'
+	@$(PIP) install --editable '.[dev,fleet,llm,openvino,scenarios]'
 	@touch $@

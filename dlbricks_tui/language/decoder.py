@@ -100,17 +100,32 @@ def decoder(
     traits: Traits,
     blocks: Sequence[int] | None = None,
     name: str = "decoder",
+    *,
+    whole_table: bool = False,
 ) -> Decoder:
-    """Return a decoder with these blocks of a model; without any, with `distinct_blocks`."""
-    return _Decoder(model, precision, step, distinct_blocks(model) if blocks is None else blocks).decoder(name, traits)
+    """Return a decoder with these blocks of a model; without any, with `distinct_blocks`.
+
+    A large table is shortened unless it is to be whole.
+    """
+    blocks = distinct_blocks(model) if blocks is None else blocks
+    return _Decoder(model, precision, step, blocks, whole_table=whole_table).decoder(name, traits)
 
 
 class _Decoder:
-    def __init__(self, model: Architecture, precision: WeightPrecision, step: Step, blocks: Sequence[int]) -> None:
+    def __init__(
+        self,
+        model: Architecture,
+        precision: WeightPrecision,
+        step: Step,
+        blocks: Sequence[int],
+        *,
+        whole_table: bool,
+    ) -> None:
         self._model = model
         self._precision = precision
         self._step = step
         self._blocks = blocks
+        self._whole_table = whole_table
         self._out = LayerWriter()
         self._caches: list[Made] = []
         self._in_place: dict[int, int] = {}
@@ -143,6 +158,8 @@ class _Decoder:
         return Decoder(graph, tuple(out.parts), tuple(out.counts), self._in_place)
 
     def _table_rows(self) -> int:
+        if self._whole_table:
+            return self._model.vocabulary
         bytes_per_row = self._model.hidden * (self._precision.bits if self._shares_table else 32) // 8
         return max(1, min(self._model.vocabulary, _MOST_TABLE_BYTES // bytes_per_row))
 

@@ -170,6 +170,23 @@ class Quantised(Reply):
 
 
 @dataclass(frozen=True)
+class EngineOpened(Reply):
+    """The engine of this version has loaded a language model."""
+
+    version: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Generated(Reply):
+    """The time until the first token, that of each later one, and the most memory that the worker has held so far."""
+
+    first_ns: int
+    later_ns: tuple[int, ...]
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
 class Loaded(Reply):
     """The program is loaded and has run. `bytes` is the size of its inputs, weights and outputs.
 
@@ -290,6 +307,22 @@ class Quantise(Request[Quantised]):
 
 
 @dataclass(frozen=True)
+class OpenEngine(Request[EngineOpened]):
+    """Load a folder of onnxruntime-genai into its engine, in place of an earlier one."""
+
+    folder: str
+    threads: int
+
+
+@dataclass(frozen=True)
+class Generate(Request[Generated]):
+    """Let the engine read so many tokens and make so many others, each the most likely one."""
+
+    prompt: int
+    tokens: int
+
+
+@dataclass(frozen=True)
 class Load(Request[Loaded]):
     """Load a program under a name, in place of a program of that name.
 
@@ -367,6 +400,8 @@ _ANSWERS: dict[type[Request[Any]], type[Reply]] = {
     Fuse: Fused,
     Record: Recorded,
     Quantise: Quantised,
+    OpenEngine: EngineOpened,
+    Generate: Generated,
     Load: Loaded,
     Sample: Sampled,
     Profile: Profiled,

@@ -15,9 +15,11 @@ from dlbricks_tui.runtime.protocol import (
     Described,
     Explain,
     Fuse,
+    Generate,
     Infer,
     Load,
     NullCalls,
+    OpenEngine,
     Profile,
     Quantise,
     Quantised,
@@ -45,8 +47,9 @@ def _answer(line: bytes, performers: dict[type[Request[Any]], Callable[[Any], Re
         request = decode_request(line)
         if isinstance(request, Quantise):
             return _quantised(request)
-        if not performers:
-            performers.update(_performers(BACKENDS[framework]()))
+        if type(request) not in performers:
+            is_of_engine = isinstance(request, (OpenEngine, Generate))
+            performers.update(_engine_performers() if is_of_engine else _performers(BACKENDS[framework]()))
         return performers[type(request)](request)
     except RefusalError as refusal:
         return refusal.refused
@@ -87,6 +90,15 @@ def _quantised(request: Quantise) -> Quantised:
     from dlbricks_tui.runtime.inside.ort_quantising import write_quantised
 
     return write_quantised(request)
+
+
+def _engine_performers() -> dict[type[Request[Any]], Callable[[Any], Reply]]:
+    # Without a backend, which would bring threads of its own.
+    refuse_without("numpy")
+    from dlbricks_tui.runtime.inside.genai_engine import GenaiEngine, load_genai
+
+    engine = GenaiEngine(load_genai())
+    return {OpenEngine: engine.open, Generate: engine.generate}
 
 
 def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Reply]]:

@@ -53,8 +53,7 @@ def ask(ort: Any, question: Callable[[], Any], reason: Reason) -> Any:
         return question()
     except errors_of(ort) as error:
         message = first_line(error)
-        large = any(sign in message for sign in _OUT_OF_MEMORY)
-        raise RefusalError(Reason.TOO_LARGE if large else reason, message) from error
+        raise RefusalError(Reason.TOO_LARGE if lacks_memory(error) else reason, message) from error
 
 
 def options(ort: Any, *, optimised: bool, side_by_side: bool = False) -> Any:
@@ -145,6 +144,10 @@ def errors_of(ort: Any) -> tuple[type[BaseException], ...]:
     state = vars(ort.capi.onnxruntime_pybind11_state).values()
     own = [it for it in state if isinstance(it, type) and issubclass(it, Exception)]
     return (*own, RuntimeError, ValueError, MemoryError)
+
+
+def lacks_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or any(sign in str(error) for sign in _OUT_OF_MEMORY)
 
 
 def first_line(error: BaseException) -> str:

@@ -1,0 +1,103 @@
+"""The engine of onnxruntime-genai: it generates tokens with a whole language model."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.ort_session import first_line, lacks_memory
+from dlbricks_tui.runtime.protocol import EngineOpened, Generate, Generated, OpenEngine, Reason
+
+# Tokens of a prompt lie so far apart in the vocabulary.
+_TOKEN_STEP = 7919
+
+
+def load_genai() -> Any:
+    """Import `onnxruntime_genai`, which then tells nobody of its use."""
+    try:
+        genai = importlib.import_module("onnxruntime_genai")
+    except (ImportError, AttributeError, OSError) as error:
+        raise RefusalError(Reason.NO_FRAMEWORK, f"onnxruntime-genai cannot be imported: {error}") from error
+    # Older versions send nothing.
+    getattr(genai, "disable_telemetry_events", bool)()
+    return genai
+
+
+class GenaiEngine:
+    """A language model in a folder, and the generator that runs it."""
+
+    def __init__(self, genai: Any) -> None:
+        self._genai = genai
+        self._model: Any = None
+        self._vocabulary = 0
+
+    def open(self, request: OpenEngine) -> EngineOpened:
+        """Load the model of a folder with its threads."""
+        self._model = None
+        began = time.perf_counter()
+
+        def load() -> Any:
+            config = self._genai.Config(request.folder)
+            threads = {"intra_op_num_threads": request.threads}
+            config.overlay(json.dumps({"model": {"decoder": {"session_options": threads}}}))
+            return self._genai.Model(config)
+
+        self._model = _asked(load)
+        declared = json.loads((Path(request.folder) / "genai_config.json").read_text(encoding="utf-8"))
+        self._vocabulary = declared["model"]["vocab_size"]
+        return EngineOpened(self._genai.__version__, time.perf_counter() - began)
+
+    def generate(self, request: Generate) -> Generated:
+        """Read a prompt and generate tokens.
+
+        The engine computes the prompt when it is given to it, and chooses the first token when it is asked for it.
+        """
+        if self._model is None:
+            raise RefusalError(Reason.MALFORMED, "no model is loaded into the engine")
+        prompt = (numpy.arange(request.prompt) * _TOKEN_STEP % self._vocabulary).astype(numpy.int32)
+        found: Generated = _asked(lambda: self._generated(prompt, max(1, request.tokens)))
+        return found
+
+    def _generated(self, prompt: Any, tokens: int) -> Generated:
+        total = len(prompt) + tokens
+        params = self._genai.GeneratorParams(self._model)
+        # The shortest length is the longest one: no token ends the text early.
+        params.set_search_options(max_length=total, min_length=total, do_sample=False)
+        generator = self._genai.Generator(self._model, params)
+        began = time.perf_counter_ns()
+        generator.append_tokens(prompt)
+        taken = []
+        for _ in range(tokens):
+            generator.generate_next_token()
+            ended = time.perf_counter_ns()
+            taken.append(ended - began)
+            began = ended
+        return Generated(taken[0], tuple(taken[1:]), _peak_bytes())
+
+
+def _asked(question: Callable[[], Any]) -> Any:
+    """Call the engine; turn its errors into refusals."""
+    try:
+        return question()
+    except (RuntimeError, ValueError, TypeError, MemoryError) as error:
+        reason = Reason.TOO_LARGE if lacks_memory(error) else Reason.UNBUILDABLE
+        raise RefusalError(reason, first_line(error)) from error
+
+
+def _peak_bytes() -> int:
+    """Return the most memory that this process has held."""
+    if sys.platform == "linux":
+        # The other interface also counts the process that started this one.
+        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
