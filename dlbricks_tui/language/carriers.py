@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.bricks.carriers import Carrier
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.language.architecture import Architecture
-from dlbricks_tui.language.decoder import Decoder, Step, decoder, distinct_blocks
+from dlbricks_tui.language.decoder import Decoder, Extent, Step, decoder, distinct_blocks
 from dlbricks_tui.language.precision import WeightPrecision
 from dlbricks_tui.measure.carriers import CarrierJob
 from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
@@ -25,8 +25,8 @@ PROTOCOL = "decoder-1"
 _MOST_BETWEEN_BYTES = 1 << 28
 # A carrier with more weights runs under the profiler in a few rounds only.
 _LARGE_BYTES, _FEW_PROFILES = 1 << 27, 3
-# Blocks stand twice in a carrier if so many times its weights fit into the memory of the host.
-_ROOMY = 12
+# The weights of a carrier take no more memory, unless a block or the head alone does.
+MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +64,36 @@ def carrier_jobs(
     traits: Traits,
     steps: Sequence[Step],
     known: Mapping[JobKey, object],
-    memory: int,
 ) -> list[CarrierJob]:
-    """Return a carrier for each step that has a brick which is not `known`."""
+    """Return carriers for the steps, as far as they have bricks that are not `known`.
+
+    A large model has its blocks and its head in different carriers, without a second block of a kind.
+    """
     found: list[CarrierJob] = []
     jobs: dict[JobKey, Job] = {}
-    for number, step in enumerate(steps):
-        carrier = decoder(model, precision, step, traits, name=name)
-        if _ROOMY * carrier.graph.weight_bytes > memory:
-            blocks = distinct_blocks(model, fewest=True)
-            carrier = decoder(model, precision, step, traits, blocks, name)
+    for carrier in _carriers(name, model, precision, traits, steps):
         keys = keys_of(carrier)
         if all(key in known or key in jobs for key in keys):
             continue
         for layer, key in zip(carrier.graph.layers, keys, strict=True):
             if key not in known and key not in jobs:
                 jobs[key] = _job(carrier, layer.index, key, len(jobs))
-        found.append(_carrier_job(number, carrier, {place: jobs[key] for place, key in enumerate(keys) if key in jobs}))
+        bricks = {place: jobs[key] for place, key in enumerate(keys) if key in jobs}
+        found.append(_carrier_job(len(found), carrier, bricks))
     return found
+
+
+def _carriers(
+    name: str, model: Architecture, precision: WeightPrecision, traits: Traits, steps: Sequence[Step]
+) -> Iterator[Decoder]:
+    for step in steps:
+        whole = decoder(model, precision, step, traits, name=name)
+        if whole.graph.weight_bytes <= MOST_BYTES:
+            yield whole
+            continue
+        fewest = distinct_blocks(model, fewest=True)
+        for extent in (Extent.BLOCKS, Extent.HEAD):
+            yield decoder(model, precision, step, traits, fewest, name, extent=extent)
 
 
 def _job(carrier: Decoder, layer: int, key: JobKey, number: int) -> Job:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.language.architecture import Activation, Architecture, Family
@@ -66,6 +67,14 @@ class Step:
         return cls(1, context, context + 1)
 
 
+class Extent(Enum):
+    """What a decoder has of its model besides some layers of each kind: all, the table and blocks, or the head."""
+
+    ALL = "all"
+    BLOCKS = "blocks"
+    HEAD = "head"
+
+
 @dataclass(frozen=True, slots=True)
 class Decoder:
     """Some blocks of a language model with its table and head.
@@ -102,13 +111,14 @@ def decoder(
     name: str = "decoder",
     *,
     whole_table: bool = False,
+    extent: Extent = Extent.ALL,
 ) -> Decoder:
     """Return a decoder with these blocks of a model; without any, with `distinct_blocks`.
 
     A large table is shortened unless it is to be whole.
     """
     blocks = distinct_blocks(model) if blocks is None else blocks
-    return _Decoder(model, precision, step, blocks, whole_table=whole_table).decoder(name, traits)
+    return _Decoder(model, precision, step, blocks, whole_table=whole_table).decoder(name, traits, extent)
 
 
 class _Decoder:
@@ -131,7 +141,22 @@ class _Decoder:
         self._in_place: dict[int, int] = {}
         self._state = float_type(1, step.tokens, model.hidden)
 
-    def decoder(self, name: str, traits: Traits) -> Decoder:
+    def decoder(self, name: str, traits: Traits, extent: Extent) -> Decoder:
+        out = self._out
+        if extent is Extent.HEAD:
+            state, residual = out.input("state", self._state), out.input("residual", self._state)
+        else:
+            state, residual = self._all_blocks()
+        if extent is Extent.BLOCKS:
+            heads = [state, *self._caches, residual]
+        else:
+            out.times = 1
+            normed, _ = self._skip_norm(state, residual, "last", is_last=True)
+            heads = [self._head(normed), *self._caches]
+        return Decoder(out.graph(name, heads, traits), tuple(out.parts), tuple(out.counts), self._in_place)
+
+    def _all_blocks(self) -> tuple[Made, Made]:
+        """Write the table and the blocks; return the output of the last one, and the residual."""
         model, step, out = self._model, self._step, self._out
         rows = self._table_rows()
         numbers = tuple([place * _ROW_STEP % rows for place in range(step.tokens)])
@@ -151,11 +176,7 @@ class _Decoder:
             share = kinds[kind] - (kind == model.kinds[first] and bool(of_kind))
             out.times = 1 if alone else share // max(1, of_kind)
             state, residual = self._block(number, state, residual)
-        out.times = 1
-        normed, _ = self._skip_norm(state, residual or state, "last", is_last=True)
-        logits = self._head(normed)
-        graph = out.graph(name, [logits, *self._caches], traits)
-        return Decoder(graph, tuple(out.parts), tuple(out.counts), self._in_place)
+        return state, residual or state
 
     def _table_rows(self) -> int:
         if self._whole_table:

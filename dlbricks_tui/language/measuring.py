@@ -25,7 +25,7 @@ from dlbricks_tui.language.messages import (
     ModelNotMeasured,
 )
 from dlbricks_tui.language.predicting import BrickPredictor
-from dlbricks_tui.measure.carriers import groups
+from dlbricks_tui.measure.carriers import CarrierJob, groups
 from dlbricks_tui.measure.events import Event, RoundDone
 from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import Job, JobKey
@@ -33,7 +33,7 @@ from dlbricks_tui.measure.known import Conditions, known_in
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink, runtime_record
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.supervised_worker import TimeLimits
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.onnx.native import native_node
 from dlbricks_tui.models.onnx.writer import OnnxSheet
@@ -51,6 +51,8 @@ _MOST_MEMORY = 0.8
 _REFERENCE_BYTES = 1 << 26
 # A carrier is timed for about so long at most, if its latency varies.
 _MOST_SECONDS = 25.0
+# Carriers that are loaded at the same time take at most so much memory, unless a single one does.
+_MOST_AT_ONCE = 3 << 30
 # One run of the carrier of a prompt takes at most so long, unless the prompt is as short as this.
 _MOST_MS, _FEWEST_TOKENS = 4000.0, 32
 
@@ -83,14 +85,17 @@ def steps_for(prompt: int, generate: int) -> tuple[Step, ...]:
 def measured_steps(
     order: LanguageOrder, model: Architecture, variant: LanguageVariant, predictor: BrickPredictor
 ) -> tuple[Step, ...]:
-    """Return the steps to measure: a prompt that takes many seconds in its carrier stands for fewer of its tokens."""
+    """Return the steps to measure.
+
+    A prompt that takes many seconds in its carrier stands for fewer of its tokens, and one context for both.
+    """
     prefill, *others = order.steps
     while prefill.tokens > _FEWEST_TOKENS:
         carrier = decoder(model, variant.precision, prefill, variant.runtime.traits)
         once = sum(predictor.time_of(carrier.graph, layer.index).ms for layer in carrier.graph.layers)
         if once <= _MOST_MS:
             break
-        prefill = Step.prefill(max(_FEWEST_TOKENS, prefill.tokens // 2))
+        prefill, others = Step.prefill(max(_FEWEST_TOKENS, prefill.tokens // 2)), others[-1:]
     return (prefill, *others)
 
 
@@ -161,7 +166,6 @@ class _Measuring:
                 variant.runtime.traits,
                 steps,
                 known,
-                self._system.memory_bytes,
             )
             if not carriers:
                 return
@@ -185,10 +189,18 @@ class _Measuring:
                 )
                 rule = Adaptive(most_seconds=_MOST_SECONDS)
                 timing = Inside(worker, sink, self, rule, sink.take, memory_reference(), NoiseMonitor())
-                for group in groups(carriers, memory // 2):
+                # What a carrier takes together with what the runtime makes of it.
+                for group in groups(carriers, min(memory, _MOST_AT_ONCE)):
                     timing.time_carriers(group, len(carriers), memory)
-            if sink.reasons:
-                raise LanguageError(sink.reasons[0])
+                self._refuse_unmeasured(worker, carriers, timing)
+
+    def _refuse_unmeasured(self, worker: SupervisedWorker, carriers: Sequence[CarrierJob], timing: Inside) -> None:
+        """Raise LanguageError with the reason if a carrier could not be measured."""
+        for carrier in carriers:
+            if not {*carrier.bricks.values()} <= {*timing.kept}:
+                worker.load(carrier.name, carrier.program)
+                lost = worker.take_losses().get(carrier.name)
+                raise LanguageError("it was not measured to the end" if lost is None else lost.message or lost.reason)
 
     @property
     def seconds_left(self) -> float | None:
@@ -220,8 +232,6 @@ class _Sink(ResultSink):
         self._rounds = 0
         # What bricks take so far.
         self._ms = dict(known)
-        # Why bricks could not be measured.
-        self.reasons: list[str] = []
 
     def keep_occurrences(
         self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
@@ -229,9 +239,6 @@ class _Sink(ResultSink):
         records = [it for job, places in found.items() for it in self._recorder.occurrences(job, places, noise)]
         if records and finished:
             self._store.add(*records)
-
-    def fail(self, job: Job, reason: str, message: str) -> None:
-        self.reasons.append(f"{reason}: {message}" if message else reason)
 
     def tell_estimates(self, provisional: Callable[[], Mapping[JobKey, Statistics]]) -> None:
         self._ms.update({key.brick: found.trimmed_mean_ms for key, found in provisional().items()})

@@ -1,0 +1,197 @@
+"""Language models are measured by their carriers with the real ONNX Runtime, and answered from the store."""
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.answers.language import asking
+from dlbricks_tui.answers.language.options import LanguageOptions
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.queue import HostQueue
+from dlbricks_tui.language import measuring
+from dlbricks_tui.language.carriers import LanguageVariant, carrier_jobs, keys_of
+from dlbricks_tui.language.decoder import Step, decoder
+from dlbricks_tui.language.library import NamedModel
+from dlbricks_tui.language.measuring import LanguageOrder, measured_steps, steps_for
+from dlbricks_tui.language.messages import (
+    LanguageMessage,
+    LanguageRound,
+    LanguageStopped,
+    ModelBegins,
+    ModelMeasured,
+    ModelNotMeasured,
+    decode,
+    encode,
+)
+from dlbricks_tui.language.precision import WeightPrecision
+from dlbricks_tui.language.predicting import BrickPredictor, HostRates
+from dlbricks_tui.language.process import execute
+from dlbricks_tui.language.stored import known_bricks
+from dlbricks_tui.measure.carriers import CarrierJob
+from dlbricks_tui.measure.stopping import Adaptive
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Measurement
+from tests.language.test_decoder import ONNX_RUNTIME, library
+
+# A few milliseconds in all, in a family that has every kind of layer but experts.
+TINY = NamedModel(
+    "tiny",
+    replace(
+        library("gemma-3-1b"),
+        hidden=64,
+        blocks=8,
+        head_size=32,
+        rotary_size=32,
+        inner=96,
+        vocabulary=320,
+        window=16,
+        windowed=(True, True, False, True) * 2,
+    ),
+    title="Tiny",
+)
+
+
+@pytest.fixture(autouse=True)
+def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "Adaptive", lambda **_: Adaptive(target=0.9, least=3, most=5))
+    monkeypatch.setattr("dlbricks_tui.measure.inside._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("dlbricks_tui.measure.carriers._ROUNDS_TO_BE_SURE", 5)
+    monkeypatch.setattr(measuring, "_REFERENCE_BYTES", 1 << 16)
+
+
+class Bench:
+    """A data folder in which language models are measured in this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = DataFolder(folder / "data")
+        self.queue = HostQueue(folder / "host.lock")
+        self.told: list[LanguageMessage] = []
+        runtime = Registry(self.data.path).find("onnxruntime").with_threads(1)
+        self.variant = LanguageVariant(runtime, WeightPrecision.INT4)
+
+    def order(self, *models: NamedModel, **changes: object) -> LanguageOrder:
+        found = LanguageOrder(models=models or (TINY,), variants=(self.variant,), prompt=24, generate=9)
+        return replace(found, **changes)  # type: ignore[arg-type]
+
+    def measure(self, order: LanguageOrder) -> bool:
+        self.told = []
+        return execute(order, Workplace(self.data), self.take, self.queue)
+
+    def take(self, message: LanguageMessage) -> None:
+        self.told.append(decode(encode(message)))
+
+    def measured(self) -> int:
+        """Return how many results are stored."""
+        with ResultsDatabase(self.data.store) as store:
+            return len(store.records(Measurement))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> None:
+    assert bench.measure(bench.order()), bench.told
+    begins, *rounds, done = bench.told
+    assert begins == ModelBegins(model="tiny", variant="int4, 1 thread", number=1, of=1)
+    assert isinstance(done, ModelMeasured)
+    last = rounds[-1]
+    assert isinstance(last, LanguageRound)
+    assert last.prefill_ms
+    assert last.decode_tokens_per_second
+
+    options = LanguageOptions(prompt=24, generate=9, threads=(1,))
+    (answer,) = asking.stored_answers([TINY], options, bench.data)
+    assert (answer.coverage, answer.is_predicted) == (1.0, False)
+    assert answer.prefill_ms == pytest.approx(last.prefill_ms, rel=0.5)
+    assert answer.total_ms == pytest.approx(answer.prefill_ms + 8 * 1000 / answer.decode_tokens_per_second)
+    low, high = answer.intervals.decode_tokens_per_second
+    assert 0 < low < answer.decode_tokens_per_second < high
+    own = [it.context for it in answer.contexts if not it.predicted]
+    assert own == [24, 31]
+    assert [it.prompt_tokens for it in answer.prompts if not it.predicted] == [24]
+    assert {it.part for it in answer.parts} >= {"products", "attention", "norms", "head", "table"}
+
+    stored = bench.measured()
+    assert bench.measure(bench.order())
+    assert [type(it) for it in bench.told] == [ModelBegins, ModelMeasured]
+    assert bench.measured() == stored
+
+    # Another context needs other attention bricks only.
+    assert bench.measure(bench.order(generate=5))
+    with ResultsDatabase(bench.data.store) as store:
+        known = known_bricks(store, fingerprint().id, bench.variant.runtime.identity)
+    keys = {
+        key.brick
+        for step in steps_for(24, 5)
+        for key in keys_of(decoder(TINY.architecture, WeightPrecision.INT4, step, ONNX_RUNTIME))
+    }
+    assert keys <= known.keys()
+
+
+def test_an_empty_store_is_answered_by_predictions(bench: Bench) -> None:
+    options = LanguageOptions(prompt=24, generate=9, threads=(1, 2), precisions=tuple(WeightPrecision))
+    found = asking.stored_answers([TINY], options, bench.data)
+    assert [(it.precision, it.threads) for it in found] == [
+        (precision.value, threads) for precision in WeightPrecision for threads in (1, 2)
+    ]
+    assert {it.coverage for it in found} == {0.0}
+    assert {it.measured_when for it in found} == {None}
+
+
+def test_a_model_that_cannot_run_is_told_and_the_others_go_on(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(name: str, *given: Any) -> list[CarrierJob]:
+        found = carrier_jobs(name, *given)
+        if name != "bad":
+            return found
+        broken = replace(found[0].program.network, symbol="bm90IGEgbW9kZWw=")
+        return [replace(it, program=replace(it.program, network=broken)) for it in found]
+
+    monkeypatch.setattr(measuring, "carrier_jobs", refused)
+    assert bench.measure(bench.order(replace(TINY, name="bad"), TINY))
+    (failure,) = [it for it in bench.told if isinstance(it, ModelNotMeasured)]
+    assert failure.model == "bad"
+    assert "protobuf" in failure.reason
+    assert isinstance(bench.told[-1], ModelMeasured)
+
+
+def test_a_signal_stops_it_and_results_stay(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "Adaptive", lambda **_: Adaptive(target=1e-6, least=3, most=10_000))
+
+    def take(message: LanguageMessage) -> None:
+        bench.take(message)
+        if isinstance(message, LanguageRound) and message.number == 12:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    assert not execute(bench.order(), Workplace(bench.data), take, bench.queue)
+    assert isinstance(bench.told[-1], LanguageStopped)
+
+
+def test_a_long_prompt_of_a_large_model_stands_for_fewer_tokens(bench: Bench) -> None:
+    predictor = BrickPredictor(HostRates(1e7, 1e8))
+    order = bench.order(prompt=512, generate=128)
+    small = measured_steps(order, library("smollm2-135m"), bench.variant, predictor)
+    assert small == (Step.prefill(512), Step.decode(512), Step.decode(638)) == order.steps
+    large, *others = measured_steps(order, library("llama-3.1-70b"), bench.variant, predictor)
+    assert 32 <= large.tokens < 256
+    assert tuple(others) == order.steps[2:]
+
+
+def test_carriers_of_a_large_model_hold_a_block_or_the_head() -> None:
+    small = carrier_jobs("1b", library("llama-3.2-1b"), WeightPrecision.INT4, ONNX_RUNTIME, steps_for(512, 128), {})
+    assert len(small) == 3
+    jobs = carrier_jobs("70b", library("llama-3.1-70b"), WeightPrecision.INT4, ONNX_RUNTIME, steps_for(512, 128), {})
+    # The head is that of the first token behind the prompt.
+    assert [len(it.program.network.in_place) for it in jobs] == [2, 0, 2, 0, 2]
+    for job in jobs:
+        assert job.carrier.graph.weight_bytes < 0.75 * (1 << 30)
+        assert job.program.between_bytes in (0, 1 << 28)
+        assert job.program.network.distinct
