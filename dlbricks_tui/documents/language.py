@@ -116,7 +116,9 @@ def figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
             f"measured: {answer.measured.engine} with the whole model and random weights, {ago(answer.measured.when)}"
         )
         yield Sentence(told)
-    told = basis_sentence(answer.coverage, answer.measured_when, language_command(answer))
+    told = basis_sentence(
+        answer.coverage, answer.measured_when, None if answer.is_measured else language_command(answer)
+    )
     yield Sentence(told, "warn" if answer.is_predicted else "text")
     yield Sentence(bound_sentence(rate, answer.bound_tokens_per_second, predicted=answer.is_predicted))
 

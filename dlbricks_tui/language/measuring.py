@@ -67,10 +67,6 @@ class LanguageOrder:
     generate: int
     end_to_end: bool = False
 
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        return steps_for(self.prompt, self.generate)
-
     def encoded(self) -> bytes:
         """Return the order as the process reads it."""
         return pickle.dumps(self)
@@ -83,13 +79,13 @@ def steps_for(prompt: int, generate: int) -> tuple[Step, ...]:
 
 
 def measured_steps(
-    order: LanguageOrder, model: Architecture, variant: LanguageVariant, predictor: BrickPredictor
+    prompt: int, generate: int, model: Architecture, variant: LanguageVariant, predictor: BrickPredictor
 ) -> tuple[Step, ...]:
     """Return the steps to measure.
 
     A prompt that takes many seconds in its carrier stands for fewer of its tokens, and one context for both.
     """
-    prefill, *others = order.steps
+    prefill, *others = steps_for(prompt, generate)
     while prefill.tokens > _FEWEST_TOKENS:
         carrier = decoder(model, variant.precision, prefill, variant.runtime.traits)
         once = sum(predictor.time_of(carrier.graph, layer.index).ms for layer in carrier.graph.layers)
@@ -155,7 +151,8 @@ class _Measuring:
         architecture = model.architecture
         with ResultsDatabase(self._place.data.store) as store:
             predictor = BrickPredictor.of_host(store, self._system.id, variant.runtime.identity, variant.threads)
-            steps = measured_steps(self._order, architecture, variant, predictor)
+            order = self._order
+            steps = measured_steps(order.prompt, order.generate, architecture, variant, predictor)
             whole = [decoder(architecture, variant.precision, step, variant.runtime.traits) for step in steps]
             keys = dict.fromkeys(key for it in whole for key in keys_of(it))
             known = known_in(store, conditions, keys).measured

@@ -129,15 +129,16 @@ def head_sentence(head: str) -> str:
     return f"the head computes logits for {head} of the prompt"
 
 
-def basis_sentence(coverage: float, when: str | None, command: str) -> str:
-    """Return what the figures rest on, how old that is, and the command that measures the rest."""
+def basis_sentence(coverage: float, when: str | None, command: str | None) -> str:
+    """Return what the figures rest on, how old that is, and the command that measures the rest, if one does."""
     made = f"measurements made {ago(when)}" if when else "measurements"
     if coverage >= 1.0:
         return f"the estimate rests on {made}"
     if coverage <= 0.0:
         return f"{PREDICTED} all of it is predicted: `{command}` measures it"
     share = percent(min(max(coverage, 0.01), 0.99))
-    return f"{PREDICTED} {share} of the time rests on {made}, the rest is predicted: `{command}` measures it"
+    told = f"{PREDICTED} {share} of the time rests on {made}, the rest is predicted"
+    return f"{told}: `{command}` measures it" if command else f"{told} from a shorter prompt, as the model is large"
 
 
 def message_line(message: LanguageMessage) -> str:

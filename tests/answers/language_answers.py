@@ -61,6 +61,7 @@ def answer(rate: float = 7.1, threads: int = 2, **changes: Any) -> LanguageAnswe
         host_memory_bytes=23_000_000_000,
         fits=True,
         coverage=1.0,
+        is_measured=changes.get("coverage", 1.0) >= 1.0,
         measured_when=WHEN,
         bound_tokens_per_second=1.36 * rate,
         head="the last token",
@@ -100,7 +101,9 @@ def predicted(rate: float = 7.1, threads: int = 2, **changes: Any) -> LanguageAn
     wide = {it.name: getattr(measured.intervals, it.name) for it in fields(LanguageIntervals)}
     intervals = LanguageIntervals(**{name: (low * 0.8, high * 1.2) for name, (low, high) in wide.items()})
     changes = {"intervals": intervals, **changes}
-    return replace(measured, coverage=0.0, measured_when=None, contexts=contexts, prompts=prompts, **changes)
+    return replace(
+        measured, coverage=0.0, is_measured=False, measured_when=None, contexts=contexts, prompts=prompts, **changes
+    )
 
 
 def too_large(**changes: Any) -> LanguageAnswer:

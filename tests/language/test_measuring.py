@@ -110,7 +110,7 @@ def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> N
 
     options = LanguageOptions(prompt=24, generate=9, threads=(1,))
     (answer,) = asking.stored_answers([TINY], options, bench.data)
-    assert (answer.coverage, answer.is_predicted) == (1.0, False)
+    assert (answer.coverage, answer.is_predicted, answer.is_measured) == (1.0, False, True)
     assert answer.prefill_ms == pytest.approx(last.prefill_ms, rel=0.5)
     assert answer.total_ms == pytest.approx(answer.prefill_ms + 8 * 1000 / answer.decode_tokens_per_second)
     low, high = answer.intervals.decode_tokens_per_second
@@ -177,12 +177,12 @@ def test_a_signal_stops_it_and_results_stay(bench: Bench, monkeypatch: pytest.Mo
 
 def test_a_long_prompt_of_a_large_model_stands_for_fewer_tokens(bench: Bench) -> None:
     predictor = BrickPredictor(HostRates(1e7, 1e8))
-    order = bench.order(prompt=512, generate=128)
-    small = measured_steps(order, library("smollm2-135m"), bench.variant, predictor)
-    assert small == (Step.prefill(512), Step.decode(512), Step.decode(638)) == order.steps
-    large, *others = measured_steps(order, library("llama-3.1-70b"), bench.variant, predictor)
+    steps = steps_for(512, 128)
+    small = measured_steps(512, 128, library("smollm2-135m"), bench.variant, predictor)
+    assert small == (Step.prefill(512), Step.decode(512), Step.decode(638)) == steps
+    large, *others = measured_steps(512, 128, library("llama-3.1-70b"), bench.variant, predictor)
     assert 32 <= large.tokens < 256
-    assert tuple(others) == order.steps[2:]
+    assert tuple(others) == steps[2:]
 
 
 def test_carriers_of_a_large_model_hold_a_block_or_the_head() -> None:

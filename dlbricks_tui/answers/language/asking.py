@@ -17,11 +17,11 @@ from dlbricks_tui.answers.language.results import (
 )
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.language.carriers import LanguageVariant
+from dlbricks_tui.language.carriers import LanguageVariant, keys_of
 from dlbricks_tui.language.composing import StepTime, bytes_read, mean_step, step_time
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
 from dlbricks_tui.language.library import NamedModel, library_models
-from dlbricks_tui.language.measuring import LanguageOrder, steps_for
+from dlbricks_tui.language.measuring import LanguageOrder, measured_steps, steps_for
 from dlbricks_tui.language.memory import memory_need
 from dlbricks_tui.language.predicting import BrickPredictor
 from dlbricks_tui.language.stored import BrickTime, known_bricks
@@ -162,6 +162,7 @@ class _Asked:
             host_memory_bytes=self._system.memory_bytes,
             fits=memory.total <= self._system.memory_bytes,
             coverage=total.coverage,
+            is_measured=self._is_measured(model),
             measured_when=latest or None,
             bound_tokens_per_second=_MS / bound,
             head=_EVERY_TOKEN,
@@ -185,6 +186,15 @@ class _Asked:
         # Without any result no brick has to be told apart.
         found = self._measured.get(brick_of(graph, (layer,)).key) if self._measured else None
         return found or self._predictor.time_of(graph, layer)
+
+    def _is_measured(self, model: NamedModel) -> bool:
+        """Return true if the store has every brick that a measurement takes."""
+        if not self._measured:
+            return False
+        options, variant = self._options, self._variant
+        steps = measured_steps(options.prompt, options.generate, model.architecture, variant, self._predictor)
+        keys = (key.brick for step in steps for key in keys_of(self._decoder(model, step)))
+        return all(key in self._measured for key in keys)
 
     def _contexts(self, model: NamedModel) -> Iterator[SpeedAtContext]:
         own = {step.past for step in steps_for(self._options.prompt, self._options.generate) if step.past}

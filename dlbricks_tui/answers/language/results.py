@@ -114,6 +114,8 @@ class LanguageAnswer:
     fits: bool
     # The share of the time that rests on measurements of this host; 0: all of it is predicted.
     coverage: float
+    # True if everything that a measurement of this answer takes is in the store: what is still predicted stays so.
+    is_measured: bool
     # When the latest of these was measured; null if nothing was.
     measured_when: str | None
     # What decoding could reach if it did nothing but read weights and cache; null if the bandwidth is not known.
