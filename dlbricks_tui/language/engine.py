@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlbricks_tui.host.contention import wait_until_idle
 from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
@@ -24,51 +25,60 @@ Waiting = Callable[[], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class EngineRun:
-    """The times of one text: until the first token, and of each later one; and the most memory held so far."""
+    """The times of one text: until the first token, of each later one, and of processors in all.
+
+    `peak_bytes` is the most memory that the engine has held so far.
+    """
 
     prefill_ms: float
     step_ms: tuple[float, ...]
+    processor_seconds: float
     peak_bytes: int
 
 
 class Engine:
-    """A whole model in the engine, ready to generate."""
+    """The engine with the whole model of a folder; leaving the `with` block ends it."""
 
-    def __init__(self, worker: Worker, version: str, gigabytes: float, waiting: Waiting) -> None:
-        self.version = version
-        self._worker = worker
-        self._gigabytes = gigabytes
+    def __init__(
+        self, runtime: Runtime, folder: Path, log: Path, waiting: Waiting = nullcontext, program: Path = INSIDE
+    ) -> None:
+        self._folder = folder
+        self._threads = runtime.settings.threads or 0
+        self._worker = Worker(runtime, log, program)
+        self._gigabytes = sum(it.stat().st_size for it in folder.iterdir()) / 1e9
         self._waiting = waiting
+        self.version = ""
+
+    def __enter__(self) -> Engine:
+        with _told():
+            self._worker.__enter__()
+        try:
+            self.load()
+        except BaseException:
+            self._worker.end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._worker.end()
+
+    def load(self) -> None:
+        """Load the model, in place of what was loaded before: its weights get other places in memory."""
+        request = OpenEngine(str(self._folder.resolve()), self._threads)
+        with _told(), self._waiting():
+            found = self._worker.ask(request, _SECONDS + _SECONDS_TO_LOAD * self._gigabytes)
+        self.version = found.version
 
     def run(self, prompt: int, generate: int) -> EngineRun:
         """Read a prompt of so many tokens, and generate so many, at least one."""
         per_gigabyte = _SECONDS_PER_PROMPT_TOKEN * prompt + _SECONDS_PER_TOKEN * generate
         with _told(), self._waiting():
             found = self._worker.ask(Generate(prompt, generate), _SECONDS + self._gigabytes * per_gigabyte)
+        if self._worker.pid is not None:
+            # Its threads go on spinning for a while.
+            wait_until_idle(self._worker.pid)
         steps = tuple([it / _NS_PER_MS for it in found.later_ns])
-        return EngineRun(found.first_ns / _NS_PER_MS, steps, found.peak_bytes)
-
-    @property
-    def pid(self) -> int | None:
-        """The process of the engine; None after its end."""
-        return self._worker.pid
-
-
-@contextmanager
-def open_engine(
-    runtime: Runtime,
-    folder: Path,
-    log: Path,
-    waiting: Waiting = nullcontext,
-    program: Path = INSIDE,
-) -> Iterator[Engine]:
-    """Load a folder into the engine of a runtime's interpreter, with its threads; leaving the block ends the engine."""
-    gigabytes = sum(it.stat().st_size for it in folder.iterdir()) / 1e9
-    with Worker(runtime, log, program) as worker:
-        with _told(), waiting():
-            request = OpenEngine(str(folder.resolve()), runtime.settings.threads or 0)
-            opened = worker.ask(request, _SECONDS + _SECONDS_TO_LOAD * gigabytes)
-        yield Engine(worker, opened.version, gigabytes, waiting)
+        return EngineRun(found.first_ns / _NS_PER_MS, steps, found.processor_ns / 1e9, found.peak_bytes)
 
 
 @contextmanager

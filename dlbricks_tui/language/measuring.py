@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -14,6 +15,8 @@ from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, arrival
 from dlbricks_tui.language.architecture import Architecture
 from dlbricks_tui.language.carriers import PROTOCOL, LanguageVariant, carrier_jobs, keys_of
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
+from dlbricks_tui.language.end_to_end import Question, WholeModel, engine_results, open_whole_model
+from dlbricks_tui.language.engine import ENGINE
 from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.language.library import NamedModel
 from dlbricks_tui.language.messages import (
@@ -23,6 +26,7 @@ from dlbricks_tui.language.messages import (
     ModelBegins,
     ModelMeasured,
     ModelNotMeasured,
+    WholeModelBegins,
 )
 from dlbricks_tui.language.predicting import BrickPredictor
 from dlbricks_tui.measure.carriers import CarrierJob, groups
@@ -155,7 +159,10 @@ class _Measuring:
             steps = measured_steps(order.prompt, order.generate, architecture, variant, predictor)
             whole = [decoder(architecture, variant.precision, step, variant.runtime.traits) for step in steps]
             keys = dict.fromkeys(key for it in whole for key in keys_of(it))
-            known = known_in(store, conditions, keys).measured
+            asked = Question(model, variant, order.prompt, order.generate)
+            wants_whole = order.end_to_end and engine_results(store, self._system.id, asked) is None
+            # Carriers and the whole model have to see the same minutes.
+            known = {} if wants_whole else known_in(store, conditions, keys).measured
             carriers = carrier_jobs(
                 model.name,
                 architecture,
@@ -170,25 +177,35 @@ class _Measuring:
             so_far = {key.brick: found.trimmed_mean_ms for key, found in known.items()}
             sink = _Sink(store, Recorder(self._run, conditions), model.name, whole, so_far, self._write)
             memory = int(_MOST_MEMORY * self._system.memory_bytes)
-            with open_worker(
-                variant.runtime,
-                self._place.worker_program,
-                self._place.data.log / _LOG,
-                self._signals.waiting,
-                lambda _: None,
-                memory,
-                self._limits,
-            ) as worker:
+            with (
+                self._beside(asked, wants_whole) as beside,
+                open_worker(
+                    variant.runtime,
+                    self._place.worker_program,
+                    self._place.data.log / _LOG,
+                    self._signals.waiting,
+                    lambda _: None,
+                    memory,
+                    self._limits,
+                ) as worker,
+            ):
                 described = worker.describe()
                 keep_provenance(
                     store,
                     provenance(self._run, self._system, variant.runtime, described, (), protocol=PROTOCOL),
                 )
                 rule = Adaptive(most_seconds=_MOST_SECONDS)
-                timing = Inside(worker, sink, self, rule, sink.take, memory_reference(), NoiseMonitor())
+                timing = Inside(worker, sink, self, rule, sink.take, memory_reference(), NoiseMonitor(), beside=beside)
                 # What a carrier takes together with what the runtime makes of it.
-                for group in groups(carriers, min(memory, _MOST_AT_ONCE)):
+                together = groups(carriers, min(memory, _MOST_AT_ONCE))
+                for number, group in enumerate(together, start=1):
+                    if beside is not None:
+                        beside.part = number / len(together)
                     timing.time_carriers(group, len(carriers), memory)
+                if beside is not None:
+                    store.add(*beside.records(timing.track, self._system, self._run))
+                    if beside.failure is not None:
+                        self._lacks_whole(asked, beside.failure)
                 self._refuse_unmeasured(worker, carriers, timing)
 
     def _refuse_unmeasured(self, worker: SupervisedWorker, carriers: Sequence[CarrierJob], timing: Inside) -> None:
@@ -198,6 +215,32 @@ class _Measuring:
                 worker.load(carrier.name, carrier.program)
                 lost = worker.take_losses().get(carrier.name)
                 raise LanguageError("it was not measured to the end" if lost is None else lost.message or lost.reason)
+
+    @contextmanager
+    def _beside(self, asked: Question, is_wanted: bool) -> Iterator[WholeModel | None]:
+        """Open the whole model, if it is wanted; tell why it cannot be timed."""
+        name = asked.model.name
+
+        def tell(size_bytes: int) -> None:
+            self._write(WholeModelBegins(model=name, engine=ENGINE, size_bytes=size_bytes))
+
+        with ExitStack() as opened:
+            whole = None
+            if is_wanted:
+                data, waiting = self._place.data, self._signals.waiting
+                files = open_whole_model(
+                    asked, data.cache, data.log / _LOG, waiting, self.checkpoint, tell, self._system.memory_bytes
+                )
+                try:
+                    whole = opened.enter_context(files)
+                except LanguageError as error:
+                    self._lacks_whole(asked, error)
+            yield whole
+
+    def _lacks_whole(self, asked: Question, error: LanguageError) -> None:
+        """Tell why the whole model was not timed; its bricks are."""
+        words = asked.variant.words
+        self._write(ModelNotMeasured(model=asked.model.name, variant=words, reason=str(error)))
 
     @property
     def seconds_left(self) -> float | None:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
+from typing import Protocol
 
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.host.contention import Contention, contention_between
@@ -81,6 +82,17 @@ class _Whole:
         return any(use.model in models for it in carriers for job in it.bricks.values() for use in job.uses)
 
 
+class Beside(Protocol):
+    """A program in a process of its own that is timed in the same rounds."""
+
+    @property
+    def wants_more(self) -> bool:
+        """True if another run would tell more."""
+
+    def sample(self, moment: int) -> float:
+        """Run it once in a moment of the host, and return the processor time that it took, in seconds."""
+
+
 class Inside:
     """Times whole models and carriers in a worker; results are stored before they are told."""
 
@@ -94,8 +106,11 @@ class Inside:
         reference: Program,
         noise: NoiseMonitor,
         usual_reference_ms: float | None = None,
+        beside: Beside | None = None,
     ) -> None:
         self._worker = worker
+        # What is timed in the rounds besides programs of the worker.
+        self._other = beside
         self._results = results
         self._control = control
         self._rule = rule
@@ -148,6 +163,11 @@ class Inside:
                 return _Whole(job, program, loaded.first_run_seconds * 1000, loaded.allocates)
         self._fail(job)
         return None
+
+    @property
+    def track(self) -> HostTrack:
+        """The host, moment by moment."""
+        return self._track
 
     @property
     def kept(self) -> Collection[Job]:
@@ -256,6 +276,7 @@ class Inside:
                 samples[job.number].append(sample_ms)
         self._worker.take_losses()
         calls_ms = self._worker.null_calls(_NULL_CALLS)
+        self._sample_other()
         seconds = time.monotonic() - began
         seconds_left = self._seconds_left(running, seconds)
         self._tell(
@@ -269,6 +290,15 @@ class Inside:
         if waits:
             # It stands for one that was disturbed.
             self._wait(seconds, seconds_left)
+
+    def _sample_other(self) -> None:
+        """Run the program beside the carriers once, in a moment of its own."""
+        if self._other is None or not self._other.wants_more:
+            return
+        self._read_reference()
+        self._worker.wait_until_idle()
+        # It does not disturb its moment.
+        self._own_seconds -= self._other.sample(self._track.now)
 
     @property
     def _is_patient(self) -> bool:

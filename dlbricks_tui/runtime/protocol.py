@@ -179,10 +179,14 @@ class EngineOpened(Reply):
 
 @dataclass(frozen=True)
 class Generated(Reply):
-    """The time until the first token, that of each later one, and the most memory that the worker has held so far."""
+    """The time until the first token, that of each later one, and the processor time of all of them.
+
+    `peak_bytes` is the most memory that the worker has held so far.
+    """
 
     first_ns: int
     later_ns: tuple[int, ...]
+    processor_ns: int
     peak_bytes: int
 
 

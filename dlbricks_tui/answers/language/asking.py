@@ -11,6 +11,7 @@ from dlbricks_tui.answers.language.results import (
     DelayOfPrompt,
     LanguageAnswer,
     LanguageIntervals,
+    MeasuredEngine,
     MemoryNeed,
     PartTime,
     SpeedAtContext,
@@ -20,6 +21,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.language.carriers import LanguageVariant, keys_of
 from dlbricks_tui.language.composing import StepTime, bytes_read, mean_step, step_time
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
+from dlbricks_tui.language.end_to_end import Question, engine_results
 from dlbricks_tui.language.library import NamedModel, library_models
 from dlbricks_tui.language.measuring import LanguageOrder, measured_steps, steps_for
 from dlbricks_tui.language.memory import memory_need
@@ -116,6 +118,7 @@ class _Asked:
     def __init__(
         self, store: ResultsDatabase, system: System, variant: LanguageVariant, options: LanguageOptions
     ) -> None:
+        self._store = store
         self._system = system
         self._variant = variant
         self._options = options
@@ -172,7 +175,7 @@ class _Asked:
             ),
             contexts=tuple(self._contexts(model)) if has_curves else (),
             prompts=tuple(self._prompts(model)) if has_curves else (),
-            measured=None,
+            measured=self._engine(model),
         )
 
     def _decoder(self, model: NamedModel, step: Step) -> Decoder:
@@ -186,6 +189,19 @@ class _Asked:
         # Without any result no brick has to be told apart.
         found = self._measured.get(brick_of(graph, (layer,)).key) if self._measured else None
         return found or self._predictor.time_of(graph, layer)
+
+    def _engine(self, model: NamedModel) -> MeasuredEngine | None:
+        """Return the results of the whole model in the engine."""
+        asked = Question(model, self._variant, self._options.prompt, self._options.generate)
+        found = engine_results(self._store, self._system.id, asked) if self._measured else None
+        if found is None:
+            return None
+        return MeasuredEngine(
+            engine=found.engine,
+            prefill_ms=found.prefill_ms,
+            decode_tokens_per_second=found.tokens_per_second,
+            when=found.when,
+        )
 
     def _is_measured(self, model: NamedModel) -> bool:
         """Return true if the store has every brick that a measurement takes."""
