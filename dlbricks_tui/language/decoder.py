@@ -40,7 +40,7 @@ _MOST_POSITIONS = 1 << 13
 # How experts of this family compute.
 _GPT_OSS = {"activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 7.0}
 # The cache of a windowed block holds its window and so many tokens more.
-_SLACK = 16
+WINDOW_SLACK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,8 @@ class _Decoder:
             read = [self._head_norm(number, parts[0], "q"), self._head_norm(number, parts[1], "k"), parts[2]]
             out.part = ModelPart.ATTENTION
         window = model.window if model.windowed and model.windowed[number] else 0
-        length = window + _SLACK if window else step.buffer
+        # Short contexts have short caches: their bricks have keys of their own.
+        length = min(window + WINDOW_SLACK, step.buffer) if window else step.buffer
         cache = float_type(1, model.kv_heads, length, model.head_size)
         caches = []
         for what in ("key", "value"):

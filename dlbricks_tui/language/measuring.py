@@ -197,7 +197,7 @@ class _Measuring:
                 rule = Adaptive(most_seconds=_MOST_SECONDS)
                 timing = Inside(worker, sink, self, rule, sink.take, memory_reference(), NoiseMonitor(), beside=beside)
                 # What a carrier takes together with what the runtime makes of it.
-                together = groups(carriers, min(memory, _MOST_AT_ONCE))
+                together = list(groups(carriers, min(memory, _MOST_AT_ONCE)))
                 for number, group in enumerate(together, start=1):
                     if beside is not None:
                         beside.part = number / len(together)

@@ -17,6 +17,7 @@ from tinydb import where
 from dlbricks_tui.host.peaks import MEMORY, PeaksError, quick_peaks
 from dlbricks_tui.language.stored import BrickTime, known_bricks
 from dlbricks_tui.language.work import ATTENTION, BrickWork, work_of
+from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.store.records import BrickForm, Peaks
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ class BrickPredictor:
         known = known_bricks(store, system, runtime)
         forms = store.records(BrickForm, where("key").one_of(list(known))) if known else []
         measured = [(work_of(it.canonical), known[it.key]) for it in forms]
+        threads = threads or processors_here().number
         peaks = next((it for it in store.peaks() if (it.system, it.threads) == (system, threads)), None)
         rates = HostRates.of_peaks(peaks) if peaks else _quick_rates(system, threads)
         return cls(rates, measured)
