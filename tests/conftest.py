@@ -37,8 +37,9 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip tests that run MXNet or OpenVINO where it is not installed, as MXNet on Python 3.13."""
-    for package, title in (("mxnet", "MXNet"), ("openvino", "OpenVINO")):
+    """Skip tests that run a framework where it is not installed, as MXNet on Python 3.13."""
+    titles = {"mxnet": "MXNet", "openvino": "OpenVINO", "onnxruntime_genai": "onnxruntime-genai"}
+    for package, title in titles.items():
         if item.get_closest_marker(package) is not None and find_spec(package) is None:
             pytest.skip(f"{title} is not installed here")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,7 +108,6 @@ class WholeModel:
     def __init__(self, asked: Question, engine: Engine) -> None:
         self._asked = asked
         self._engine = engine
-        self._began = time.monotonic()
         self._runs: list[EngineRun] = []
         self._moments: list[int] = []
         # The part of all runs that may be over by now: those of all groups of carriers see the engine.
@@ -124,7 +122,7 @@ class WholeModel:
         """True if another run would tell more."""
         if self.failure is not None:
             return False
-        seconds = time.monotonic() - self._began
+        seconds = sum(it.prefill_ms + sum(it.step_ms) for it in self._runs) / 1000
         most, most_seconds = max(_FEWEST, self.part * _MOST), self.part * _MOST_SECONDS
         return len(self._runs) < _FEWEST or (len(self._runs) < most and seconds < most_seconds)
 

@@ -200,7 +200,14 @@ def _config(model: Architecture, longest: int) -> dict[str, object]:
         "num_hidden_layers": model.blocks,
         "num_key_value_heads": model.kv_heads,
     }
-    files = {"session_options": {"provider_options": []}, "filename": MODEL_FILE}
+    files: dict[str, object] = {"session_options": {"provider_options": []}, "filename": MODEL_FILE}
+    if model.window:
+        # The caches of these blocks hold little more than the window.
+        windowed = [number for number, it in enumerate(model.windowed) if it]
+        slides = {"slide_key_value_cache": False, "slide_inputs": False}
+        files["sliding_window"] = {"window_size": model.window, "layers": windowed, **slides}
+    # The engine refuses caches that are shorter than the window.
+    longest = max(longest, model.window)
     special = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"), 0)
     described = {
         # Any decoder, whose family the engine needs not know.

@@ -15,7 +15,7 @@ from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.host.contention import Contention
 from dlbricks_tui.measure.carriers import PLACEMENT_SHARE, carrier_jobs
 from dlbricks_tui.measure.events import Event
-from dlbricks_tui.measure.inside import Inside
+from dlbricks_tui.measure.inside import Beside, Inside
 from dlbricks_tui.measure.jobs import Job, cut_model
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
@@ -88,6 +88,8 @@ class SimulatedHost:
     def contention(self) -> Contention | None:
         return None
 
+    def wait_until_idle(self) -> None: ...
+
     def holds(self, name: str) -> bool:
         return name in self._programs
 
@@ -143,6 +145,7 @@ def measured_inside(
     end_to_end: bool = False,
     usual_reference_ms: float | None = None,
     notes: Notes | None = None,
+    beside: Beside | None = None,
 ) -> Notes:
     """Return the results of the method `inside` for these models, all in the same file if one is given."""
     models = [cut_model(decompose(graph), file) for graph in graphs]
@@ -151,7 +154,7 @@ def measured_inside(
     notes = notes or Notes()
     worker: Any = host
     inside = Inside(
-        worker, notes, notes, Adaptive(), notes.events.append, REFERENCE, NoiseMonitor(), usual_reference_ms
+        worker, notes, notes, Adaptive(), notes.events.append, REFERENCE, NoiseMonitor(), usual_reference_ms, beside
     )
     inside.time_models([job for job in jobs if job.whole])
     inside.time_carriers(carrier_jobs(models, bricks))

@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -222,3 +223,29 @@ def test_a_noisy_host_takes_more_rounds_and_never_more_than_the_rule_allows(nois
 
 def _first(notes: Notes) -> CarrierOccurrence:
     return next(iter(notes.kept.values()))[0]
+
+
+class OtherProgram:
+    """Wants to be run five times."""
+
+    def __init__(self) -> None:
+        self.moments: list[int] = []
+
+    @property
+    def wants_more(self) -> bool:
+        return len(self.moments) < 5
+
+    def sample(self, moment: int) -> float:
+        self.moments.append(moment)
+        return 0.1
+
+
+def test_a_program_beside_the_carriers_runs_once_in_each_round_in_a_moment_of_its_own() -> None:
+    graph, other = network(4), OtherProgram()
+    notes = measured_inside(host(1), [graph], beside=other)
+    rounds = sum(isinstance(it, RoundDone) for it in notes.events)
+    assert rounds > 5
+    assert len(other.moments) == len(set(other.moments)) == 5
+    # A round begins with a moment, too.
+    assert all(later - earlier >= 2 for earlier, later in pairwise(other.moments))
+    assert estimated(graph, notes).composed is not None

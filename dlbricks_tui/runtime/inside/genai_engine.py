@@ -38,7 +38,7 @@ class GenaiEngine:
     def __init__(self, genai: Any) -> None:
         self._genai = genai
         self._model: Any = None
-        self._vocabulary = 0
+        self._vocabulary = self._shortest = 0
 
     def open(self, request: OpenEngine) -> EngineOpened:
         """Load the model of a folder with its threads."""
@@ -54,6 +54,8 @@ class GenaiEngine:
         self._model = _asked(load)
         declared = json.loads((Path(request.folder) / "genai_config.json").read_text(encoding="utf-8"))
         self._vocabulary = declared["model"]["vocab_size"]
+        # Caches have to hold a window.
+        self._shortest = declared["model"]["decoder"].get("sliding_window", {}).get("window_size", 0)
         return EngineOpened(self._genai.__version__, time.perf_counter() - began)
 
     def generate(self, request: Generate) -> Generated:
@@ -68,7 +70,7 @@ class GenaiEngine:
         return found
 
     def _generated(self, prompt: Any, tokens: int) -> Generated:
-        total = len(prompt) + tokens
+        total = max(len(prompt) + tokens, self._shortest)
         params = self._genai.GeneratorParams(self._model)
         # The shortest length is the longest one: no token ends the text early.
         params.set_search_options(max_length=total, min_length=total, do_sample=False)

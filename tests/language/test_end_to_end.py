@@ -1,0 +1,158 @@
+"""Whole models are timed beside their carriers, and found again in the store."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.answers.language import asking
+from dlbricks_tui.answers.language.options import LanguageOptions
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.language.end_to_end import Question, WholeModel, engine_results, open_whole_model
+from dlbricks_tui.language.engine import Engine, EngineRun
+from dlbricks_tui.language.errors import LanguageError
+from dlbricks_tui.language.messages import ModelMeasured, ModelNotMeasured, WholeModelBegins
+from dlbricks_tui.measure.noise import HostTrack
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import EndToEnd, new_uuid
+from tests.language.test_measuring import TINY, Bench, _few_rounds
+
+__all__ = ["_few_rounds"]
+
+
+class FakeEngine(Engine):
+    """Takes 100 ms for a prompt, 20 ms for the first step behind it and 10 ms for each later one."""
+
+    def __init__(self, lives: int = 99) -> None:
+        self.version = "1.2"
+        self.asked: list[tuple[int, int] | str] = []
+        self._lives = lives
+
+    def load(self) -> None:
+        self.asked.append("load")
+
+    def run(self, prompt: int, generate: int) -> EngineRun:
+        self.asked.append((prompt, generate))
+        self._lives -= 1
+        if self._lives < 0:
+            raise LanguageError("the engine has ended")
+        return EngineRun(100.0, (20.0, *(10.0,) * (generate - 2)), 0.5, 1 << 30)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def question(bench: Bench, **changes: Any) -> Question:
+    return replace(Question(TINY, bench.variant, 24, 101), **changes)
+
+
+def stored(bench: Bench, asked: Question, engine: FakeEngine) -> WholeModel:
+    """Return a whole model that was timed as often as it wants and stored."""
+    whole = WholeModel(asked, engine)
+    while whole.wants_more:
+        whole.sample(0)
+    track = HostTrack()
+    track.read(1.0)
+    with ResultsDatabase(bench.data.store) as store:
+        store.add(*whole.records(track, fingerprint(), new_uuid()))
+    return whole
+
+
+def test_the_first_step_counts_once_among_all_that_are_generated(bench: Bench) -> None:
+    asked, engine = question(bench), FakeEngine()
+    stored(bench, asked, engine)
+    with ResultsDatabase(bench.data.store) as store:
+        found = engine_results(store, fingerprint().id, asked)
+    assert found is not None
+    assert (found.engine, found.prefill_ms) == ("onnxruntime-genai 1.2", 100.0)
+    assert found.step_ms == pytest.approx((20 + 99 * 10) / 100), "100 steps, of which 32 were run"
+    assert engine.asked[1] == (24, 33)
+
+
+def test_weights_are_loaded_anew_after_some_runs(bench: Bench) -> None:
+    engine = FakeEngine()
+    stored(bench, question(bench), engine)
+    assert engine.asked.count("load") == 3
+    assert engine.asked.count((24, 33)) == 12
+
+
+def test_other_questions_have_other_results(bench: Bench) -> None:
+    stored(bench, question(bench), FakeEngine())
+    others = [
+        question(bench, prompt=25),
+        question(bench, generate=100),
+        question(
+            bench, model=replace(TINY, architecture=replace(TINY.architecture, blocks=4, windowed=(True, False) * 2))
+        ),
+        question(bench, variant=replace(bench.variant, runtime=bench.variant.runtime.with_threads(2))),
+    ]
+    with ResultsDatabase(bench.data.store) as store:
+        assert [engine_results(store, fingerprint().id, it) for it in others] == [None] * 4
+        assert engine_results(store, "elsewhere", question(bench)) is None
+
+
+def test_the_runs_are_spread_over_the_groups_of_carriers(bench: Bench) -> None:
+    whole = WholeModel(question(bench), FakeEngine())
+    counts = []
+    for part in (0.5, 1.0):
+        whole.part = part
+        while whole.wants_more:
+            whole.sample(0)
+        counts.append(len(whole._runs))
+    assert counts == [6, 12]
+
+
+def test_an_engine_that_ends_early_leaves_no_result(bench: Bench) -> None:
+    whole = stored(bench, question(bench), FakeEngine(lives=3))
+    assert str(whole.failure) == "the engine has ended"
+    with ResultsDatabase(bench.data.store) as store:
+        assert not store.records(EndToEnd)
+
+
+def test_a_model_that_does_not_fit_is_not_written(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlbricks_tui.language.end_to_end.HostFiles.fields", lambda *_: {"MemAvailable": "100 kB"})
+    bench.measure(bench.order(end_to_end=True))
+    (told,) = [it for it in bench.told if isinstance(it, ModelNotMeasured)]
+    assert "GB of memory" in told.reason
+    assert isinstance(bench.told[-1], ModelMeasured), "its bricks are measured"
+    assert not list(bench.data.cache.glob("whole-model-*"))
+
+
+def test_folders_of_killed_processes_are_removed(bench: Bench) -> None:
+    left = bench.data.cache / "whole-model-left"
+    left.mkdir(parents=True)
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    log, waiting = bench.data.log / "log", nullcontext
+    with (
+        pytest.raises(KeyboardInterrupt),
+        open_whole_model(question(bench), bench.data.cache, log, waiting, stop, lambda _: None, 1 << 34),
+    ):
+        pass
+    assert not list(bench.data.cache.glob("whole-model-*"))
+
+
+@pytest.mark.onnxruntime_genai
+def test_a_whole_model_is_timed_in_the_rounds_of_its_carriers_once(bench: Bench) -> None:
+    assert bench.measure(bench.order()), bench.told
+    assert bench.measure(bench.order(end_to_end=True)), bench.told
+    (begins,) = [it for it in bench.told if isinstance(it, WholeModelBegins)]
+    assert begins.size_bytes > 1 << 17
+    assert not [it for it in bench.told if isinstance(it, ModelNotMeasured)]
+    measured = bench.measured()
+    options = LanguageOptions(prompt=24, generate=9, threads=(1,))
+    (answer,) = asking.stored_answers([TINY], options, bench.data)
+    assert answer.measured is not None
+    assert answer.measured.engine.startswith("onnxruntime-genai 0.")
+    assert answer.measured.prefill_ms > 0
+    assert not list(bench.data.cache.glob("whole-model-*"))
+
+    assert bench.measure(bench.order(end_to_end=True)), bench.told
+    assert not [it for it in bench.told if isinstance(it, WholeModelBegins)]
+    assert bench.measured() == measured
