@@ -67,6 +67,15 @@ class Step:
         return cls(1, context, context + 1)
 
 
+def windowed_cache(window: int, total: int) -> int:
+    """Return the length of a windowed block's cache that holds so many tokens.
+
+    The kernel wants room for the window. What a short context leaves empty is added, which costs no time: the length
+    tells how full it is, so that bricks of different contexts have different keys.
+    """
+    return window + WINDOW_SLACK + max(0, window - total)
+
+
 class Extent(Enum):
     """What a decoder has of its model besides some layers of each kind: all, the table and blocks, or the head."""
 
@@ -287,8 +296,7 @@ class _Decoder:
             read = [self._head_norm(number, parts[0], "q"), self._head_norm(number, parts[1], "k"), parts[2]]
             out.part = ModelPart.ATTENTION
         window = model.window if model.windowed and model.windowed[number] else 0
-        # Short contexts have short caches: their bricks have keys of their own.
-        length = min(window + WINDOW_SLACK, step.buffer) if window else step.buffer
+        length = windowed_cache(window, step.total) if window else step.buffer
         cache = float_type(1, model.kv_heads, length, model.head_size)
         caches = []
         for what in ("key", "value"):

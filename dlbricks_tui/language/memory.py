@@ -63,7 +63,7 @@ def _packed_bytes(numbers: int, precision: WeightPrecision) -> int:
 
 def _cache_bytes(model: Architecture, context: int) -> int:
     windowed = sum(model.windowed)
-    tokens = (model.blocks - windowed) * context + windowed * min(context, model.window + WINDOW_SLACK)
+    tokens = (model.blocks - windowed) * context + windowed * (model.window + WINDOW_SLACK)
     return 2 * tokens * model.kv_heads * model.head_size * _FLOAT_BYTES
 
 

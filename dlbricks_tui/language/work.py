@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from dlbricks_tui.language.decoder import WINDOW_SLACK
 from dlbricks_tui.models.graph import Layer, Params, ParamValue, Shape, TensorType
 
 _FLOAT_BYTES, _FLOAT_BITS = 4, 32
@@ -128,8 +129,9 @@ class _Form:
         _, kv_heads, buffer, size = _shape(cache)
         heads, window = self._number("num_heads"), self._number("local_window_size", -1)
         # A prompt is read at once, into a cache that may be larger; a token is made behind a full one.
-        context = buffer if tokens == 1 else tokens
-        seen = min(window, context) if window > 0 else context
+        seen = buffer if tokens == 1 else tokens
+        if window > 0:
+            seen = min(window, seen if tokens > 1 else 2 * window + WINDOW_SLACK - buffer)
         pairs = seen if tokens == 1 else tokens * seen - seen * (seen - 1) // 2
         row = 2 * kv_heads * size * _FLOAT_BYTES
         activations = sum(it.size_bytes for it in self._data if len(_shape(it)) == 3)

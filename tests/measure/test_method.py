@@ -55,7 +55,7 @@ DECIDING = {
     ),
 }
 # The digests of the code for which the ids in measure/method.py were last confirmed.
-CONFIRMED = {Method.INSIDE: "218d33ea", Method.ALONE: "4ac4167e"}
+CONFIRMED = {Method.INSIDE: "5aa0eab8", Method.ALONE: "9b191a26"}
 
 
 def code_of(source: str) -> str:
