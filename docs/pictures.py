@@ -57,6 +57,7 @@ PICTURES = (
     Picture("analysis", (140, 42), (*VARIED, "0", "2"), screen="AnalysisScreen"),
     Picture("scenario", (140, 42), (*VARIED, "L", "2", "j", "e", '"100"', "enter", "1"), screen="ScenarioScreen"),
     Picture("trace", (140, 42), (*VARIED, "i", "s"), screen="TraceScreen"),
+    Picture("language", (140, 42), ("T", "j", "j"), screen="LanguageScreen"),
     Picture("fleet", (120, 36), (*VARIED, "F"), screen="FleetScreen"),
     Picture("help", (100, 40), (*VARIED, "question_mark"), screen="HelpScreen"),
     Picture("commands", (100, 30), (*VARIED, "colon"), screen="PaletteScreen"),

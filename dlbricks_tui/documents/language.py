@@ -45,12 +45,14 @@ from dlbricks_tui.wording.language import (
 )
 from dlbricks_tui.wording.numbers import PREDICTED, counted, or_dash, percent, signed_percent
 
+# A smaller share of the time is not mentioned.
+_LEAST_COVERAGE = 0.005
 _PLOT_LINES = 14
 _USUAL = LanguageOptions()
 
 
 def language_parts(answer: LanguageAnswer, *, with_plots: bool = True) -> Iterator[Part]:
-    """Yield everything about a language model in one execution; a panel draws its plots in an area of its own."""
+    """Yield everything about a language model in one execution; some documents are too small for plots."""
     yield Heading(answer.title or answer.model)
     yield Sentence(line_of(answer), "strong")
     yield Sentence(_common_line([answer]))
@@ -60,6 +62,18 @@ def language_parts(answer: LanguageAnswer, *, with_plots: bool = True) -> Iterat
     if with_plots and (plots := language_plots(answer)):
         yield BLANK_LINE
         yield Plots(plots, _PLOT_LINES, " ".join(it.says for it in plots))
+    yield from _shares(answer)
+
+
+def panel_parts(answer: LanguageAnswer) -> Iterator[Part]:
+    """Yield what stands below the answer in a line, and beside its plots, on a screen."""
+    yield Sentence(f"{answer.title or answer.model}: {parameters_words(answer.parameters, answer.active_parameters)}")
+    yield BLANK_LINE
+    yield from figures_parts(answer)
+    yield from _shares(answer)
+
+
+def _shares(answer: LanguageAnswer) -> Iterator[Part]:
     yield Heading("Where the time goes")
     yield from time_parts(answer)
     yield Heading("Memory")
@@ -75,6 +89,12 @@ def line_of(answer: LanguageAnswer) -> str:
         fits=answer.fits,
         predicted=answer.is_predicted,
     )
+
+
+def execution_words(answer: LanguageAnswer) -> str:
+    """Return how a model is executed, what it is asked to do, and when that was measured."""
+    when = "predicted" if _is_bare(answer) else f"{_share(answer)}measured {ago(answer.measured_when or '')}"
+    return f"{', '.join(words(answer) for _, words in _AXES)}; {_request(answer)}; {when}"
 
 
 def _request(answer: LanguageAnswer) -> str:
@@ -229,11 +249,18 @@ def _sign(answer: LanguageAnswer) -> str:
     return PREDICTED if answer.is_predicted else ""
 
 
+def _is_bare(answer: LanguageAnswer) -> bool:
+    """True if nothing worth mentioning was measured: small bricks occur in many models."""
+    return answer.measured_when is None or answer.coverage < _LEAST_COVERAGE
+
+
+def _share(answer: LanguageAnswer) -> str:
+    return f"{percent(answer.coverage)} " * answer.is_predicted
+
+
 def _measured_text(answer: LanguageAnswer) -> str:
     """Return when the figures were measured; of some their share, if the others are predicted."""
-    if answer.measured_when is None or answer.coverage <= 0:
-        return "predicted"
-    return f"{percent(answer.coverage)} " * answer.is_predicted + ago(answer.measured_when)
+    return "predicted" if _is_bare(answer) else f"{_share(answer)}{ago(answer.measured_when or '')}"
 
 
 def fastest_first(answers: Iterable[LanguageAnswer], at_least: float = 0.0) -> list[LanguageAnswer]:
@@ -246,15 +273,23 @@ def comparison_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
     """Yield one model in several precisions, numbers of threads or runtimes, and the best for each phase."""
     ordered = fastest_first(answers)
     decoding = ordered[0]
-    alike = [it for it in ordered if it.fits == decoding.fits]
-    prefilling = max(alike, key=lambda it: it.prefill_tokens_per_second)
-    marks = {id(prefilling): "prefill"}
-    marks[id(decoding)] = "both" if prefilling is decoding else "decode"
     yield Heading(decoding.title or decoding.model)
     yield Sentence(f"{variant_words(decoding.precision, decoding.threads)}: {line_of(decoding)}", "strong")
     yield Sentence(_common_line(ordered))
     yield Sentence(f"{parameters_words(decoding.parameters, decoding.active_parameters)}; {_request(decoding)}")
     yield BLANK_LINE
+    yield from executions_parts(ordered)
+    yield from _legend(ordered)
+
+
+def executions_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
+    """Yield the executions of one model, the fastest first, and the best threads for each phase."""
+    ordered = fastest_first(answers)
+    decoding = ordered[0]
+    alike = [it for it in ordered if it.fits == decoding.fits]
+    prefilling = max(alike, key=lambda it: it.prefill_tokens_per_second)
+    marks = {id(prefilling): "prefill"}
+    marks[id(decoding)] = "both" if prefilling is decoding else "decode"
     decode, *others = _figure_columns()
     prefill: Column[LanguageAnswer] = Column(
         "prefill/s", lambda it: f"{_sign(it)}{rate_text(it.prefill_tokens_per_second)}", style="strong"
@@ -265,7 +300,6 @@ def comparison_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
     kind = _runtime_name(decoding), decoding.precision
     others_alike = [it for it in alike if (_runtime_name(it), it.precision) == kind]
     yield from map(Sentence, filter(None, [threads_sentence(others_alike)]))
-    yield from _legend(ordered)
 
 
 def _error_column() -> Column[LanguageAnswer]:
@@ -298,9 +332,7 @@ def threads_sentence(answers: Sequence[LanguageAnswer]) -> str:
 
 def library_columns(answers: Sequence[LanguageAnswer]) -> tuple[Column[LanguageAnswer], ...]:
     """Return the columns of many models, with one for everything in which their executions differ."""
-    parameters: Column[LanguageAnswer] = Column(
-        "parameters", lambda it: parameters_text(it.parameters), is_optional=True
-    )
+    parameters: Column[LanguageAnswer] = Column("params", lambda it: parameters_text(it.parameters), is_optional=True)
     return (name_column("model", lambda it: it.model), parameters, *_differing(answers), *_figure_columns())
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from dlbricks_tui.documents.parts import Column, Part, Table
 from dlbricks_tui.documents.pictures import Axis, Level, Plot, Series
-from dlbricks_tui.wording.language import delay_text, rate_text, rate_words
+from dlbricks_tui.wording.language import between, delay_text, rate_text, rate_words
 from dlbricks_tui.wording.numbers import PREDICTED, counted
 
 if TYPE_CHECKING:
@@ -58,6 +59,22 @@ def language_plots(answer: LanguageAnswer) -> tuple[Plot, ...]:
     return (
         _plot("Tokens per second by context length", rates, speeds, levels, is_mixed=is_mixed),
         _plot("First token (s) by prompt length", waits, delays, is_log=True, is_mixed=is_mixed),
+    )
+
+
+def curve_parts(answer: LanguageAnswer) -> Iterator[Part]:
+    """Yield tokens per second by context length, and time to first token by prompt length, with their intervals."""
+    speeds = [_Point(it.context, it.tokens_per_second, it.low, it.high, it.predicted) for it in answer.contexts]
+    delays = [_Point(it.prompt_tokens, it.first_token_ms, it.low_ms, it.high_ms, it.predicted) for it in answer.prompts]
+    yield Table(_columns("context", "tokens/s", rate_text), speeds)
+    yield Table(_columns("prompt", "first token", delay_text), delays)
+
+
+def _columns(length: str, figure: str, text: Callable[[float], str]) -> tuple[Column[_Point], ...]:
+    return (
+        Column(length, lambda it: f"{it.at:,}"),
+        Column(figure, lambda it: it.told(text), style="strong"),
+        Column("95 %", lambda it: between(it.low, it.high, text)),
     )
 
 

@@ -7,13 +7,17 @@ import pytest
 
 from dlbricks_tui.documents.language import (
     comparison_parts,
+    execution_words,
+    executions_parts,
     fastest_first,
     language_command,
     language_parts,
     library_parts,
+    line_of,
+    panel_parts,
     threads_sentence,
 )
-from dlbricks_tui.documents.language_plots import language_plots
+from dlbricks_tui.documents.language_plots import curve_parts, language_plots
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.parts import Part
 from dlbricks_tui.wording import ages
@@ -110,6 +114,20 @@ def test_only_models_that_fit_are_fast_enough() -> None:
     found = fastest_first(library(), at_least=7.0)
     assert [it.model for it in found] == ["smollm2-135m", "llama-3.2-1b", "qwen3-30b-a3b", "llama-3.1-8b"]
     assert [it.fits for it in fastest_first(library())] == [True] * 4 + [False] * 3
+
+
+def test_a_panel_has_everything_but_the_answer_in_a_line_and_the_curves_as_rows() -> None:
+    told = text_of([*panel_parts(answer()), *executions_parts(variants())], 100)
+    assert told.startswith("Llama 3.1 8B: 8.03 billion parameters\n") and line_of(answer()) not in told
+    assert all(each in told for each in ("Where the time goes", "Memory", "best for"))
+    rows = text_of(list(curve_parts(answer())), 60).split("\n")
+    assert any(it.split()[:2] == ["4,096", "~5.5"] for it in rows) and any("263 ms" in it for it in rows)
+
+
+def test_a_share_that_nobody_would_notice_is_not_called_measured() -> None:
+    assert execution_words(answer()).endswith("; measured 3 h ago")
+    assert execution_words(answer(coverage=0.62)).endswith("; 62 % measured 3 h ago")
+    assert execution_words(answer(coverage=0.001)).endswith("; predicted")
 
 
 def test_no_line_is_wider_than_the_terminal() -> None:

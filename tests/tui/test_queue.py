@@ -64,7 +64,7 @@ async def test_the_status_line_and_its_box_tell_what_measures_and_what_waits_and
         await press(pilot, "Q")
         assert isinstance(pilot.app.screen, QueueScreen)
         shown = screen_text(pilot)
-        assert f"run       {MODEL}  41 %" in shown and "trace     alexnet  waits, place 1" in shown
+        assert f"run            {MODEL}  41 %" in shown and "trace          alexnet  waits, place 1" in shown
         await press(pilot, "j", "x")
         assert isinstance(pilot.app.screen, CancelWorkScreen)
         assert f"process {trace.process.pid}" in screen_text(pilot)

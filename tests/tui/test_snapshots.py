@@ -26,6 +26,7 @@ from dlbricks_tui.tui.analysis.measuring import MeasureScreen
 from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen
 from dlbricks_tui.tui.dialogs.writing import WritingScreen, whole_numbers
 from dlbricks_tui.tui.fleet.boxes import AllFleetsScreen, CancelFleetScreen, HostsFileScreen, StartFleetScreen
+from dlbricks_tui.tui.language.screen import OpenLanguageModelScreen
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.results.screen import ResultsScreen
@@ -97,6 +98,7 @@ BOXES: Shown = {
         lambda: StartTraceScreen("squeezenet1.1", TraceSettings(("default", "default-openvino"), "default", threads=1)),
         (),
     ),
+    "language-open": (lambda: OpenLanguageModelScreen(), ('"m"',)),
     "trace-write": (lambda: WriteTraceScreen("squeezenet1.1"), ('"tr"',)),
     "writing": (
         lambda: WritingScreen("Batch sizes", "", "1,2,4", "Whole numbers", lambda text: whole_numbers(text, 64)),

@@ -102,6 +102,11 @@ def variants_of(options: LanguageOptions, data: DataFolder) -> tuple[LanguageVar
     )
 
 
+def runtimes_here(data: DataFolder) -> tuple[str, ...]:
+    """Return the names of the runtimes of this host that run language models."""
+    return tuple(it.name for it in Registry(data.path).all() if it.traits.format is Format.ONNX)
+
+
 def _answers(
     models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, has_curves: bool
 ) -> Iterator[LanguageAnswer]:

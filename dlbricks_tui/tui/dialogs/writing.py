@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dlbricks_tui.documents.lines import Line, Span, line, wrapped
@@ -37,6 +38,19 @@ def one_number(text: str, most: int) -> int | None:
     if len(numbers) > 1:
         raise WritingError(f"Write one whole number from 1 to {most:,}")
     return numbers[0] if numbers else None
+
+
+def number_up_to(text: str, most: float, unit: str) -> float | None:
+    """Return the number in a text, above 0 and at most `most`; None of an empty text."""
+    if not text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0.0 < number <= most:
+        raise WritingError(f"Write a number above 0 and up to {most:,.0f} {unit}, such as 12.5")
+    return number
 
 
 class WritingScreen(Dialog[Value], Generic[Value]):

@@ -7,6 +7,7 @@ from dlbricks_tui.tui.corpus import actions as corpus
 from dlbricks_tui.tui.fleet import actions as fleet
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.actions import Action, Scope
+from dlbricks_tui.tui.language import actions as language
 from dlbricks_tui.tui.marks import actions as marks
 from dlbricks_tui.tui.results import actions as results
 from dlbricks_tui.tui.run import actions as run
@@ -26,6 +27,7 @@ _SCREENS = (
     variants.SCOPES,
     scenario.SCOPES,
     trace.SCOPES,
+    language.SCOPES,
     fleet.SCOPES,
     marks.SCOPES,
 )

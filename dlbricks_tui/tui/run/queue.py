@@ -1,4 +1,4 @@
-"""The box with all work in the line of this host: runs, proofs, load tests, traces and peaks of any terminal."""
+"""The box with all work in the line of this host, of any terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.host.queue import Place
 
-_KIND_WIDTH, _ROOMY = 11, 90
+_KIND_WIDTH, _ROOMY = 16, 90
 
 
 class QueueScreen(Dialog["Place"]):

@@ -103,21 +103,6 @@ class ScenarioScreen(AnsweringScreen[None]):
     def _chosen(self, event: SettingsPanel.Chosen) -> None:
         self._take(event.settings)
 
-    @on(SettingsPanel.Writing)
-    def _writing(self, event: SettingsPanel.Writing) -> None:
-        from dlbricks_tui.tui.dialogs.writing import WritingScreen
-
-        setting, written = event.setting, event.setting.written
-        if written is not None:
-            box: WritingScreen[ScenarioSettings] = WritingScreen(
-                setting.label.capitalize(),
-                setting.as_written(self._settings),
-                written.hint,
-                written.note,
-                lambda text: self._settings.with_value(setting.field, written.read(text)),
-            )
-            self.ask(box, self._take)
-
     @on(LoadTestsPanel.Taken)
     def _test_taken(self) -> None:
         if self._tests.selected is not None:

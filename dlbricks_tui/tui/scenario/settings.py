@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Any, NamedTuple
 
 from dlbricks_tui.answers.scenarios.predicting import MOST_BOUND_MS, MOST_INSTANCES, MOST_RATE, MOST_REQUESTS_IN_A_BATCH
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.scenarios.scenario import Kind, usual_percentile
-from dlbricks_tui.tui.choices import BATCH_SIZES, next_of, with_own
-from dlbricks_tui.tui.dialogs.writing import WritingError, one_number, whole_numbers
+from dlbricks_tui.tui.choices import BATCH_SIZES, with_own
+from dlbricks_tui.tui.dialogs.writing import WritingError, number_up_to, one_number, whole_numbers
+from dlbricks_tui.tui.widgets.form import FormSetting, Written
 
 BOUNDS_MS = tuple(step * 10.0**power for power in range(4) for step in (1, 2, 5))
 PERCENTILES = (90.0, 95.0, 99.0, 99.9)
@@ -41,34 +39,6 @@ class ScenarioSettings:
     runtime: str | None = None
     full: bool = False
 
-    def stepped(self, name: str, values: Sequence[Any], step: int) -> ScenarioSettings:
-        """Return the settings with one of them at the next of its values."""
-        return self.with_value(name, next_of(tuple(values), getattr(self, name), step))
-
-    def with_value(self, name: str, value: Any) -> ScenarioSettings:
-        """Return the settings with another value of one of them."""
-        return replace(self, **{name: value})
-
-
-class Written(NamedTuple):
-    """How the value of a setting is written: an example, what to write, and how it is read."""
-
-    hint: str
-    note: str
-    read: Callable[[str], object]
-
-
-def _number_up_to(text: str, most: float, unit: str) -> float | None:
-    if not text:
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0.0 < number <= most:
-        raise WritingError(f"Write a number above 0 and up to {most:,.0f} {unit}, such as 12.5")
-    return number
-
 
 def _percentile(text: str) -> float | None:
     if not text:
@@ -82,8 +52,8 @@ def _percentile(text: str) -> float | None:
     return number
 
 
-class ScenarioSetting(Enum):
-    """A setting by the name of its row: its field, its meaning, its value as text, its values, and how to write one."""
+class ScenarioSetting(FormSetting):
+    """The settings of a scenario."""
 
     KIND = (
         "kind",
@@ -98,7 +68,7 @@ class ScenarioSetting(Enum):
         "of the percentile",
         lambda it: (_USUAL if it.kind is Kind.SERVER else "none") if it.bound_ms is None else f"{it.bound_ms:g} ms",
         lambda it: (None, *with_own(BOUNDS_MS, it.bound_ms)),
-        Written("12.5", "The bound in milliseconds.", lambda text: _number_up_to(text, MOST_BOUND_MS, "ms")),
+        Written("12.5", "The bound in milliseconds.", lambda text: number_up_to(text, MOST_BOUND_MS, "ms")),
     )
     PERCENTILE = (
         "percentile",
@@ -117,7 +87,7 @@ class ScenarioSetting(Enum):
         Written(
             "25",
             "Requests per second; an empty line seeks the highest rate within the bound.",
-            lambda text: _number_up_to(text, MOST_RATE, "requests per second"),
+            lambda text: number_up_to(text, MOST_RATE, "requests per second"),
         ),
     )
     BATCHES = (
@@ -163,31 +133,9 @@ class ScenarioSetting(Enum):
         lambda _: (False, True),
     )
 
-    def __init__(
-        self,
-        label: str,
-        field: str,
-        meaning: str,
-        shown: Callable[[ScenarioSettings], str],
-        values: Callable[[ScenarioSettings], Sequence[Any]],
-        written: Written | None = None,
-    ) -> None:
-        self.label = label
-        self.field = field
-        self.meaning = meaning
-        self.shown = shown
-        self._values = values
-        self.written = written
-
     def stepped(self, settings: ScenarioSettings, step: int) -> ScenarioSettings:
         """Return the settings with the next value of this one, or the previous one for `step` -1."""
         if self is ScenarioSetting.PERCENTILE and settings.percentile is None:
             settings = replace(settings, percentile=usual_percentile(settings.kind))
-        return settings.stepped(self.field, tuple(self._values(settings)), step)
-
-    def as_written(self, settings: ScenarioSettings) -> str:
-        """Return the value as the user would write it."""
-        value = getattr(settings, self.field)
-        if value is None:
-            return ""
-        return ",".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}"
+        stepped: ScenarioSettings = super().stepped(settings, step)
+        return stepped

@@ -38,6 +38,12 @@ WORKBENCH = Scope(
         ),
         Action("workbench.show_scenario", ("L",), "load", "Show how much load the open model can serve.", footer=True),
         Action("workbench.show_trace", ("i",), "trace", "Show where the time of the open model goes, in a timeline."),
+        Action(
+            "workbench.show_language",
+            ("T",),
+            "language models",
+            "Show how many tokens per second language models make on this host, and whether they fit.",
+        ),
         Action("workbench.show_fleet", ("F",), "fleet", "Show many hosts that measure for you, and which is best."),
         Action(
             "workbench.export_suite",

@@ -64,6 +64,10 @@ class ViewsScreen(ArrangedScreen):
         raise NotImplementedError
 
     def follow_job(self, kind: Kind, model: str) -> None:
+        if kind.value == "language model":
+            # Its models are in no library of files.
+            self.action_show_language()
+            return
         source = self._library.named(model)
         if source is None:
             self.notify(f"{model} is not in the list of models: add its file with {key('workbench.open_path')}.")
@@ -232,6 +236,11 @@ class ViewsScreen(ArrangedScreen):
         from dlbricks_tui.tui.systems.screen import SystemsScreen
 
         self.ask(SystemsScreen(self.session, self._spec, self.choices, self._config()), self._system_taken)
+
+    def action_show_language(self) -> None:
+        from dlbricks_tui.tui.language.screen import LanguageScreen
+
+        self.app.push_screen(LanguageScreen(self.session, self._config()))
 
     def action_show_fleet(self) -> None:
         from dlbricks_tui.tui.fleet.fleets import sources_of

@@ -1,0 +1,1 @@
+"""The screen of language models: how fast each of them runs on this host."""

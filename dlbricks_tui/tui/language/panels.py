@@ -1,0 +1,184 @@
+"""The panels of the language models, of the answer of one, and of its curves."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import Horizontal
+from textual.message import Message
+
+from dlbricks_tui.answers.language.results import LanguageAnswer
+from dlbricks_tui.documents.language import executions_parts, language_command, library_columns, panel_parts
+from dlbricks_tui.documents.language_plots import curve_parts, language_plots
+from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.lines import BLANK, Line, Span, line
+from dlbricks_tui.documents.parts import Heading
+from dlbricks_tui.tui.dialogs.writing import WritingScreen, number_up_to
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.language import actions
+from dlbricks_tui.tui.widgets.panel import Orders, Panel, counts_text
+from dlbricks_tui.tui.widgets.plot import PictureView
+from dlbricks_tui.tui.widgets.rows import LineRows
+from dlbricks_tui.tui.widgets.table import TablePanel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.documents.parts import Column
+
+_FILTERS = "{language_models.only_fitting} and {language_models.at_least}"
+
+
+class LanguageModelsPanel(TablePanel[LanguageAnswer]):
+    """A row for each model of the library, and for those that the user has opened."""
+
+    scope = actions.MODELS
+    TITLE = "Language models"
+    REACHED_BY = "language.go_to_models"
+    SEARCH_HINT = "name"
+    ABOUT = (
+        "Each model with its speed, the time until its first token, and its memory; ~ is predicted from what was "
+        f"measured on this host. {{language_models.sort}} sorts; {_FILTERS} show only models that fit, or fast ones."
+    )
+    ORDERS: ClassVar[Orders] = {
+        # Models that do not fit come last.
+        "speed": lambda it: (not it.fits, -it.decode_tokens_per_second),
+        "first token": lambda it: (not it.fits, it.first_token_ms),
+        "memory": lambda it: it.memory_bytes,
+        "parameters": lambda it: it.parameters,
+        "name": lambda it: it.title.casefold(),
+    }
+
+    class Selected(Message):
+        """The cursor has settled on a model, or the figures of that model have changed."""
+
+    class Opened(Message):
+        """The user wants to read the answer of the selected model."""
+
+    def __init__(self) -> None:
+        super().__init__(id="language-models")
+        self.answers: Sequence[LanguageAnswer] = ()
+        self._only_fitting = False
+        self._at_least = 0.0
+
+    def columns(self) -> tuple[Column[LanguageAnswer], ...]:
+        return library_columns(self.items)
+
+    def show(self, answers: Sequence[LanguageAnswer], refusal: str = "") -> None:
+        """Show these models, as far as they are wanted; or why there are none."""
+        self.answers = answers
+        none = Hint(f"No model is as asked for: {_FILTERS} change that, {{find.clear}} ends a search.", "muted")
+        self.show_placeholder(line(Span(refusal, "warn")) if refusal else none)
+        self.show_items([it for it in answers if self._is_wanted(it)])
+
+    def identity(self, item: LanguageAnswer) -> str:
+        return item.model
+
+    def searched(self, item: LanguageAnswer) -> str:
+        return f"{item.model} {item.title}"
+
+    def show_counts(self) -> None:
+        fit = ", that fit" * self._only_fitting
+        fast = f", at least {self._at_least:g} tokens/s" * (self._at_least > 0)
+        counts = counts_text(len(self.found), len(self.answers))
+        self.show_title(f" {counts}{fit}{fast}, by {self.order}" if self.answers else "")
+
+    def search_changed(self) -> None:
+        super().search_changed()
+        self.cursor_settled()
+
+    def cursor_settled(self) -> None:
+        self.post_message(self.Selected())
+
+    def action_open(self) -> None:
+        self.post_message(self.Opened())
+
+    def action_only_fitting(self) -> None:
+        self._only_fitting = not self._only_fitting
+        self.show(self.answers)
+
+    def action_at_least(self) -> None:
+        box = WritingScreen(
+            "At least so fast",
+            f"{self._at_least:g}" if self._at_least else "",
+            "5",
+            "Tokens per second; an empty line shows all models.",
+            lambda text: number_up_to(text, 1e6, "tokens per second") or 0.0,
+        )
+        self.app.push_screen(box, self._show_at_least)
+
+    def action_copy(self) -> None:
+        self.copy(None if self.selected is None else language_command(self.selected), "Select a model first.")
+
+    def _show_at_least(self, rate: float | None) -> None:
+        # The box that is closed returns nothing.
+        if rate is not None:
+            self._at_least = rate
+            self.show(self.answers)
+
+    def _is_wanted(self, it: LanguageAnswer) -> bool:
+        return it.decode_tokens_per_second >= self._at_least and (it.fits or not (self._only_fitting or self._at_least))
+
+
+class LanguageAnswerPanel(Panel):
+    """Everything about the selected model, and how other executions of it compare."""
+
+    TITLE = "Answer"
+    REACHED_BY = "language.go_to_answer"
+    ABOUT = "All figures of the model, where its time goes, its memory, and other ways to execute it."
+
+    def __init__(self) -> None:
+        self._list = LineRows(self._lines)
+        super().__init__(self._list, id="language-answer")
+        self._answers: Sequence[LanguageAnswer] = ()
+
+    def show(self, *answers: LanguageAnswer) -> None:
+        """Show an answer, and the executions after it."""
+        if not answers or not self._answers or answers[0].model != self._answers[0].model:
+            self._list.move_to(0)
+        self._answers = answers
+        self._list.remake()
+
+    def _lines(self, width: int) -> Iterator[Line]:
+        if self._answers:
+            yield from laid_out(panel_parts(self._answers[0]), width)
+        if len(self._answers) > 1:
+            yield BLANK
+            yield from laid_out([Heading("Other executions"), *executions_parts(self._answers[1:])], width)
+
+
+class LanguageCurvesPanel(Panel):
+    """Tokens per second by context length, and time to first token by prompt length, as pictures and as rows."""
+
+    TITLE = "Speed by length"
+    REACHED_BY = "language.go_to_curves"
+    ABOUT = (
+        "Left: tokens per second after so many tokens, and what the bandwidth of the memory allows. Right: the time "
+        "until the first token after a prompt of so many tokens. o is measured, ~ is predicted."
+    )
+
+    def __init__(self) -> None:
+        self._list = LineRows(self._lines)
+        super().__init__(self._list, id="language-curves")
+        self._second = PictureView()
+        self._answer: LanguageAnswer | None = None
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(classes="pictures"):
+            yield self.picture
+            yield self._second
+        yield self.rows
+
+    def show(self, answer: LanguageAnswer) -> None:
+        self._answer = answer
+        self.show_title(f" of {answer.title}")
+        for view, picture in zip_longest((self.picture, self._second), language_plots(answer)):
+            view.show(picture)
+        self._list.remake()
+
+    def _lines(self, width: int) -> Iterator[Line]:
+        if self._answer is not None:
+            yield from laid_out(curve_parts(self._answer), width)

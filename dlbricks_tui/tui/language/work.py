@@ -1,0 +1,126 @@
+"""Work of the screen of language models that takes time, and the process that measures them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFolder
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.host.queue import Kind
+from dlbricks_tui.language.messages import LanguageStopped, ModelMeasured, ModelNotMeasured, decode
+from dlbricks_tui.wording.language import message_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from dlbricks_tui.answers.language.results import LanguageAnswer
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.language.library import NamedModel
+    from dlbricks_tui.language.messages import LanguageMessage
+    from dlbricks_tui.tui.language.settings import LanguageSettings
+
+    Answers = tuple[LanguageAnswer, ...]
+
+
+def list_models(opened: Sequence[NamedModel], settings: LanguageSettings, data: DataFolder) -> Answers | str:
+    """Return the answers of the models that the user has opened, and of the library; or why there are none."""
+    from dlbricks_tui.answers.language import asking
+
+    try:
+        library = asking.library_answers(settings, data)
+        return (*asking.stored_answers(opened, settings, data), *library) if opened else library
+    except UserError as error:
+        return str(error)
+
+
+def read_details(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> Iterator[Answers]:
+    """Yield the answer of a model with its curves, then the same before those of other executions."""
+    from dlbricks_tui.answers.language import asking
+
+    # The list of the models tells the same errors.
+    with suppress(UserError):
+        named = named_model(model)
+        (answer,) = asking.stored_answers([named], settings, data)
+        yield (answer,)
+        yield (answer, *asking.stored_answers([named], settings.alternatives, data))
+
+
+def runtimes_here(data: DataFolder) -> tuple[str, ...]:
+    """Return the names of the runtimes to choose from."""
+    from dlbricks_tui.answers.language import asking
+
+    with suppress(UserError):
+        return asking.runtimes_here(data)
+    return ()
+
+
+def named_model(model: NamedModel | str) -> NamedModel:
+    """Return a model, or that of a path or a name; raise a UserError where there is none."""
+    from dlbricks_tui.language.opening import open_language_model
+
+    return open_language_model(model) if isinstance(model, str) else model
+
+
+class LanguageMeasuring:
+    """A language model that is measured."""
+
+    def __init__(self, process: ChildProcess[LanguageMessage]) -> None:
+        self._process = process
+        # The last message; None until the process has written one.
+        self._last: LanguageMessage | None = None
+        self.measured = False
+        self.failure = ""
+
+    @classmethod
+    def new(cls, model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> LanguageMeasuring | str:
+        """Return a measurement that starts when it is followed; or why the model cannot be measured."""
+        from dlbricks_tui.answers.language import asking
+
+        try:
+            return cls(asking.language_process([named_model(model)], settings, data, end_to_end=settings.end_to_end))
+        except UserError as error:
+            return str(error)
+
+    @classmethod
+    def begun(cls, data: DataFolder) -> LanguageMeasuring | None:
+        """Return the newest measurement that was begun before, and that nobody has followed to its end."""
+        found = JobFolder.all_of(data, Kind.LANGUAGE)
+        return cls(ChildProcess.started_before(found[-1], decode)) if found else None
+
+    @property
+    def cancelled(self) -> bool:
+        return self._process.stopped
+
+    @property
+    def progress(self) -> str:
+        """How far it is, in words."""
+        if self.cancelled:
+            return "cancelling"
+        return "the measurement starts" if self._last is None else message_line(self._last)
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Measure to the end, and report each change; a failure is kept."""
+
+        def take(message: LanguageMessage) -> None:
+            self.take(message)
+            changed()
+
+        try:
+            await self._process.follow(take)
+        except ChildError as error:
+            self.failure = self.failure or str(error)
+        if self.cancelled:
+            self.failure = ""
+        elif not self.measured and not self.failure:
+            self.failure = "the process ended without a result"
+
+    def take(self, message: LanguageMessage) -> None:
+        self._last = message
+        if isinstance(message, ModelMeasured):
+            self.measured = True
+        elif isinstance(message, ModelNotMeasured | LanguageStopped):
+            self.failure = message_line(message)
+
+    def cancel(self) -> None:
+        self._process.stop()

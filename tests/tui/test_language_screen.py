@@ -1,0 +1,312 @@
+"""The screen of language models; answers are made up, and a small script stands for the process that measures."""
+
+import pickle
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.answers import child_process
+from dlbricks_tui.answers.language import asking
+from dlbricks_tui.answers.language.options import LanguageOptions
+from dlbricks_tui.answers.language.results import LanguageAnswer
+from dlbricks_tui.config.config import Config
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.queue import Kind
+from dlbricks_tui.language.errors import LanguageError
+from dlbricks_tui.language.library import NamedModel, library_models
+from dlbricks_tui.language.measuring import LanguageOrder
+from dlbricks_tui.language.messages import (
+    LanguageMessage,
+    LanguageRound,
+    LanguageStopped,
+    LanguageWaits,
+    ModelBegins,
+    ModelMeasured,
+    ModelNotMeasured,
+    encode,
+)
+from dlbricks_tui.language.precision import WeightPrecision
+from dlbricks_tui.tui.dialogs.notices import ErrorScreen
+from dlbricks_tui.tui.language.screen import LanguageScreen, OpenLanguageModelScreen
+from dlbricks_tui.tui.language.settings import LanguageSetting, LanguageSettings
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from tests.answers.language_answers import answer, library, predicted
+from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, eventually, press, running, screen_text, showing
+from tests.tui.snapshots import check_all, resize
+from tests.tui.test_panels import visit
+from tests.tui.test_run_screens import shows
+from tests.tui.test_scenario_measuring import SCRIPT, Process
+
+LIBRARY = {it.model: replace(it, measured_when=None, coverage=0.0) for it in library()}
+SMALL = "llama-3.2-1b"
+WHEN = "2026-11-21T08:30:00+00:00"
+VARIANT = "int4, 2 threads"
+BEGINS = ModelBegins(model=SMALL, variant=VARIANT, number=1, of=1)
+ROUND = LanguageRound(model=SMALL, number=3, prefill_ms=727.0, decode_tokens_per_second=38.2, seconds_left=20.0)
+DONE = ModelMeasured(model=SMALL, variant=VARIANT, seconds=31.0)
+
+
+class Answers:
+    """Made-up answers of the library, and of opened models; some are measured."""
+
+    def __init__(self) -> None:
+        self.measured = set[str]()
+        # The options of all questions to the library.
+        self.asked: list[LanguageOptions] = []
+        self.refusal = ""
+
+    def of_library(self, options: LanguageOptions, _: DataFolder) -> tuple[LanguageAnswer, ...]:
+        self.asked.append(options)
+        if self.refusal:
+            raise LanguageError(self.refusal)
+        return tuple(replace(it, contexts=(), prompts=()) for name in LIBRARY for it in self._all(name, options))
+
+    def stored(
+        self, models: Sequence[NamedModel], options: LanguageOptions, _: DataFolder
+    ) -> tuple[LanguageAnswer, ...]:
+        return tuple(it for model in models for it in self._all(model.name, options))
+
+    def _all(self, name: str, options: LanguageOptions) -> Iterator[LanguageAnswer]:
+        found = LIBRARY.get(name) or predicted(20.0, model=name, title="")
+        if name in self.measured:
+            found = replace(answer(40.0), model=name, title=found.title, measured_when=WHEN)
+        for precision in options.precisions:
+            for threads in options.threads or (2,):
+                rate = found.decode_tokens_per_second * min(1.0, 4 / precision.bits)
+                yield replace(
+                    found,
+                    precision=precision.value,
+                    threads=threads,
+                    prompt_tokens=options.prompt,
+                    generated_tokens=options.generate,
+                    decode_tokens_per_second=rate,
+                )
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    made = Answers()
+    monkeypatch.setattr(asking, "library_answers", made.of_library)
+    monkeypatch.setattr(asking, "stored_answers", made.stored)
+    # Not every host has each runtime.
+    monkeypatch.setattr(asking, "runtimes_here", lambda _: ("onnxruntime", "openvino"))
+    return made
+
+
+@pytest.fixture
+def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
+    folder = tmp_path / "process"
+    folder.mkdir()
+    command = [sys.executable, "-S", "-c", SCRIPT, str(folder)]
+    monkeypatch.setattr("dlbricks_tui.language.process.language_command", lambda _: command)
+    monkeypatch.setattr(asking, "variants_of", lambda *_: ())
+    made = Process(folder)
+    yield made
+    made.kill()
+
+
+def write(process: Process, *messages: LanguageMessage, number: int = 1) -> None:
+    process.write(*map(encode, messages), number=number)
+
+
+@asynccontextmanager
+async def language_screen(data: DataFolder, size: tuple[int, int] = MEDIUM) -> AsyncIterator[Pilot[None]]:
+    """Run the application with the screen alone."""
+    async with showing(data, lambda session: LanguageScreen(session, Config()), size) as pilot:
+        yield pilot
+
+
+def listed(pilot: Pilot[None]) -> list[str]:
+    """Return the models of the table in their order."""
+    assert isinstance(pilot.app.screen, LanguageScreen)
+    return [it.model for it in pilot.app.screen._models.found]
+
+
+def told(pilot: Pilot[None]) -> list[str]:
+    return [note.message for note in pilot.app._notifications]
+
+
+async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_answer_and_curves(
+    new: DataFolder, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(app_on(new), MEDIUM) as pilot:
+        await press(pilot, "escape")
+        workbench = pilot.app.screen
+        await press(pilot, "T", "j")
+        shown = screen_text(pilot)
+        assert "How fast does Llama 3.2 1B run on this host?" in shown
+        assert "~38.2 tokens per second, the first after ~753 ms; 1.1 GB of 23 GB" in shown.splitlines()[1]
+        assert "1 Language models 7, by speed" in shown and "3 Speed by length of Llama 3.2 1B" in shown
+        # Those that do not fit come last.
+        assert listed(pilot)[0] == "smollm2-135m" and listed(pilot)[-1] == "llama-3.3-70b"
+        await press(pilot, "y")
+        assert pilot.app.clipboard == f"dlbricks llm {SMALL} --threads 2"
+        await check_all(pilot, "language")
+        await visit(pilot, ("language-models", "language-answer", "language-curves", "language-settings"))
+        await press(pilot, "2", "G")
+        assert "Other executions" in screen_text(pilot) and "best for" in screen_text(pilot)
+        await press(pilot, "3", "G")
+        assert "first token" in screen_text(pilot)
+        await press(pilot, "1", "enter", "g")
+        assert "prefill speed" in screen_text(pilot)
+
+        await resize(pilot, WIDE)
+        await press(pilot, "1", "f")
+        assert "4 of 7, that fit, by speed" in screen_text(pilot) and "llama-3.3-70b" not in listed(pilot)
+        await press(pilot, "a", '"1e9"', "enter")
+        assert "Write a number above 0 and up to 1,000,000 tokens per second" in screen_text(pilot)
+        await press(pilot, "ctrl+u", '"20"', "enter")
+        assert "2 of 7, that fit, at least 20 tokens/s, by speed" in screen_text(pilot)
+        await press(pilot, "f", "a", "escape", "s", "s", "s", "s")
+        # Also a fast model needs the memory to be fast.
+        assert listed(pilot) == [SMALL, "smollm2-135m"] and "by name" in screen_text(pilot)
+        await press(pilot, "slash", '"nosuch"')
+        assert "No model is as asked for: f and a change that, esc ends a search." in screen_text(pilot)
+        assert "How fast does a language model run on this host?" in screen_text(pilot)
+        await press(pilot, "escape", "a", "ctrl+u", "enter", "s")
+        assert len(listed(pilot)) == len(LIBRARY)
+
+        answers.refusal = "no runtime of this host runs language models: pip install onnxruntime"
+        await press(pilot, "R")
+        assert screen_text(pilot).splitlines()[1].strip() == answers.refusal
+        await press(pilot, "r", "escape")
+        assert workbench.is_current and isinstance(workbench, WorkbenchScreen)
+        assert told(pilot)[-1] == "Select a model to measure."
+        # The line of work of this host leads here, too.
+        workbench.follow_job(Kind.LANGUAGE, SMALL)
+        await press(pilot)
+        assert isinstance(pilot.app.screen, LanguageScreen)
+
+
+async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_answers(
+    new: DataFolder, answers: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.gguf").touch()
+    (opened,) = (it for it in library_models() if it.name == "gemma-3-1b")
+    paths: list[str] = []
+
+    def open_(text: str) -> NamedModel:
+        if text in LIBRARY:
+            return replace(opened, name=text)
+        paths.append(text)
+        if "nosuch" in text:
+            raise LanguageError("no language model 'nosuch': `dlbricks llm --list` shows all names")
+        return replace(opened, name="mine" if "mine" in text else SMALL, path=Path(text))
+
+    monkeypatch.setattr("dlbricks_tui.language.opening.open_language_model", open_)
+    async with language_screen(new, MEDIUM) as pilot:
+        await press(pilot, "o", '"mi"')
+        assert isinstance(pilot.app.screen, OpenLanguageModelScreen)
+        await press(pilot, "tab", "enter")
+        assert paths == [str(tmp_path / "mine.gguf")]
+        assert "How fast does mine run on this host?" in screen_text(pilot) and "mine" in listed(pilot)
+        # A name of the library needs no other row.
+        await press(pilot, "o", '"meta-llama/Llama-3.2-1B"', "enter")
+        assert paths[-1] == "meta-llama/Llama-3.2-1B" and len(listed(pilot)) == len(LIBRARY) + 1
+        assert "How fast does Llama 3.2 1B run on this host?" in screen_text(pilot)
+        await press(pilot, "o", '"nosuch"', "enter")
+        assert isinstance(pilot.app.screen, ErrorScreen)
+        assert "no language model 'nosuch'" in screen_text(pilot)
+        await press(pilot, "escape", "o", "escape")
+
+        await press(pilot, "4", "l", "e", "ctrl+u", '"3000"', "enter", "j", "l", "h", "j", "l")
+        assert answers.asked[-1].prompt == 3000 and answers.asked[-1].generate == 128
+        assert answers.asked[-1].precisions == (WeightPrecision.INT8,)
+        assert "int8, 2 threads; a prompt of 3,000 tokens, 128 generated" in screen_text(pilot)
+        await press(pilot, "j", "enter", '"3"', "enter", "j", "l")
+        assert (answers.asked[-1].threads, answers.asked[-1].runtimes) == ((3,), ("onnxruntime",))
+        await press(pilot, "k", "e", "ctrl+u", "enter", "j", "j", "space")
+        assert answers.asked[-1].threads == () and "carriers and whole model" in screen_text(pilot)
+
+
+async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_the_screen(
+    new: DataFolder, answers: Answers, process: Process
+) -> None:
+    async with language_screen(new, WIDE) as pilot:
+        # There is nothing to cancel yet.
+        await press(pilot, "x", "j")
+        await pilot.press("r")
+        await eventually(pilot, process.has_begun)
+        order = pickle.loads((process._folder / "order1").read_bytes())
+        assert isinstance(order, LanguageOrder) and not order.end_to_end
+        assert [it.name for it in order.models] == [SMALL]
+        await shows(pilot, "the measurement starts")
+        write(process, LanguageWaits(holder="run r1 of a colleague"))
+        await shows(pilot, "waiting for run r1 of a colleague")
+        write(process, BEGINS, ROUND)
+        await shows(pilot, "llama-3.2-1b: round 3, prefill 727 ms, 38.2 tokens per second, about 20 s left")
+        # Others can be looked at meanwhile.
+        await pilot.press("j", "r")
+        await shows(pilot, "Qwen3 30B A3B")
+        await eventually(pilot, lambda: told(pilot) == ["A model is being measured: x cancels it."])
+        await pilot.press("escape")
+        await eventually(pilot, lambda: any("goes on in the background" in it for it in told(pilot)))
+    assert not process.has_ended()
+
+    answers.measured.add(SMALL)
+    write(process, DONE)
+    process.end()
+    async with language_screen(new, WIDE) as pilot:
+        # The row and the answer have the measured figures.
+        await eventually(pilot, lambda: not list(new.jobs.iterdir()))
+        await press(pilot, "j")
+        assert "6 h ago" in screen_text(pilot)
+        assert "40.0 tokens per second, the first after " in screen_text(pilot).splitlines()[1]
+        assert "measured 6 h ago" in screen_text(pilot)
+
+        await pilot.press("r")
+        await eventually(pilot, lambda: process.has_begun(2))
+        write(process, BEGINS, number=2)
+        await shows(pilot, f"{SMALL}, {VARIANT}: measuring")
+        await pilot.press("x")
+        await eventually(pilot, lambda: process.has_ended(2))
+        await eventually(pilot, lambda: "The measurement is cancelled; what it has stored is kept." in told(pilot))
+
+
+async def test_a_measurement_that_fails_is_one_line(
+    new: DataFolder, answers: Answers, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = ModelNotMeasured(model=SMALL, variant=VARIANT, reason="the worker was lost: killed by signal 9")
+    failures: list[tuple[LanguageMessage | None, str]] = [
+        (failed, f"{SMALL}, {VARIANT}: not measured: the worker was lost: killed by"),
+        (LanguageStopped(reason="no space left"), "stopped: no space left"),
+        (None, "the process ended without a result"),
+    ]
+    async with language_screen(new, NARROW) as pilot:
+        for number, (message, said) in enumerate(failures, start=1):
+            if message is not None:
+                write(process, message, number=number)
+            process.end(0 if message is None else 1, number)
+            await press(pilot, "r")
+            assert f" {said}" in screen_text(pilot) and process.has_begun(number)
+
+        def refuse(*_: object, **__: object) -> None:
+            raise LanguageError("no registered runtime runs language models")
+
+        monkeypatch.setattr(asking, "variants_of", refuse)
+        await press(pilot, "r")
+        assert "no registered runtime runs language models" in screen_text(pilot)
+        # A demonstration starts no process.
+        monkeypatch.setattr(asking, "variants_of", lambda *_: ())
+        monkeypatch.setattr(child_process, "recorded_host", lambda: object())
+        await press(pilot, "r")
+        assert " a demonstration measures nothing: quit it, and start `dlbricks` itself" in screen_text(pilot)
+        assert isinstance(pilot.app.screen, LanguageScreen)
+
+
+def test_each_setting_of_language_models_steps_through_its_values_and_comes_back() -> None:
+    for setting in LanguageSetting:
+        settings, seen = LanguageSettings(registered=("onnxruntime", "openvino")), set[str]()
+        for _ in range(60):
+            settings = setting.stepped(settings, 1)
+            if setting.shown(settings) in seen:
+                break
+            seen.add(setting.shown(settings))
+        assert len(seen) > 1
+        assert setting.stepped(setting.stepped(settings, 1), -1) == settings
