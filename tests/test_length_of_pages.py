@@ -10,7 +10,7 @@ from docs.generators.markdown import MARK
 
 ROOT = Path(__file__).parents[1]
 MOST_WORDS = 2000
-MOST_WORDS_IN_ALL = 26_000
+MOST_WORDS_IN_ALL = 27_000
 PAGES = [
     it
     for it in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -48,7 +48,7 @@ def test_a_page_has_at_most_two_thousand_words(page: Path) -> None:
     assert len(page.read_text(encoding="utf-8").split()) <= MOST_WORDS
 
 
-def test_all_pages_together_have_at_most_26_thousand_words() -> None:
+def test_all_pages_together_have_at_most_27_thousand_words() -> None:
     """Counts README.md and docs/**/*.md: words with a letter or a digit, in text and tables.
 
     Code blocks, the log, and pages whose first line is the mark of a generated page do not count.
