@@ -27,7 +27,7 @@ PEAKS_SECONDS = 4.0
 _PROGRAM = Path(__file__).with_name("peak_program.py")
 _SECONDS_EACH = 0.3
 # For a first impression: the arrays of all threads together, and the seconds.
-_QUICK_BYTES, _QUICK_SECONDS_EACH = 128 << 20, 0.03
+_QUICK_BYTES, _QUICK_SECONDS_EACH = 128 << 20, 0.024
 # A process that has not answered by then hangs.
 _MOST_SECONDS = 60.0
 _GIGA = 1e9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dlbricks_tui.bricks.carriers import Carrier
 from dlbricks_tui.bricks.identity import brick_of
@@ -15,36 +15,14 @@ from dlbricks_tui.language.precision import WeightPrecision
 from dlbricks_tui.measure.carriers import CarrierJob
 from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Traits
-from dlbricks_tui.runtime.variant import threads_in_words
 
-# The id of the method under which bricks of language models are stored.
-PROTOCOL = "decoder-1"
 # Between two runs at most so much other memory is passed over: more than the caches of any processor hold.
 _MOST_BETWEEN_BYTES = 1 << 28
 # A carrier with more weights runs under the profiler in a few rounds only.
 _LARGE_BYTES, _FEW_PROFILES = 1 << 27, 3
 # The weights of a carrier take no more memory, unless a block or the head alone does.
 MOST_BYTES = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class LanguageVariant:
-    """How a runtime, with its number of threads, runs language models."""
-
-    runtime: Runtime
-    precision: WeightPrecision
-
-    @property
-    def threads(self) -> int:
-        """The threads of the runtime."""
-        return self.runtime.settings.threads or 0
-
-    @property
-    def words(self) -> str:
-        """The variant in words."""
-        return f"{self.precision.value}, {threads_in_words(self.threads)}"
 
 
 def brick_key(graph: LayerGraph, layer: int) -> JobKey:

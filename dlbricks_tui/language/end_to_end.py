@@ -13,11 +13,12 @@ from statistics import fmean
 
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.language.carriers import PROTOCOL, LanguageVariant
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
 from dlbricks_tui.language.engine import ENGINE, Engine, EngineRun, Waiting
 from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.language.library import NamedModel
+from dlbricks_tui.language.orders import LanguageVariant
+from dlbricks_tui.language.stored import PROTOCOL
 from dlbricks_tui.language.whole_model import whole_model_files
 from dlbricks_tui.measure.noise import HostTrack, counting
 from dlbricks_tui.measure.stopping import Adaptive, samples_of

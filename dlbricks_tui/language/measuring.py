@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from statistics import fmean
 
 from dlbricks_tui.analysis.whole_models import turn_on_host
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, arrival
-from dlbricks_tui.language.architecture import Architecture
-from dlbricks_tui.language.carriers import PROTOCOL, LanguageVariant, carrier_jobs, keys_of
-from dlbricks_tui.language.decoder import Decoder, Step, decoder
+from dlbricks_tui.language.carriers import carrier_jobs, keys_of
+from dlbricks_tui.language.decoder import Decoder, decoder
 from dlbricks_tui.language.end_to_end import Question, WholeModel, engine_results, open_whole_model
 from dlbricks_tui.language.engine import ENGINE
 from dlbricks_tui.language.errors import LanguageError
@@ -28,7 +25,9 @@ from dlbricks_tui.language.messages import (
     ModelNotMeasured,
     WholeModelBegins,
 )
+from dlbricks_tui.language.orders import LanguageOrder, LanguageVariant, measured_steps
 from dlbricks_tui.language.predicting import BrickPredictor
+from dlbricks_tui.language.stored import PROTOCOL
 from dlbricks_tui.measure.carriers import CarrierJob, groups
 from dlbricks_tui.measure.events import Event, RoundDone
 from dlbricks_tui.measure.inside import Inside
@@ -57,46 +56,6 @@ _REFERENCE_BYTES = 1 << 26
 _MOST_SECONDS = 25.0
 # Carriers that are loaded at the same time take at most so much memory, unless a single one does.
 _MOST_AT_ONCE = 3 << 30
-# One run of the carrier of a prompt takes at most so long, unless the prompt is as short as this.
-_MOST_MS, _FEWEST_TOKENS = 4000.0, 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageOrder:
-    """Models, each in every variant, for one prompt and so many generated tokens."""
-
-    models: tuple[NamedModel, ...]
-    variants: tuple[LanguageVariant, ...]
-    prompt: int
-    generate: int
-    end_to_end: bool = False
-
-    def encoded(self) -> bytes:
-        """Return the order as the process reads it."""
-        return pickle.dumps(self)
-
-
-def steps_for(prompt: int, generate: int) -> tuple[Step, ...]:
-    """Return the steps from which the whole answer follows: the prompt, the first token behind it, and the last."""
-    contexts = dict.fromkeys((prompt, prompt + max(1, generate - 1) - 1))
-    return (Step.prefill(prompt), *map(Step.decode, contexts))
-
-
-def measured_steps(
-    prompt: int, generate: int, model: Architecture, variant: LanguageVariant, predictor: BrickPredictor
-) -> tuple[Step, ...]:
-    """Return the steps to measure.
-
-    A prompt that takes many seconds in its carrier stands for fewer of its tokens, and one context for both.
-    """
-    prefill, *others = steps_for(prompt, generate)
-    while prefill.tokens > _FEWEST_TOKENS:
-        carrier = decoder(model, variant.precision, prefill, variant.runtime.traits)
-        once = sum(predictor.time_of(carrier.graph, layer.index).ms for layer in carrier.graph.layers)
-        if once <= _MOST_MS:
-            break
-        prefill, others = Step.prefill(max(_FEWEST_TOKENS, prefill.tokens // 2)), others[-1:]
-    return (prefill, *others)
 
 
 def measure_models(

@@ -14,7 +14,7 @@ _FLOAT_BYTES = 4
 _PROCESS_BYTES = 62 << 20
 # The kernel maps about so much of a file around each row that is looked up.
 _MAPPED_PIECE = 1 << 20
-# Packed weights come with their scales and with sums of blocks; the scales of the file stay, too.
+# Floats per block of packed weights: scales and sums, and the scales of the file, which stay. Experts have only these.
 _FLOATS_PER_BLOCK = 3
 
 
@@ -29,23 +29,25 @@ class LanguageMemory(NamedTuple):
 def memory_need(model: Architecture, precision: WeightPrecision, context: int, prompt: int) -> LanguageMemory:
     """Return the memory for a context of so many tokens, of which a prompt is computed at once."""
     cache = _cache_bytes(model, context)
-    # While the head is packed, its weights are there twice; the cache and all buffers come later.
-    head = model.vocabulary * model.hidden * precision.bits // 8
+    # While weights are packed, they are there twice; the cache and all buffers come later.
+    largest = max(model.vocabulary, 2 * model.experts * model.inner) * model.hidden * precision.bits // 8
     running = prompt * _FLOAT_BYTES * (model.vocabulary * _logits(model) + _block_floats(model, precision))
     return LanguageMemory(
-        _weight_bytes(model, precision, context), cache, _PROCESS_BYTES + max(running, head - cache, 0)
+        _weight_bytes(model, precision, context), cache, _PROCESS_BYTES + max(running, largest - cache, 0)
     )
 
 
 def _weight_bytes(model: Architecture, precision: WeightPrecision, context: int) -> int:
     queries, keys = model.heads * model.head_size, model.kv_heads * model.head_size
-    inner = 3 * model.hidden * model.inner * max(1, model.experts) + model.hidden * model.experts
     table = model.vocabulary * model.hidden
-    products = model.blocks * (2 * model.hidden * (queries + keys) + inner)
-    tables = table if model.is_tied else 2 * table
-    vectors = model.parameters - products - tables
+    experts = model.blocks * 3 * model.hidden * model.inner * model.experts
+    inner = model.experts if model.experts else 3 * model.inner
+    products = model.blocks * model.hidden * (2 * (queries + keys) + inner)
+    vectors = model.parameters - products - experts - (table if model.is_tied else 2 * table)
     angles = context * model.rotary_size
-    packed = _packed_bytes(products + table, precision) + (vectors + angles) * _FLOAT_BYTES
+    packed = _packed_bytes(products + table, precision, _FLOATS_PER_BLOCK) + (vectors + angles) * _FLOAT_BYTES
+    # All experts count: sooner or later each has a token.
+    packed += _packed_bytes(experts, precision, 1)
     if model.is_tied:
         # The table is the head's weights in another shape: a copy.
         return packed + table * precision.bits // 8
@@ -54,11 +56,10 @@ def _weight_bytes(model: Architecture, precision: WeightPrecision, context: int)
     return packed + int(file * -math.expm1(-context * _MAPPED_PIECE / file))
 
 
-def _packed_bytes(numbers: int, precision: WeightPrecision) -> int:
-    """Return the bytes of the weights of products; ONNX Runtime repacks them and drops those of the file."""
-    if precision is WeightPrecision.F32:
-        return numbers * _FLOAT_BYTES
-    return numbers * precision.bits // 8 + numbers // BLOCK_SIZE * _FLOATS_PER_BLOCK * _FLOAT_BYTES
+def _packed_bytes(numbers: int, precision: WeightPrecision, floats_per_block: int) -> int:
+    """Return the bytes of weights; ONNX Runtime repacks them, and drops those of the file but for scales."""
+    blocks = 0 if precision is WeightPrecision.F32 else numbers // BLOCK_SIZE
+    return numbers * precision.bits // 8 + blocks * floats_per_block * _FLOAT_BYTES
 
 
 def _cache_bytes(model: Architecture, context: int) -> int:
@@ -68,8 +69,8 @@ def _cache_bytes(model: Architecture, context: int) -> int:
 
 
 def _logits(model: Architecture) -> int:
-    """Return how many arrays of logits there are at once."""
-    return 2 if model.logit_cap or model.logit_scale != 1.0 else 1
+    """Return how many arrays of logits there are at once: a cap divides, bounds and multiplies them."""
+    return 3 if model.logit_cap else 2 if model.logit_scale != 1.0 else 1
 
 
 def _block_floats(model: Architecture, precision: WeightPrecision) -> int:

@@ -8,8 +8,9 @@ from dlbricks_tui.crash_log import keep_traceback
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HostQueue, host_queue
-from dlbricks_tui.language.measuring import LanguageOrder, measure_models
+from dlbricks_tui.language.measuring import measure_models
 from dlbricks_tui.language.messages import LanguageMessage, LanguageStopped, encode
+from dlbricks_tui.language.orders import LanguageOrder
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.runs.control import RunStopped, StopSignals
 from dlbricks_tui.runs.launch import command_of, take_order

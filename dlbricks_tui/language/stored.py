@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from dlbricks_tui.language.carriers import PROTOCOL
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.selections import OLDEST_FIRST
+
+# The id of the method under which bricks of language models are stored.
+PROTOCOL = "decoder-1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.language.architecture import Architecture
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
 from dlbricks_tui.language.errors import LanguageError
-from dlbricks_tui.language.layers import ModelPart
 from dlbricks_tui.language.precision import WeightPrecision
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 MODEL_FILE, DATA_FILE, CONFIG_FILE = "model.onnx", "model.onnx.data", "genai_config.json"
 # A runtime maps weights into memory where they begin at a page.
 _PAGE = 4096
+_TABLES, _PRODUCTS = frozenset({"Gather", "GatherBlockQuantized"}), frozenset({"MatMul", "MatMulNBits"})
 _PAST, _PRESENT = "past_key_values.", "present."
 # A prime number, so that no two weights begin at the same place.
 _PATTERN_BYTES, _PATTERN_STEP = 1 << 23, 7919
@@ -89,8 +89,9 @@ def whole_model_files(model: Architecture, precision: WeightPrecision, longest: 
     written = carrier_program(found.graph)
     proto = ModelProto.FromString(b64decode(written.program.network.symbol))
     _name_as_engine_does(proto, found)
-    shared = _shared_weights(proto, found, written.owners) if model.is_tied else {}
-    return WholeModelFiles(proto, _placed(proto, shared), _config(model, longest))
+    if model.is_tied:
+        _tie_table(proto)
+    return WholeModelFiles(proto, _placed(proto), _config(model, longest))
 
 
 def _name_as_engine_does(proto: ModelProto, found: Decoder) -> None:
@@ -113,41 +114,46 @@ def _name_as_engine_does(proto: ModelProto, found: Decoder) -> None:
             axes[1].dim_param = "sequence_length" if value.name == "input_ids" else "total_sequence_length"
 
 
-def _shared_weights(proto: ModelProto, found: Decoder, owners: Mapping[int, int]) -> dict[str, str]:
-    """Return the weights of the head that are those of the table, each with the weight of the table.
+def _tie_table(proto: ModelProto) -> None:
+    """Make the table of the head's weights, as the engine's model builder does; ONNX Runtime then holds a copy."""
+    from onnx.helper import make_node, make_tensor
 
-    They have other shapes, and the same bytes.
-    """
-    stored = {it.name: _size(it) for it in proto.graph.initializer if it.external_data}
-    held: dict[ModelPart, dict[int, str]] = {ModelPart.TABLE: {}, ModelPart.HEAD: {}}
-    for number, node in enumerate(proto.graph.node):
-        part = found.parts[owners[sorted(owners)[number]]]
-        if part in held:
-            held[part] |= {stored[it]: it for it in node.input if it in stored}
-    table, head = held.values()
-    return {head[size]: table[size] for size in head.keys() & table.keys()}
+    stored = {it.name: it for it in proto.graph.initializer if it.external_data}
+    nodes = proto.graph.node
+    place, table = next(
+        (place, it) for place, it in enumerate(nodes) if it.op_type in _TABLES and it.input[0] in stored
+    )
+    head = next(it for it in reversed(nodes) if it.op_type in _PRODUCTS)
+    former = stored[table.input[0]]
+    if former.data_type == former.UINT8:
+        proto.graph.initializer.append(make_tensor("table shape", former.INT64, [2], former.dims))
+        tied = make_node("Reshape", [head.input[1], "table shape"], ["tied table"])
+        proto.graph.initializer.remove(stored[table.input[2]])
+        table.input[2] = head.input[2]
+    else:
+        tied = make_node("Transpose", [head.input[1]], ["tied table"], perm=[1, 0])
+    table.input[0] = tied.output[0]
+    proto.graph.initializer.remove(former)
+    nodes.insert(place, tied)
 
 
-def _placed(proto: ModelProto, shared: Mapping[str, str]) -> tuple[WeightPlace, ...]:
+def _placed(proto: ModelProto) -> tuple[WeightPlace, ...]:
     """Tell each weight its place in the file of data, and return all places."""
     quantised = {it.name for it in proto.graph.initializer if it.external_data and it.data_type == it.UINT8}
     scales = {it for node in proto.graph.node if quantised & set(node.input) for it in node.input}
-    found: dict[str, WeightPlace] = {}
+    found: list[WeightPlace] = []
     end = 0
     for weight in proto.graph.initializer:
         if not weight.external_data:
             continue
-        if weight.name in shared:
-            place = found[shared[weight.name]]
-        else:
-            begin = -(-end // _PAGE) * _PAGE
-            end = begin + _size(weight)
-            place = found[weight.name] = WeightPlace(begin, end, _pattern(weight, is_scale=weight.name in scales))
+        begin = -(-end // _PAGE) * _PAGE
+        end = begin + _size(weight)
+        found.append(WeightPlace(begin, end, _pattern(weight, is_scale=weight.name in scales)))
         del weight.external_data[:]
-        stated = {"location": DATA_FILE, "offset": place.begin, "length": place.end - place.begin}
+        stated = {"location": DATA_FILE, "offset": begin, "length": end - begin}
         for key, value in stated.items():
             weight.external_data.add(key=key, value=str(value))
-    return tuple(found.values())
+    return tuple(found)
 
 
 def _size(weight: TensorProto) -> int:

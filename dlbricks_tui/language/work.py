@@ -50,6 +50,16 @@ class BrickWork:
         return self.op in _PRODUCTS or self.op in _EXPERTS
 
     @property
+    def has_experts(self) -> bool:
+        """True if it is a mixture of experts."""
+        return self.op in _EXPERTS
+
+    @property
+    def is_table(self) -> bool:
+        """True if it looks up rows of a table."""
+        return self.op in _TABLES and self.weight_bytes > 0
+
+    @property
     def is_decoding(self) -> bool:
         """True if it computes for a single token."""
         return self.tokens == 1
@@ -128,11 +138,12 @@ class _Form:
         cache = next(it for it in self._data if len(_shape(it)) == 4)
         _, kv_heads, buffer, size = _shape(cache)
         heads, window = self._number("num_heads"), self._number("local_window_size", -1)
-        # A prompt is read at once, into a cache that may be larger; a token is made behind a full one.
-        seen = buffer if tokens == 1 else tokens
-        if window > 0:
-            seen = min(window, seen if tokens > 1 else 2 * window + WINDOW_SLACK - buffer)
-        pairs = seen if tokens == 1 else tokens * seen - seen * (seen - 1) // 2
+        if tokens == 1:
+            # The cache is full, or its length tells how much of it is.
+            pairs = seen = min(window, 2 * window + WINDOW_SLACK - buffer) if window > 0 else buffer
+        else:
+            # A prompt is read at once, and the kernel computes what lies outside of a window, too.
+            seen, pairs = tokens, tokens * (tokens + 1) // 2
         row = 2 * kv_heads * size * _FLOAT_BYTES
         activations = sum(it.size_bytes for it in self._data if len(_shape(it)) == 3)
         moved = activations + tokens * (row + heads * size * _FLOAT_BYTES)

@@ -14,10 +14,9 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue
 from dlbricks_tui.language import measuring
-from dlbricks_tui.language.carriers import LanguageVariant, carrier_jobs, keys_of
+from dlbricks_tui.language.carriers import carrier_jobs, keys_of
 from dlbricks_tui.language.decoder import Step, decoder
 from dlbricks_tui.language.library import NamedModel
-from dlbricks_tui.language.measuring import LanguageOrder, measured_steps, steps_for
 from dlbricks_tui.language.messages import (
     LanguageMessage,
     LanguageRound,
@@ -28,6 +27,7 @@ from dlbricks_tui.language.messages import (
     decode,
     encode,
 )
+from dlbricks_tui.language.orders import LanguageOrder, LanguageVariant, measured_steps, steps_for
 from dlbricks_tui.language.precision import WeightPrecision
 from dlbricks_tui.language.predicting import BrickPredictor, HostRates
 from dlbricks_tui.language.process import execute

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import sys
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,22 +85,26 @@ def test_the_model_has_the_names_and_open_sizes_that_the_engine_expects(folder: 
     assert config["search"]["past_present_share_buffer"]
 
 
+@pytest.mark.parametrize("is_tied", [True, False])
 @pytest.mark.parametrize("precision", WeightPrecision)
-def test_weights_of_a_shape_differ_but_a_tied_table_is_the_head(folder: Path, precision: WeightPrecision) -> None:
+def test_weights_of_a_shape_differ(folder: Path, precision: WeightPrecision, is_tied: bool) -> None:
     # ONNX Runtime keeps equal weights once, and would read them from caches that a real model does not have.
-    files = written(folder, LLAMA, precision)
-    equal: dict[bytes, list[str]] = defaultdict(list)
-    for name, content in stored_weights(folder).items():
-        equal[content].append(name)
-    twice = [names for names in equal.values() if len(names) > 1]
-    assert len(twice) == (1 if precision is WeightPrecision.F32 else 2), "the table, and its scales"
+    files = written(folder, replace(LLAMA, is_tied=is_tied), precision)
+    stored = stored_weights(folder)
+    assert len(set(stored.values())) == len(stored)
     assert files.size_bytes == (folder / DATA_FILE).stat().st_size
 
 
-def test_an_untied_table_is_no_head(folder: Path) -> None:
-    written(folder, replace(LLAMA, is_tied=False))
-    stored = stored_weights(folder)
-    assert len(set(stored.values())) == len(stored)
+@pytest.mark.parametrize("precision", WeightPrecision)
+def test_a_tied_table_is_made_of_the_head(folder: Path, precision: WeightPrecision) -> None:
+    written(folder, LLAMA, precision)
+    nodes = onnx.load(folder / "model.onnx").graph.node
+    (table,) = [it for it in nodes if "tied table" in it.input]
+    (made,) = [it for it in nodes if "tied table" in it.output]
+    head = [it for it in nodes if it.op_type.startswith("MatMul")][-1]
+    assert made.input[0] == head.input[1]
+    if precision is not WeightPrecision.F32:
+        assert table.input[2] == head.input[2], "the scales"
 
 
 def test_a_full_disk_is_told_before_anything_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,6 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import Kind
 from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.language.library import NamedModel, library_models
-from dlbricks_tui.language.measuring import LanguageOrder
 from dlbricks_tui.language.messages import (
     LanguageMessage,
     LanguageRound,
@@ -30,6 +29,7 @@ from dlbricks_tui.language.messages import (
     ModelNotMeasured,
     encode,
 )
+from dlbricks_tui.language.orders import LanguageOrder
 from dlbricks_tui.language.precision import WeightPrecision
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.language.screen import LanguageScreen, OpenLanguageModelScreen

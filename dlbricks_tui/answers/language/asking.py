@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.language.options import LanguageOptions
@@ -18,13 +19,11 @@ from dlbricks_tui.answers.language.results import (
 )
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.language.carriers import LanguageVariant, keys_of
 from dlbricks_tui.language.composing import StepTime, bytes_read, mean_step, step_time
-from dlbricks_tui.language.decoder import Decoder, Step, decoder
-from dlbricks_tui.language.end_to_end import Question, engine_results
+from dlbricks_tui.language.decoder import Decoder, Step, decoder, distinct_blocks
 from dlbricks_tui.language.library import NamedModel, library_models
-from dlbricks_tui.language.measuring import LanguageOrder, measured_steps, steps_for
 from dlbricks_tui.language.memory import memory_need
+from dlbricks_tui.language.orders import LanguageOrder, LanguageVariant, measured_steps, steps_for
 from dlbricks_tui.language.predicting import BrickPredictor
 from dlbricks_tui.language.stored import BrickTime, known_bricks
 from dlbricks_tui.models.graph import LayerGraph
@@ -135,12 +134,12 @@ class _Asked:
         """Return the answer for a model."""
         options, sizes = self._options, model.architecture
         prompt, generate = options.prompt, options.generate
-        prefill, *decoding = [self._time(model, step) for step in steps_for(prompt, generate)]
+        reading, *writing = [self._decoder(model, step) for step in steps_for(prompt, generate)]
+        prefill, *decoding = [step_time(it, self._time_of) for it in (reading, *writing)]
         decode = mean_step(decoding[0], decoding[-1])
         total = _sum(prefill, decode, generate - 1)
         memory = MemoryNeed(*memory_need(sizes, self._variant.precision, prompt + generate, prompt))
-        read = bytes_read(self._decoder(model, Step.decode(prompt + generate // 2)))
-        bound = read / self._predictor.rates.bytes_per_ms
+        bound = fmean(map(bytes_read, writing)) / self._predictor.rates.bytes_per_ms
         latest = max(prefill.when, decode.when)
         return LanguageAnswer(
             model=model.name,
@@ -184,7 +183,10 @@ class _Asked:
         )
 
     def _decoder(self, model: NamedModel, step: Step) -> Decoder:
-        return decoder(model.architecture, self._variant.precision, step, self._variant.runtime.traits)
+        sizes, variant = model.architecture, self._variant
+        # A second block of a kind differs by its first norm, which counts where bricks were measured.
+        blocks = None if self._measured else distinct_blocks(sizes, fewest=True)
+        return decoder(sizes, variant.precision, step, variant.runtime.traits, blocks)
 
     def _time(self, model: NamedModel, step: Step) -> StepTime:
         return step_time(self._decoder(model, step), self._time_of)
@@ -197,8 +199,13 @@ class _Asked:
 
     def _engine(self, model: NamedModel) -> MeasuredEngine | None:
         """Return the results of the whole model in the engine."""
+        if not self._measured:
+            return None
+        # Loaded here: it needs what starts processes.
+        from dlbricks_tui.language.end_to_end import Question, engine_results
+
         asked = Question(model, self._variant, self._options.prompt, self._options.generate)
-        found = engine_results(self._store, self._system.id, asked) if self._measured else None
+        found = engine_results(self._store, self._system.id, asked)
         if found is None:
             return None
         return MeasuredEngine(
@@ -214,7 +221,8 @@ class _Asked:
             return False
         options, variant = self._options, self._variant
         steps = measured_steps(options.prompt, options.generate, model.architecture, variant, self._predictor)
-        keys = (key.brick for step in steps for key in keys_of(self._decoder(model, step)))
+        graphs = [self._decoder(model, step).graph for step in steps]
+        keys = (brick_of(graph, (layer.index,)).key for graph in graphs for layer in graph.layers)
         return all(key in self._measured for key in keys)
 
     def _contexts(self, model: NamedModel) -> Iterator[SpeedAtContext]:
