@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from statistics import fmean
 
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.host.host_files import HostFiles
@@ -149,13 +148,19 @@ class WholeModel:
         if self.failure is not None:
             return []
         later = max(1, self._asked.generate - 1)
-        taken = {"prefill": [it.prefill_ms for it in self._runs], "decode": [_mean_ms(it, later) for it in self._runs]}
+        # Each step is a sample: a run of seconds may be partly on a slow host, as carriers are in some rounds.
+        steps = [(ms, moment) for it, moment in zip(self._runs, self._moments, strict=True) for ms in _steps_ms(it)]
+        taken = {
+            "prefill": [(it.prefill_ms, at) for it, at in zip(self._runs, self._moments, strict=True)],
+            "decode": steps,
+        }
         runtime = self._runtime
         peak = max(it.peak_bytes for it in self._runs)
         records: list[Record] = [system, runtime]
-        for (phase, samples_ms), key in zip(taken.items(), self._asked.keys, strict=True):
-            counted = counting(samples_ms, self._moments, track)
-            samples = samples_of(counted.of(samples_ms), Adaptive())
+        for (phase, samples), key in zip(taken.items(), self._asked.keys, strict=True):
+            samples_ms = [ms for ms, _ in samples]
+            counted = counting(samples_ms, [moment for _, moment in samples], track)
+            found = samples_of(counted.of(samples_ms), Adaptive())
             tokens = self._asked.prompt if phase == "prefill" else later
             records.append(
                 EndToEnd(
@@ -167,8 +172,8 @@ class WholeModel:
                     level=Level.FUSED,
                     run=run,
                     when=utc_now(),
-                    statistics=samples.statistics,
-                    samples_ms=samples.samples_ms,
+                    statistics=found.statistics,
+                    samples_ms=found.samples_ms,
                     noise=(*counted.facts(len(samples_ms)), (SHARED_COLUMN, counted.doubt), ("peak_bytes", peak)),
                 )
             )
@@ -189,10 +194,9 @@ class WholeModel:
         )
 
 
-def _mean_ms(run: EngineRun, steps: int) -> float:
-    """Return the mean of so many steps; the first one, right behind the prompt, is often slower than all others."""
-    first, *others = run.step_ms or (run.prefill_ms,)
-    return (first + (steps - 1) * fmean(others)) / steps if others else first
+def _steps_ms(run: EngineRun) -> Sequence[float]:
+    """Return the steps of decoding without the first one, which is often slower, right behind the prompt."""
+    return run.step_ms[1:] or run.step_ms or (run.prefill_ms,)
 
 
 @contextmanager
