@@ -62,14 +62,14 @@ def stored(bench: Bench, asked: Question, engine: FakeEngine) -> WholeModel:
     return whole
 
 
-def test_the_first_step_counts_once_among_all_that_are_generated(bench: Bench) -> None:
+def test_each_step_but_the_first_behind_the_prompt_is_a_sample(bench: Bench) -> None:
     asked, engine = question(bench), FakeEngine()
     stored(bench, asked, engine)
     with ResultsDatabase(bench.data.store) as store:
         found = engine_results(store, fingerprint().id, asked)
     assert found is not None
     assert (found.engine, found.prefill_ms) == ("onnxruntime-genai 1.2", 100.0)
-    assert found.step_ms == pytest.approx((20 + 99 * 10) / 100), "100 steps, of which 32 were run"
+    assert found.step_ms == 10.0, "the first step took 20 ms"
     assert engine.asked[1] == (24, 33)
 
 
