@@ -8,7 +8,7 @@ import pytest
 
 from dlbricks_tui.host import peak_program
 from dlbricks_tui.host.peak_program import _copying, _multiplying, _reading, _together, _Window
-from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE, PeaksError, measure_peaks
+from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE, PeaksError, measure_peaks, quick_peaks
 from dlbricks_tui.host.processor import DataCache, caches
 from tests.host.hosts import CPU, c5_large
 
@@ -105,3 +105,24 @@ def test_a_program_that_fails_is_told_in_one_line(monkeypatch: pytest.MonkeyPatc
 def test_threads_that_begin_late_do_not_make_the_others_faster() -> None:
     early, late = _Window(began=0.0, ended=1.0, amount=10.0), _Window(began=0.9, ended=2.0, amount=10.0)
     assert _together([early, late]) == 10.0
+
+
+def test_a_first_impression_reads_memory_and_multiplies_with_one_kind_of_work_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = Program()
+    found = quick_peaks("c5.large", 2, program)
+    assert found.arithmetic == (("any", 100.0),)
+    assert found.bandwidth == ((MEMORY, 10.0),)
+    ((threads, seconds, memory), _) = program.calls[0]
+    assert (threads, int(memory)) == ("2", 64 << 20)
+    works: list[object] = []
+
+    def speed(threads: int, seconds: float, work: object) -> float:
+        works.append(work)
+        return 1.0
+
+    monkeypatch.setattr(peak_program, "_speed", speed)
+    with redirect_stdout(StringIO()):
+        peak_program.main(2, float(seconds), 1 << 20)
+    assert len(works) == 2
