@@ -12,11 +12,14 @@ from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.language.architecture import Architecture
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, decoder, distinct_blocks
 from dlbricks_tui.language.precision import WeightPrecision
+from dlbricks_tui.language.work import work_of
 from dlbricks_tui.measure.carriers import CarrierJob
 from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.traits import Traits
 
+# A carrier has more than two blocks of a kind up to so many bytes of weights.
+_ROOMY_BYTES = 96 << 20
 # Between two runs at most so much other memory is passed over: more than the caches of any processor hold.
 _MOST_BETWEEN_BYTES = 1 << 28
 # A carrier with more weights runs under the profiler in a few rounds only.
@@ -56,7 +59,13 @@ def carrier_jobs(
         for layer, key in zip(carrier.graph.layers, keys, strict=True):
             if key not in known and key not in jobs:
                 jobs[key] = _job(carrier, layer.index, key, len(jobs))
-        bricks = {place: jobs[key] for place, key in enumerate(keys) if key in jobs}
+        # What runs first finds code in no cache: another place of the brick counts, if there is one.
+        later = {key: count for key, count in zip(keys, carrier.counts, strict=True) if count > 1}
+        bricks = {
+            place: jobs[key]
+            for place, (key, count) in enumerate(zip(keys, carrier.counts, strict=True))
+            if key in jobs and (count > 1 or key not in later)
+        }
         found.append(_carrier_job(len(found), carrier, bricks))
     return found
 
@@ -67,11 +76,22 @@ def _carriers(
     for step in steps:
         whole = decoder(model, precision, step, traits, name=name)
         if whole.graph.weight_bytes <= MOST_BYTES:
-            yield whole
+            more = _roomy_blocks(model, decoder(model, precision, step, traits, (0,)), whole)
+            yield decoder(model, precision, step, traits, more, name)
             continue
         fewest = distinct_blocks(model, fewest=True)
         for extent in (Extent.BLOCKS, Extent.HEAD):
             yield decoder(model, precision, step, traits, fewest, name, extent=extent)
+
+
+def _roomy_blocks(model: Architecture, one_block: Decoder, usual: Decoder) -> tuple[int, ...]:
+    """Return the distinct blocks of a model, and more of a small one: the caches hold some of its weights."""
+    found = distinct_blocks(model)
+    if len(found) == 1:
+        return found
+    each = max(1, (usual.graph.weight_bytes - one_block.graph.weight_bytes) // (len(found) - 1))
+    more = max(0, (_ROOMY_BYTES - usual.graph.weight_bytes) // each)
+    return tuple(sorted({*found, *[it for it in range(model.blocks) if it not in found][:more]}))
 
 
 def _job(carrier: Decoder, layer: int, key: JobKey, number: int) -> Job:
@@ -95,10 +115,10 @@ def _carrier_job(number: int, carrier: Decoder, bricks: Mapping[int, Job]) -> Ca
     names = list(written.program.network.inputs)
     in_place = {names[given]: place for given, place in carrier.in_place.items()}
     network = replace(written.program.network, in_place=in_place, distinct=True)
-    left_out = sum(
-        (carrier.counts[layer.index] - 1) * weight.size_bytes for layer in graph.layers for weight in layer.weights
-    )
-    program = replace(written.program, network=network, between_bytes=min(left_out, _MOST_BETWEEN_BYTES))
+    layers = zip(graph.layers, carrier.counts, strict=True)
+    left_out = sum((count - 1) * work_of(layer).bytes_read for layer, count in layers)
+    between = min(left_out, _MOST_BETWEEN_BYTES)
+    program = replace(written.program, network=network, between_bytes=between, only_reads=True)
     expected = sum(expected_ms(brick_of(graph, (layer.index,)).canonical) for layer in graph.layers)
     whole = Carrier(graph, tuple(range(len(graph.layers))), graph)
     # A profiler makes everything of the weights anew, which takes seconds where they are large.

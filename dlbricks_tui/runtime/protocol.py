@@ -86,7 +86,8 @@ class Program:
     The outputs of `producer`, in order, become the inputs of `network`, so that they have the layouts that a model
     gives them. Without a producer the inputs are plain arrays. `prelude` is a part of the network with the same inputs,
     whose time is subtracted. Before a `cold` program all caches are swept. Operators run one after another, unless
-    they may run `side_by_side`. Before each run of the network the worker reads and writes `between_bytes` of memory.
+    they may run `side_by_side`. Before each run of the network the worker reads and writes `between_bytes` of memory;
+    if it `only_reads` them, nothing is left to be written back while the network runs.
     """
 
     network: Network
@@ -95,6 +96,7 @@ class Program:
     cold: bool = False
     side_by_side: bool = False
     between_bytes: int = 0
+    only_reads: bool = False
 
 
 @dataclass(frozen=True)

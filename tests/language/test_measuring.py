@@ -195,3 +195,13 @@ def test_carriers_of_a_large_model_hold_a_block_or_the_head() -> None:
         assert job.carrier.graph.weight_bytes < 0.75 * (1 << 30)
         assert job.program.between_bytes in (0, 1 << 28)
         assert job.program.network.distinct
+
+
+def test_a_small_model_is_its_own_carrier_and_blocks_behind_the_first_count() -> None:
+    (small,) = carrier_jobs("135m", library("smollm2-135m"), WeightPrecision.INT4, ONNX_RUNTIME, [Step.decode(128)], {})
+    assert (len(small.program.network.in_place), small.program.between_bytes) == (2 * 30, 0)
+    (large,) = carrier_jobs("1b", library("llama-3.2-1b"), WeightPrecision.INT4, ONNX_RUNTIME, [Step.decode(128)], {})
+    products = [place for place, job in large.bricks.items() if "MatMulNBits" in job.canonical]
+    # Those of the second block, and the head: the first block runs right after other code.
+    assert [large.carrier.graph.layers[it].op for it in products] == ["onnx.com.microsoft.MatMulNBits"] * 6
+    assert min(products) > len(large.carrier.graph.layers) // 2

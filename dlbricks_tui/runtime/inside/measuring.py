@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter, perf_counter_ns
 
+import numpy
+
 from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, OperatorTime, ProfiledNetwork, RefusalError
 from dlbricks_tui.runtime.inside.tracing import traced
 from dlbricks_tui.runtime.inside.values import array_bytes
@@ -117,6 +119,16 @@ class LoadedPrograms:
         return self._programs[name]
 
 
+class ReadMemory:
+    """Memory that is read and stays as it is, as weights do."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._numbers = numpy.ones(max(1, size_bytes // 4), "float32")
+
+    def run(self) -> None:
+        self._numbers.max()
+
+
 class _BoundProgram:
     """A network with its prelude, both fed in the layouts of the model."""
 
@@ -130,15 +142,17 @@ class _BoundProgram:
         self._profiled: ProfiledNetwork | None = None
         self.cold = program.cold
         self.network = backend.bind(program.network, fed, side_by_side=program.side_by_side)
-        self._between: BoundNetwork | None = None
-        if program.between_bytes:
+        self._between: BoundNetwork | ReadMemory | None = None
+        if program.between_bytes and program.only_reads:
+            self._between = ReadMemory(program.between_bytes)
+        elif program.between_bytes:
             self._between = backend.bind(backend.passing_over(program.between_bytes))
         self._prelude: BoundNetwork | None = None
         if program.prelude is not None:
             self._prelude = backend.bind(program.prelude, self.network.inputs)
 
     def pass_over(self) -> None:
-        """Read and write the memory that the program touches between two runs."""
+        """Touch the memory that passes through the caches between two runs."""
         if self._between is not None:
             self._between.run()
 
