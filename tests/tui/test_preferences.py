@@ -100,9 +100,9 @@ async def test_the_theme_key_cycles_through_all_themes_and_saved_keys_apply_at_o
             await press(pilot, "t")
             seen.append(app.theme)
         assert sorted(seen[:5]) == ["colour-blind", "dark", "high-contrast", "light", "terminal"] and seen[5] == "dark"
-        new.config.write_text('[keys]\napp.next_theme = "W"\n')
-        await eventually(pilot, lambda: keymap.key("app.next_theme") == "W")
-        await press(pilot, "W")
+        new.config.write_text('[keys]\napp.next_theme = "B"\n')
+        await eventually(pilot, lambda: keymap.key("app.next_theme") == "B")
+        await press(pilot, "B")
         assert app.theme == "high-contrast"
 
 
@@ -144,7 +144,7 @@ async def test_a_user_theme_follows_its_file(new: DataFolder) -> None:
 
 async def test_changed_keys_replace_the_default_keys(new: DataFolder) -> None:
     keys = {
-        "app.next_theme": ["ctrl+t", "W"],
+        "app.next_theme": ["ctrl+t", "B"],
         "app.show_help": ["f5", "f6"],
         "app.quit": "O",
         "dialog.close": "f8",
