@@ -65,6 +65,8 @@ class Architecture:
     window: int = 0
     # For each block; empty: none.
     windowed: tuple[bool, ...] = ()
+    # The caches of windowed blocks hold their window only: older versions of ONNX Runtime keep everything.
+    has_short_caches: bool = True
     # Soft caps of the attention's and the head's logits; 0: none.
     attention_cap: float = 0.0
     logit_cap: float = 0.0

@@ -296,7 +296,8 @@ class _Decoder:
             read = [self._head_norm(number, parts[0], "q"), self._head_norm(number, parts[1], "k"), parts[2]]
             out.part = ModelPart.ATTENTION
         window = model.window if model.windowed and model.windowed[number] else 0
-        length = windowed_cache(window, step.total) if window else step.buffer
+        is_short = window > 0 and model.has_short_caches
+        length = windowed_cache(window, step.total) if is_short else step.buffer
         cache = float_type(1, model.kv_heads, length, model.head_size)
         caches = []
         for what in ("key", "value"):
@@ -315,7 +316,8 @@ class _Decoder:
             softcap=model.attention_cap,
             do_rotary=1,
             rotary_interleaved=0,
-            **({"local_window_size": window, "sliding_window_cache": 1} if window else {}),
+            **({"local_window_size": window} if window else {}),
+            **({"sliding_window_cache": 1} if is_short else {}),
         )
         self._caches += present
         out.part = ModelPart.PRODUCTS

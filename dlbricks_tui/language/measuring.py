@@ -94,7 +94,7 @@ class _Measuring:
         def tell(ahead: str) -> None:
             self._write(LanguageWaits(holder=ahead))
 
-        pairs = [(model, variant) for model in self._order.models for variant in self._order.variants]
+        pairs = [(variant.fitted(model), variant) for model in self._order.models for variant in self._order.variants]
         with turn_on_host(queue, task, self._signals, tell, arrived) as ticket:
             for number, (model, variant) in enumerate(pairs, start=1):
                 words = variant.words

@@ -64,7 +64,9 @@ def _packed_bytes(numbers: int, precision: WeightPrecision, floats_per_block: in
 
 def _cache_bytes(model: Architecture, context: int) -> int:
     windowed = sum(model.windowed)
-    tokens = (model.blocks - windowed) * context + windowed * (model.window + WINDOW_SLACK)
+    tokens = (model.blocks - windowed) * context + windowed * (
+        model.window + WINDOW_SLACK if model.has_short_caches else context
+    )
     return 2 * tokens * model.kv_heads * model.head_size * _FLOAT_BYTES
 
 

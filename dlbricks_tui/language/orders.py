@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlbricks_tui.language.architecture import Architecture
 from dlbricks_tui.language.decoder import Step, decoder
@@ -15,6 +15,10 @@ from dlbricks_tui.runtime.variant import threads_in_words
 
 # One run of the carrier of a prompt takes at most so long, unless the prompt is as short as this.
 _MOST_MS, _FEWEST_TOKENS = 4000.0, 32
+
+
+# This version of ONNX Runtime has caches of windowed blocks that hold their window only; 1.23 has not.
+_SHORT_CACHES = (1, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,13 @@ class LanguageVariant:
     def words(self) -> str:
         """The variant in words."""
         return f"{self.precision.value}, {threads_in_words(self.threads)}"
+
+    def fitted(self, model: NamedModel) -> NamedModel:
+        """Return a model with caches of windowed blocks as long as the runtime wants them."""
+        version = tuple([int(it) for it in self.runtime.version.split(".")[:2] if it.isdecimal()])
+        if self.runtime.framework != "onnxruntime" or version >= _SHORT_CACHES or not any(model.architecture.windowed):
+            return model
+        return replace(model, architecture=replace(model.architecture, has_short_caches=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

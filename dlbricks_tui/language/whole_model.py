@@ -207,7 +207,7 @@ def _config(model: Architecture, longest: int) -> dict[str, object]:
         "num_key_value_heads": model.kv_heads,
     }
     files: dict[str, object] = {"session_options": {"provider_options": []}, "filename": MODEL_FILE}
-    if model.window:
+    if model.window and model.has_short_caches:
         # The caches of these blocks hold little more than the window.
         windowed = [number for number, it in enumerate(model.windowed) if it]
         slides = {"slide_key_value_cache": False, "slide_inputs": False}

@@ -140,7 +140,8 @@ class _Form:
         heads, window = self._number("num_heads"), self._number("local_window_size", -1)
         if tokens == 1:
             # The cache is full, or its length tells how much of it is.
-            pairs = seen = min(window, 2 * window + WINDOW_SLACK - buffer) if window > 0 else buffer
+            held = 2 * window + WINDOW_SLACK - buffer if self._number("sliding_window_cache", 0) else buffer
+            pairs = seen = min(window, held) if window > 0 else buffer
         else:
             # A prompt is read at once, and the kernel computes what lies outside of a window, too.
             seen, pairs = tokens, tokens * (tokens + 1) // 2

@@ -32,6 +32,7 @@ from dlbricks_tui.language.precision import WeightPrecision
 from dlbricks_tui.language.predicting import BrickPredictor, HostRates
 from dlbricks_tui.language.process import execute
 from dlbricks_tui.language.stored import known_bricks
+from dlbricks_tui.language.work import work_of
 from dlbricks_tui.measure.carriers import CarrierJob
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.runs.work import Workplace
@@ -132,7 +133,7 @@ def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> N
     keys = {
         key.brick
         for step in steps_for(24, 5)
-        for key in keys_of(decoder(TINY.architecture, WeightPrecision.INT4, step, ONNX_RUNTIME))
+        for key in keys_of(decoder(bench.variant.fitted(TINY).architecture, WeightPrecision.INT4, step, ONNX_RUNTIME))
     }
     assert keys <= known.keys()
 
@@ -207,3 +208,15 @@ def test_most_of_a_small_model_is_its_carrier_and_blocks_behind_the_first_count(
     # Those of the second block, and the head: the first block runs right after other code.
     assert [large.carrier.graph.layers[it].op for it in products] == ["onnx.com.microsoft.MatMulNBits"] * 6
     assert min(products) > len(large.carrier.graph.layers) // 2
+
+
+def test_older_versions_of_onnx_runtime_keep_whole_caches_of_windowed_blocks(bench: Bench) -> None:
+    runtime = replace(bench.variant.runtime, version="1.23.2")
+    fitted = LanguageVariant(runtime, WeightPrecision.INT4).fitted(TINY).architecture
+    found = decoder(fitted, WeightPrecision.INT4, Step.decode(100), ONNX_RUNTIME)
+    caches = {found.graph.inputs[it].type.shape for it in found.in_place}
+    assert caches == {(1, TINY.architecture.kv_heads, 101, 32)}
+    windowed, *_ = [it for it in found.graph.layers if "GroupQueryAttention" in it.op]
+    assert work_of(windowed).cache_bytes == 16 * 2 * TINY.architecture.kv_heads * 32 * 4
+    newer = LanguageVariant(replace(runtime, version="1.32.0"), WeightPrecision.INT4)
+    assert newer.fitted(TINY) is TINY

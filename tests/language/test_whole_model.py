@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from dlbricks_tui.language import engine
 from dlbricks_tui.language.architecture import Architecture
 from dlbricks_tui.language.engine import Engine
 from dlbricks_tui.language.errors import LanguageError
+from dlbricks_tui.language.library import NamedModel
+from dlbricks_tui.language.orders import LanguageVariant
 from dlbricks_tui.language.precision import WeightPrecision
 from dlbricks_tui.language.whole_model import DATA_FILE, WholeModelFiles, whole_model_files
 from dlbricks_tui.runtime.runtime import Runtime, Settings
@@ -136,8 +139,10 @@ def test_a_disk_that_becomes_full_is_told(folder: Path, monkeypatch: pytest.Monk
     ids=["llama", "untied", "gemma", "windowed", "mixture"],
 )
 def test_the_engine_generates(folder: Path, model: Architecture, precision: WeightPrecision) -> None:
-    written(folder, model, precision)
-    with Engine(runtime_with(folder.parent), folder, folder.parent / "log") as started:
+    installed = replace(runtime_with(folder.parent), version=version("onnxruntime"))
+    variant = LanguageVariant(installed, precision)
+    written(folder, variant.fitted(NamedModel("small", model)).architecture, precision)
+    with Engine(variant.runtime, folder, folder.parent / "log") as started:
         found = started.run(prompt=40, generate=4)
         assert len(found.step_ms) == 3
         assert min(found.prefill_ms, *found.step_ms) > 0

@@ -113,7 +113,7 @@ def _answers(
     with ResultsDatabase(data.store) as store:
         asked = [_Asked(store, system, variant, options) for variant in variants_of(options, data)]
         for model, variant in product(models, asked):
-            yield variant.answer(model, has_curves=has_curves)
+            yield variant.answer(variant.fitted(model), has_curves=has_curves)
 
 
 class _Asked:
@@ -129,6 +129,10 @@ class _Asked:
         identity = variant.runtime.identity
         self._measured = known_bricks(store, system.id, identity)
         self._predictor = BrickPredictor.of_host(store, system.id, identity, variant.threads)
+
+    def fitted(self, model: NamedModel) -> NamedModel:
+        """Return a model as the runtime of the variant has it."""
+        return self._variant.fitted(model)
 
     def answer(self, model: NamedModel, *, has_curves: bool) -> LanguageAnswer:
         """Return the answer for a model."""
