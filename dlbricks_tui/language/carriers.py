@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -22,8 +21,8 @@ from dlbricks_tui.runtime.traits import Traits
 _ROOMY_BYTES = 96 << 20
 # Between two runs at most so much other memory is passed over: more than the caches of any processor hold.
 _MOST_BETWEEN_BYTES = 1 << 28
-# A carrier with more weights runs under the profiler in a few rounds only.
-_LARGE_BYTES, _FEW_PROFILES = 1 << 27, 3
+# A carrier with more weights is loaded once, and profiled in its first rounds only.
+_HEAVY_BYTES = 1 << 27
 # The weights of a carrier take no more memory, unless a block or the head alone does.
 MOST_BYTES = 1 << 30
 
@@ -121,8 +120,5 @@ def _carrier_job(number: int, carrier: Decoder, bricks: Mapping[int, Job]) -> Ca
     program = replace(written.program, network=network, between_bytes=between, only_reads=True)
     expected = sum(expected_ms(brick_of(graph, (layer.index,)).canonical) for layer in graph.layers)
     whole = Carrier(graph, tuple(range(len(graph.layers))), graph)
-    # A profiler makes everything of the weights anew, which takes seconds where they are large.
-    most_profiles = _FEW_PROFILES if graph.weight_bytes > _LARGE_BYTES else math.inf
-    return CarrierJob(
-        f"step {number}", "", whole, program, expected, written.owners, bricks, most_profiles=most_profiles
-    )
+    is_heavy = graph.weight_bytes > _HEAVY_BYTES
+    return CarrierJob(f"step {number}", "", whole, program, expected, written.owners, bricks, is_heavy=is_heavy)

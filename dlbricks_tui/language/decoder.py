@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from dlbricks_tui.language.architecture import Activation, Architecture, Family
 from dlbricks_tui.language.layers import (
     MICROSOFT,
+    Constant,
     LayerWriter,
     Made,
     ModelPart,
     Read,
     Stored,
-    Written,
     float_type,
 )
 from dlbricks_tui.language.precision import WeightPrecision
@@ -77,7 +77,7 @@ def windowed_cache(window: int, total: int) -> int:
 
 
 class Extent(Enum):
-    """What a decoder has of its model besides some layers of each kind: all, the table and blocks, or the head."""
+    """The part of the model that a decoder has: all of it, the table and blocks, or the head."""
 
     ALL = "all"
     BLOCKS = "blocks"
@@ -204,12 +204,12 @@ class _Decoder:
 
     def _attention_lengths(self, mask: Made) -> tuple[Made, Made]:
         """Return the tokens that each sequence has had before the newest, and the tokens in all."""
-        out, one = self._out, Written((1,))
+        out, one = self._out, Constant((1,))
         ones = out.one("ReduceSum", [mask, one], TensorType((1,), "int64"), keepdims=0)
         before = out.one("Sub", [ones, one], TensorType((1,), "int64"))
         past = out.one("Cast", [before], TensorType((1,), "int32"), to=6)
         shape = out.one("Shape", [mask], TensorType((2,), "int64"))
-        total = out.one("Gather", [shape, Written((1,), is_single=True)], TensorType((), "int64"), axis=0)
+        total = out.one("Gather", [shape, Constant((1,), is_single=True)], TensorType((), "int64"), axis=0)
         return past, out.one("Cast", [total], TensorType((), "int32"), to=6)
 
     def _table(self, tokens: Made, rows: int) -> Made:
@@ -228,7 +228,7 @@ class _Decoder:
     def _scaled(self, state: Made, factor: float) -> Made:
         if factor == 1.0:
             return state
-        return self._out.one("Mul", [state, Written((factor,), "float32", is_single=True)], state.type)
+        return self._out.one("Mul", [state, Constant((factor,), "float32", is_single=True)], state.type)
 
     def _block(self, number: int, state: Made, residual: Made | None) -> tuple[Made, Made]:
         """Write a block behind the output of the one before and the residual; return its own."""
@@ -291,7 +291,7 @@ class _Decoder:
         if model.qk_norm:
             sizes = (queries, keys, keys)
             parts = out.add(
-                "Split", [packed, Written(sizes)], [float_type(1, step.tokens, it) for it in sizes], axis=-1
+                "Split", [packed, Constant(sizes)], [float_type(1, step.tokens, it) for it in sizes], axis=-1
             )
             read = [self._head_norm(number, parts[0], "q"), self._head_norm(number, parts[1], "k"), parts[2]]
             out.part = ModelPart.ATTENTION
@@ -329,10 +329,10 @@ class _Decoder:
         (_, tokens, width) = part.type.shape or ()
         rows = float_type(1, tokens * width // size, size)
         out.part = ModelPart.ATTENTION
-        heads = out.one("Reshape", [part, Written((0, -1, size))], rows)
+        heads = out.one("Reshape", [part, Constant((0, -1, size))], rows)
         normed = self._norm(heads, f"{number} {which}")
         out.part = ModelPart.ATTENTION
-        return out.one("Reshape", [normed, Written((0, -1, width))], part.type)
+        return out.one("Reshape", [normed, Constant((0, -1, width))], part.type)
 
     def _inner(self, number: int, normed: Made) -> Made:
         model, out = self._model, self._out
@@ -355,7 +355,7 @@ class _Decoder:
         out.part = ModelPart.EXPERTS
         routed = self._product(normed, model.experts, f"{number} router", bias=model.inner_bias)
         routed = out.one(
-            "Reshape", [routed, Written((-1, model.experts))], float_type(self._step.tokens, model.experts)
+            "Reshape", [routed, Constant((-1, model.experts))], float_type(self._step.tokens, model.experts)
         )
         sizes = (("gate up", 2 * model.inner, model.hidden), ("down", model.hidden, model.inner))
         read: list[Read] = [normed, routed]
@@ -384,7 +384,7 @@ class _Decoder:
         logits = self._scaled(self._product(normed, model.vocabulary, "head"), 1 / model.logit_scale)
         if not model.logit_cap:
             return logits
-        cap = Written((model.logit_cap,), "float32", is_single=True)
+        cap = Constant((model.logit_cap,), "float32", is_single=True)
         bounded = out.one("Tanh", [out.one("Div", [logits, cap], logits.type)], logits.type)
         return out.one("Mul", [bounded, cap], logits.type)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
-from dlbricks_tui.language.engine import ENGINE, Engine, EngineRun, Waiting
+from dlbricks_tui.language.engine import ENGINE, EngineRun, GenaiEngine, Waiting
 from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.language.library import NamedModel
 from dlbricks_tui.language.orders import LanguageVariant
@@ -42,7 +42,7 @@ _FOLDERS = "whole-model-"
 
 @dataclass(frozen=True, slots=True)
 class EngineResults:
-    """What the engine needed for a prompt and for each token behind it, on average over all that are generated."""
+    """The time of the engine for a prompt, and for each token behind it."""
 
     engine: str
     prefill_ms: float
@@ -55,7 +55,7 @@ class EngineResults:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EngineQuestion:
     """A model, a prompt and the number of tokens to generate, as the engine is asked."""
 
     model: NamedModel
@@ -85,7 +85,7 @@ def _key(steps: Sequence[Decoder]) -> str:
     return sha256(repr(parts).encode()).hexdigest()[: len(parts[0][0])]
 
 
-def engine_results(store: ResultsDatabase, system: str, asked: Question) -> EngineResults | None:
+def engine_results(store: ResultsDatabase, system: str, asked: EngineQuestion) -> EngineResults | None:
     """Return the newest results of the engine; None if it was not asked that on this system."""
     found = store.select(equal(system=system, protocol=PROTOCOL, good=True, brick=""), order=OLDEST_FIRST)
     if not len(found):
@@ -102,10 +102,10 @@ def _engine_of(result: Summary) -> str:
     return f"{ENGINE} {result.runtime.partition(' ')[0].removeprefix(ENGINE).lstrip('-')}"
 
 
-class WholeModel:
+class WholeModelRuns:
     """The whole model in the engine, beside its carriers."""
 
-    def __init__(self, asked: Question, engine: Engine) -> None:
+    def __init__(self, asked: EngineQuestion, engine: GenaiEngine) -> None:
         self._asked = asked
         self._engine = engine
         self._runs: list[EngineRun] = []
@@ -201,14 +201,14 @@ def _steps_ms(run: EngineRun) -> Sequence[float]:
 
 @contextmanager
 def open_whole_model(
-    asked: Question,
+    asked: EngineQuestion,
     cache: Path,
     log: Path,
     waiting: Waiting,
     check: Callable[[], None],
     tell: Callable[[int], None],
     memory_bytes: int,
-) -> Iterator[WholeModel]:
+) -> Iterator[WholeModelRuns]:
     """Write the whole model to a folder of its own, and load it; leaving the block removes both.
 
     `tell` takes the size of its files.
@@ -225,11 +225,11 @@ def open_whole_model(
     with tempfile.TemporaryDirectory(prefix=_FOLDERS, dir=cache) as name:
         tell(files.size_bytes)
         files.write(Path(name), check)
-        with Engine(runtime, Path(name), log, waiting) as engine:
-            yield WholeModel(asked, engine)
+        with GenaiEngine(runtime, Path(name), log, waiting) as engine:
+            yield WholeModelRuns(asked, engine)
 
 
-def _refuse_small_memory(size_bytes: int, asked: Question, memory_bytes: int) -> None:
+def _refuse_small_memory(size_bytes: int, asked: EngineQuestion, memory_bytes: int) -> None:
     model = asked.model.architecture
     cache = 8 * model.blocks * model.kv_heads * model.head_size * asked.longest
     available = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()

@@ -36,7 +36,7 @@ class EngineRun:
     peak_bytes: int
 
 
-class Engine:
+class GenaiEngine:
     """The engine with the whole model of a folder; leaving the `with` block ends it."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Engine:
         self._waiting = waiting
         self.version = ""
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> GenaiEngine:
         with _told():
             self._worker.__enter__()
         try:

@@ -62,7 +62,7 @@ class Stored(NamedTuple):
     type: TensorType
 
 
-class Written(NamedTuple):
+class Constant(NamedTuple):
     """A number, or several, that are part of an operator."""
 
     values: tuple[int | float, ...]
@@ -70,7 +70,7 @@ class Written(NamedTuple):
     is_single: bool = False
 
 
-Read = Made | Stored | Written | None
+Read = Made | Stored | Constant | None
 
 
 class LayerWriter:
@@ -98,7 +98,7 @@ class LayerWriter:
     ) -> list[Made]:
         """Add an operator and return its outputs; None stands for an input or output that it lacks."""
         taken = _Taken(self._arrays)
-        tensors = [it for it in read if it is not None and not isinstance(it, Written)]
+        tensors = [it for it in read if it is not None and not isinstance(it, Constant)]
         wires = [taken.wire(it) for it in tensors]
         outputs = tuple([it for it in made if it is not None])
         # ONNX's own operators may be shared ones, which depends on the types.
@@ -106,7 +106,7 @@ class LayerWriter:
         neutral, native = _spelled(
             op,
             domain,
-            tuple([it if it is None or isinstance(it, Written) else _TENSOR for it in read]),
+            tuple([it if it is None or isinstance(it, Constant) else _TENSOR for it in read]),
             tuple([it is not None for it in made]),
             types,
             () if domain else outputs,
@@ -167,7 +167,7 @@ class _Taken:
 def _spelled(
     op: str,
     domain: str,
-    read: tuple[Written | str | None, ...],
+    read: tuple[Constant | str | None, ...],
     made: tuple[bool, ...],
     types: tuple[TensorType, ...],
     outputs: tuple[TensorType, ...],
@@ -183,14 +183,14 @@ def _spelled(
         domain=domain,
         **{name: value for name, _, value in attributes},
     )
-    written = {place: it for place, it in enumerate(read) if isinstance(it, Written)}
+    written = {place: it for place, it in enumerate(read) if isinstance(it, Constant)}
     version = 1 if domain else OPSET
     site = OnnxSite(types, outputs, version, {place: it.values for place, it in written.items()}, sum(made))
     native = native_node(node, {place: _text(it) for place, it in written.items()}, version)
     return neutral_onnx(node, site), native
 
 
-def _text(written: Written) -> str:
+def _text(written: Constant) -> str:
     from numpy import dtype
     from onnx.helper import make_tensor, np_dtype_to_tensor_dtype
 

@@ -12,7 +12,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, arrival
 from dlbricks_tui.language.carriers import carrier_jobs, keys_of
 from dlbricks_tui.language.decoder import Decoder, decoder
-from dlbricks_tui.language.end_to_end import Question, WholeModel, engine_results, open_whole_model
+from dlbricks_tui.language.end_to_end import EngineQuestion, WholeModelRuns, engine_results, open_whole_model
 from dlbricks_tui.language.engine import ENGINE
 from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.language.library import NamedModel
@@ -118,7 +118,7 @@ class _Measuring:
             steps = measured_steps(order.prompt, order.generate, architecture, variant, predictor)
             whole = [decoder(architecture, variant.precision, step, variant.runtime.traits) for step in steps]
             keys = dict.fromkeys(key for it in whole for key in keys_of(it))
-            asked = Question(model, variant, order.prompt, order.generate)
+            asked = EngineQuestion(model, variant, order.prompt, order.generate)
             wants_whole = order.end_to_end and engine_results(store, self._system.id, asked) is None
             # Carriers and the whole model have to see the same minutes.
             known = {} if wants_whole else known_in(store, conditions, keys).measured
@@ -176,7 +176,7 @@ class _Measuring:
                 raise LanguageError("it was not measured to the end" if lost is None else lost.message or lost.reason)
 
     @contextmanager
-    def _beside(self, asked: Question, is_wanted: bool) -> Iterator[WholeModel | None]:
+    def _beside(self, asked: EngineQuestion, is_wanted: bool) -> Iterator[WholeModelRuns | None]:
         """Open the whole model, if it is wanted; tell why it cannot be timed."""
         name = asked.model.name
 
@@ -196,7 +196,7 @@ class _Measuring:
                     self._lacks_whole(asked, error)
             yield whole
 
-    def _lacks_whole(self, asked: Question, error: LanguageError) -> None:
+    def _lacks_whole(self, asked: EngineQuestion, error: LanguageError) -> None:
         """Tell why the whole model was not timed; its bricks are."""
         words = asked.variant.words
         self._write(ModelNotMeasured(model=asked.model.name, variant=words, reason=str(error)))

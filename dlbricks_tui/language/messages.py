@@ -1,4 +1,4 @@
-"""What the process that measures language models writes, one JSON object a line."""
+"""The messages of the process that measures language models, one JSON object a line."""
 
 import json
 from dataclasses import asdict, dataclass

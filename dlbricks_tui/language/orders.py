@@ -1,4 +1,4 @@
-"""What is asked of language models: in which variants, and in which steps it is measured."""
+"""Orders to measure language models: their variants, and the steps that are measured."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _SIBLING = 0.2
 
 @dataclass(frozen=True, slots=True)
 class HostRates:
-    """What the memory and the arithmetic of a host reach with a number of threads, in a millisecond."""
+    """The bytes that a host reads, and the operations that it computes, in a millisecond with a number of threads."""
 
     bytes_per_ms: float
     operations_per_ms: float

@@ -4,16 +4,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from dlbricks_tui.crash_log import keep_traceback
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.language.measuring import measure_models
 from dlbricks_tui.language.messages import LanguageMessage, LanguageStopped, encode
 from dlbricks_tui.language.orders import LanguageOrder
 from dlbricks_tui.measure.supervised_worker import TimeLimits
-from dlbricks_tui.runs.control import RunStopped, StopSignals
+from dlbricks_tui.runs.control import StopSignals
 from dlbricks_tui.runs.launch import command_of, take_order
+from dlbricks_tui.runs.orders import carry_out
 from dlbricks_tui.runs.work import Workplace
 
 
@@ -30,19 +29,11 @@ def execute(
     limits: TimeLimits | None = None,
 ) -> bool:
     """Measure the models of an order; return whether it came to its end."""
-    with StopSignals(ignore_hangup=False) as signals:
-        try:
-            measure_models(order, place, signals, write, queue, limits)
-        except RunStopped as stopped:
-            write(LanguageStopped(reason=stopped.why))
-        except UserError as error:
-            write(LanguageStopped(reason=str(error)))
-        except Exception as error:  # noqa: BLE001 - a fault of dlbricks is one line, too
-            log = keep_traceback(error, place.data.log)
-            write(LanguageStopped(reason=f"internal error: {error}; the traceback is in {log}"))
-        else:
-            return True
-    return False
+
+    def work(signals: StopSignals) -> None:
+        measure_models(order, place, signals, write, queue, limits)
+
+    return carry_out(work, place.data, lambda reason: write(LanguageStopped(reason=reason)))
 
 
 def main(data: str) -> None:

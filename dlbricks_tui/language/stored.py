@@ -1,4 +1,4 @@
-"""What the store knows of the bricks of language models."""
+"""Stored results of the bricks of language models."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _FREE = frozenset({"Shape", "reshape", "Reshape"})
 
 @dataclass(frozen=True, slots=True)
 class BrickWork:
-    """What one run of a brick reads, writes and computes; a multiplication with its addition is two operations."""
+    """The bytes and operations of one run of a brick; a multiplication with its addition is two operations."""
 
     # The operator without its domain, such as "MatMulNBits".
     op: str

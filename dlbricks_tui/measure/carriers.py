@@ -35,6 +35,8 @@ _PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 3), (1, 1), 150.0
 # The share of the shortest operator that the profiler may have added. No operator takes no time at all. Other ways to
 # share out the latency were worse (docs/log/inside.md).
 _MOST_ADDED = 0.9
+# A heavy carrier is profiled in so many rounds; their shares of its latency count for later ones.
+PROFILES_OF_HEAVY = 3
 # With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
 # A carrier takes at most so many times the usual most rounds while it waits for a quiet host.
@@ -60,8 +62,8 @@ class CarrierJob:
     bricks: Mapping[int, Job]
     # The file of the model, if the carrier is the whole model: plain runs are runs of the file.
     file: Path | None = None
-    # It runs under the profiler in so many rounds at most; their shares count for later ones.
-    most_profiles: float = math.inf
+    # Making another copy of it takes seconds and memory: it is loaded once, and profiled in its first rounds only.
+    is_heavy: bool = False
 
     @property
     def plain(self) -> Program:

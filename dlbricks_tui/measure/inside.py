@@ -28,6 +28,7 @@ from dlbricks_tui.measure.alone import program_of
 from dlbricks_tui.measure.carriers import (
     COPIES,
     MOST_TIMES_LONGER,
+    PROFILES_OF_HEAVY,
     SECONDS_TO_COPY,
     SLOW_MS,
     CarrierJob,
@@ -233,7 +234,7 @@ class Inside:
             latency_ms = self._latency_ms(what.name, loaded.first_run_seconds * 1000)
             if latency_ms is None:
                 continue
-            slow = latency_ms > SLOW_MS or seconds > SECONDS_TO_COPY
+            slow = what.is_heavy or latency_ms > SLOW_MS or seconds > SECONDS_TO_COPY
             firsts.append((what, latency_ms, 1 if slow else COPIES))
             for job in dict.fromkeys(what.bricks.values()):
                 self._results.loaded(job, loaded.first_run_seconds, ())
@@ -343,7 +344,7 @@ class Inside:
 
     def _profile(self, it: TimedCarrier) -> Profiled | None:
         """Run a carrier under the profiler, unless an earlier profile is to count."""
-        if len(it.profiles) >= it.what.most_profiles:
+        if it.what.is_heavy and len(it.profiles) >= PROFILES_OF_HEAVY:
             return it.profiles[len(it.plain_ms) % len(it.profiles)]
         found = self._worker.profile(it.layers, *it.profiled_runs)
         if found is not None:

@@ -5,12 +5,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from dlbricks_tui.crash_log import keep_traceback
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HostQueue, host_queue
-from dlbricks_tui.runs.control import RunStopped, StopSignals
+from dlbricks_tui.runs.control import StopSignals
 from dlbricks_tui.runs.launch import command_of, take_order
+from dlbricks_tui.runs.orders import carry_out
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.scenarios.load_tests import Clocks
 from dlbricks_tui.scenarios.measuring import LoadRule, measure_scenario
@@ -33,19 +32,11 @@ def execute(
     clocks: Clocks | None = None,
 ) -> bool:
     """Measure a scenario, and tell its end; return whether it was measured."""
-    with StopSignals(ignore_hangup=False) as signals:
-        try:
-            measure_scenario(order, place, signals, write, queue, rule, clocks)
-        except RunStopped as stopped:
-            write(LoadFailed(reason=stopped.why))
-        except UserError as error:
-            write(LoadFailed(reason=str(error)))
-        except Exception as error:  # noqa: BLE001 - a fault of dlbricks is one line, too
-            log = keep_traceback(error, place.data.log)
-            write(LoadFailed(reason=f"internal error: {error}; the traceback is in {log}"))
-        else:
-            return True
-    return False
+
+    def work(signals: StopSignals) -> None:
+        measure_scenario(order, place, signals, write, queue, rule, clocks)
+
+    return carry_out(work, place.data, lambda reason: write(LoadFailed(reason=reason)))
 
 
 def main(data: str) -> None:

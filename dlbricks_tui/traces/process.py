@@ -4,13 +4,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from dlbricks_tui.crash_log import keep_traceback
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.measure.supervised_worker import TimeLimits
-from dlbricks_tui.runs.control import RunStopped, StopSignals
+from dlbricks_tui.runs.control import StopSignals
 from dlbricks_tui.runs.launch import command_of, take_order
+from dlbricks_tui.runs.orders import carry_out
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.traces.file import write_trace
 from dlbricks_tui.traces.measuring import trace_model
@@ -30,21 +29,13 @@ def execute(
     limits: TimeLimits | None = None,
 ) -> bool:
     """Trace a model, write the trace to its file, and tell its end; return whether there is a trace."""
-    with StopSignals(ignore_hangup=False) as signals:
-        try:
-            trace = trace_model(order, place, signals, write, queue, limits)
-            write_trace(trace, place.data.traces / f"{trace.id}.json.gz")
-            write(TraceDone(id=trace.id))
-        except RunStopped as stopped:
-            write(TraceFailed(reason=stopped.why))
-        except UserError as error:
-            write(TraceFailed(reason=str(error)))
-        except Exception as error:  # noqa: BLE001 - a fault of dlbricks is one line, too
-            log = keep_traceback(error, place.data.log)
-            write(TraceFailed(reason=f"internal error: {error}; the traceback is in {log}"))
-        else:
-            return True
-    return False
+
+    def work(signals: StopSignals) -> None:
+        trace = trace_model(order, place, signals, write, queue, limits)
+        write_trace(trace, place.data.traces / f"{trace.id}.json.gz")
+        write(TraceDone(id=trace.id))
+
+    return carry_out(work, place.data, lambda reason: write(TraceFailed(reason=reason)))
 
 
 def main(data: str) -> None:

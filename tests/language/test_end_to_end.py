@@ -10,8 +10,8 @@ import pytest
 from dlbricks_tui.answers.language import asking
 from dlbricks_tui.answers.language.options import LanguageOptions
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.language.end_to_end import Question, WholeModel, engine_results, open_whole_model
-from dlbricks_tui.language.engine import Engine, EngineRun
+from dlbricks_tui.language.end_to_end import EngineQuestion, WholeModelRuns, engine_results, open_whole_model
+from dlbricks_tui.language.engine import EngineRun, GenaiEngine
 from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.language.messages import ModelMeasured, ModelNotMeasured, WholeModelBegins
 from dlbricks_tui.measure.noise import HostTrack
@@ -22,7 +22,7 @@ from tests.language.test_measuring import TINY, Bench, _few_rounds
 __all__ = ["_few_rounds"]
 
 
-class FakeEngine(Engine):
+class FakeEngine(GenaiEngine):
     """Takes 100 ms for a prompt, 20 ms for the first step behind it and 10 ms for each later one."""
 
     def __init__(self, lives: int = 99) -> None:
@@ -46,13 +46,13 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def question(bench: Bench, **changes: Any) -> Question:
-    return replace(Question(TINY, bench.variant, 24, 101), **changes)
+def question(bench: Bench, **changes: Any) -> EngineQuestion:
+    return replace(EngineQuestion(TINY, bench.variant, 24, 101), **changes)
 
 
-def stored(bench: Bench, asked: Question, engine: FakeEngine) -> WholeModel:
+def stored(bench: Bench, asked: EngineQuestion, engine: FakeEngine) -> WholeModelRuns:
     """Return a whole model that was timed as often as it wants and stored."""
-    whole = WholeModel(asked, engine)
+    whole = WholeModelRuns(asked, engine)
     while whole.wants_more:
         whole.sample(0)
     track = HostTrack()
@@ -96,7 +96,7 @@ def test_other_questions_have_other_results(bench: Bench) -> None:
 
 
 def test_the_runs_are_spread_over_the_groups_of_carriers(bench: Bench) -> None:
-    whole = WholeModel(question(bench), FakeEngine())
+    whole = WholeModelRuns(question(bench), FakeEngine())
     counts = []
     for part in (0.5, 1.0):
         whole.part = part

@@ -15,7 +15,7 @@ from onnx import numpy_helper
 
 from dlbricks_tui.language import engine
 from dlbricks_tui.language.architecture import Architecture
-from dlbricks_tui.language.engine import Engine
+from dlbricks_tui.language.engine import GenaiEngine
 from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.language.library import NamedModel
 from dlbricks_tui.language.orders import LanguageVariant
@@ -142,7 +142,7 @@ def test_the_engine_generates(folder: Path, model: Architecture, precision: Weig
     installed = replace(runtime_with(folder.parent), version=version("onnxruntime"))
     variant = LanguageVariant(installed, precision)
     written(folder, variant.fitted(NamedModel("small", model)).architecture, precision)
-    with Engine(variant.runtime, folder, folder.parent / "log") as started:
+    with GenaiEngine(variant.runtime, folder, folder.parent / "log") as started:
         found = started.run(prompt=40, generate=4)
         assert len(found.step_ms) == 3
         assert min(found.prefill_ms, *found.step_ms) > 0
@@ -173,7 +173,10 @@ def test_an_engine_that_fails_is_told_in_a_line(
 ) -> None:
     if "sleep" in module:
         monkeypatch.setattr(engine, "_SECONDS", 2.0)
-    with pytest.raises(LanguageError, match=told), Engine(runtime_with(folder.parent, module), folder, folder / "log"):
+    with (
+        pytest.raises(LanguageError, match=told),
+        GenaiEngine(runtime_with(folder.parent, module), folder, folder / "log"),
+    ):
         pass
 
 

@@ -206,9 +206,9 @@ class _Asked:
         if not self._measured:
             return None
         # Loaded here: it needs what starts processes.
-        from dlbricks_tui.language.end_to_end import Question, engine_results
+        from dlbricks_tui.language.end_to_end import EngineQuestion, engine_results
 
-        asked = Question(model, self._variant, self._options.prompt, self._options.generate)
+        asked = EngineQuestion(model, self._variant, self._options.prompt, self._options.generate)
         found = engine_results(self._store, self._system.id, asked)
         if found is None:
             return None

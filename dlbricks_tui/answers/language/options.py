@@ -1,4 +1,4 @@
-"""What a question about language models asks for."""
+"""The options of questions about language models."""
 
 from __future__ import annotations
 

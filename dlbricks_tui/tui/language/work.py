@@ -5,14 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFolder
+from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.queue import Kind
 from dlbricks_tui.language.messages import LanguageStopped, ModelMeasured, ModelNotMeasured, decode
+from dlbricks_tui.tui.followed import FollowedProcess
 from dlbricks_tui.wording.language import message_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from dlbricks_tui.answers.language.results import LanguageAnswer
     from dlbricks_tui.folders import DataFolder
@@ -62,15 +63,14 @@ def named_model(model: NamedModel | str) -> NamedModel:
     return open_language_model(model) if isinstance(model, str) else model
 
 
-class LanguageMeasuring:
+class LanguageMeasuring(FollowedProcess["LanguageMessage"]):
     """A language model that is measured."""
 
     def __init__(self, process: ChildProcess[LanguageMessage]) -> None:
-        self._process = process
+        super().__init__(process)
         # The last message; None until the process has written one.
         self._last: LanguageMessage | None = None
         self.measured = False
-        self.failure = ""
 
     @classmethod
     def new(cls, model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> LanguageMeasuring | str:
@@ -89,31 +89,15 @@ class LanguageMeasuring:
         return cls(ChildProcess.started_before(found[-1], decode)) if found else None
 
     @property
-    def cancelled(self) -> bool:
-        return self._process.stopped
-
-    @property
     def progress(self) -> str:
-        """How far it is, in words."""
+        """The progress in words."""
         if self.cancelled:
             return "cancelling"
         return "the measurement starts" if self._last is None else message_line(self._last)
 
-    async def follow(self, changed: Callable[[], None]) -> None:
-        """Measure to the end, and report each change; a failure is kept."""
-
-        def take(message: LanguageMessage) -> None:
-            self.take(message)
-            changed()
-
-        try:
-            await self._process.follow(take)
-        except ChildError as error:
-            self.failure = self.failure or str(error)
-        if self.cancelled:
-            self.failure = ""
-        elif not self.measured and not self.failure:
-            self.failure = "the process ended without a result"
+    @property
+    def has_result(self) -> bool:
+        return self.measured
 
     def take(self, message: LanguageMessage) -> None:
         self._last = message
@@ -121,6 +105,3 @@ class LanguageMeasuring:
             self.measured = True
         elif isinstance(message, ModelNotMeasured | LanguageStopped):
             self.failure = message_line(message)
-
-    def cancel(self) -> None:
-        self._process.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFolder
+from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
 from dlbricks_tui.answers.traces.tracing import trace_process
 from dlbricks_tui.host.queue import Kind
 from dlbricks_tui.traces.messages import (
@@ -16,21 +16,22 @@ from dlbricks_tui.traces.messages import (
     TraceWaits,
     decode,
 )
+from dlbricks_tui.tui.followed import FollowedProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.traces.messages import TraceMessage, TraceOrder
     from dlbricks_tui.traces.trace import TraceLevel
 
 
-class Tracing:
+class Tracing(FollowedProcess["TraceMessage"]):
     """A model that is being traced."""
 
+    RESULT = "a trace"
+
     def __init__(self, order: TraceOrder, process: ChildProcess[TraceMessage]) -> None:
+        super().__init__(process)
         self.order = order
-        self._process = process
         # The process or run that it waits for; empty while it runs.
         self.waits_for = ""
         # The level that started last, and the round after that.
@@ -39,7 +40,6 @@ class Tracing:
         self.ended_levels: list[LevelDone] = []
         # The id of the trace, once it is stored.
         self.done = ""
-        self.failure = ""
 
     @classmethod
     def new(cls, order: TraceOrder, data: DataFolder) -> Tracing:
@@ -53,24 +53,8 @@ class Tracing:
         return None if found is None else cls(found[1], ChildProcess.started_before(found[0], decode))
 
     @property
-    def cancelled(self) -> bool:
-        return self._process.stopped
-
-    async def follow(self, changed: Callable[[], None]) -> None:
-        """Trace to the end, and report each change; a failure is kept."""
-
-        def take(message: TraceMessage) -> None:
-            self.take(message)
-            changed()
-
-        try:
-            await self._process.follow(take)
-        except ChildError as error:
-            self.failure = self.failure or str(error)
-        if self.cancelled:
-            self.failure = ""
-        elif not self.done and not self.failure:
-            self.failure = "the process ended without a trace"
+    def has_result(self) -> bool:
+        return bool(self.done)
 
     def take(self, message: TraceMessage) -> None:
         self.waits_for = message.holder if isinstance(message, TraceWaits) else ""
@@ -86,6 +70,3 @@ class Tracing:
             self.done = message.id
         elif isinstance(message, TraceFailed):
             self.failure = message.reason
-
-    def cancel(self) -> None:
-        self._process.stop()

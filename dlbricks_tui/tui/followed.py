@@ -1,0 +1,56 @@
+"""A process that measures for a screen: it is followed to its end, or cancelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from dlbricks_tui.answers.child_process import ChildError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dlbricks_tui.answers.child_process import ChildProcess
+
+Message = TypeVar("Message")
+
+
+class FollowedProcess(Generic[Message]):
+    """Keeps the failure of a process; subclasses take its messages, and tell whether it has a result."""
+
+    # What a process without result and reason has ended without.
+    RESULT = "a result"
+
+    def __init__(self, process: ChildProcess[Message]) -> None:
+        self._process = process
+        self.failure = ""
+
+    @property
+    def cancelled(self) -> bool:
+        return self._process.stopped
+
+    @property
+    def has_result(self) -> bool:
+        raise NotImplementedError
+
+    def take(self, message: Message) -> None:
+        """Take a message of the process."""
+        raise NotImplementedError
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Follow the process to its end, and report each change; a failure is kept."""
+
+        def take(message: Message) -> None:
+            self.take(message)
+            changed()
+
+        try:
+            await self._process.follow(take)
+        except ChildError as error:
+            self.failure = self.failure or str(error)
+        if self.cancelled:
+            self.failure = ""
+        elif not self.has_result and not self.failure:
+            self.failure = f"the process ended without {self.RESULT}"
+
+    def cancel(self) -> None:
+        self._process.stop()
