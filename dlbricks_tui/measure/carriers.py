@@ -36,7 +36,7 @@ _PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 3), (1, 1), 150.0
 # share out the latency were worse (docs/log/inside.md).
 _MOST_ADDED = 0.9
 # A heavy carrier is profiled in so many rounds; their shares of its latency count for later ones.
-PROFILES_OF_HEAVY = 3
+PROFILES_OF_HEAVY = 2
 # With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
 # A carrier takes at most so many times the usual most rounds while it waits for a quiet host.

@@ -32,7 +32,7 @@ ONNX_RUNTIME = traits_of("onnxruntime")
 _PRECISIONS = {"fp32": WeightPrecision.F32, "int4": WeightPrecision.INT4, "int8": WeightPrecision.INT8}
 _OF_PRODUCTS = ("K", "N", "bits", "block_size", "accuracy_level", "k", "expert_weight_bits")
 _OF_ATTENTION = ("num_heads", "kv_num_heads", "local_window_size", "sliding_window_cache", "softcap", "do_rotary")
-_COMPARED = frozenset({*_OF_PRODUCTS, *_OF_ATTENTION, "axis", "epsilon", "approximate"})
+COMPARED = frozenset({*_OF_PRODUCTS, *_OF_ATTENTION, "axis", "epsilon", "approximate"})
 
 
 def operators_of(found: Decoder) -> Iterator[tuple[str, dict[str, Any], list[list[Any]]]]:
@@ -40,7 +40,7 @@ def operators_of(found: Decoder) -> Iterator[tuple[str, dict[str, Any], list[lis
     for layer in found.graph.layers:
         (operator,) = layer.operators
         node = NodeProto.FromString(b64decode(dict(operator.native.attributes)["node"]))
-        given = {it.name: get_attribute_value(it) for it in node.attribute if it.name in _COMPARED}
+        given = {it.name: get_attribute_value(it) for it in node.attribute if it.name in COMPARED}
         shown = {
             name: value.decode() if isinstance(value, bytes) else round(value, 6) if isinstance(value, float) else value
             for name, value in given.items()
