@@ -54,14 +54,16 @@ def has_shell() -> bool:
 def stop_job() -> None:
     """Stop this process and the other processes of its job; return when the shell resumes them.
 
-    The kernel's default action stops all of them at once. A handler would stop this process last, and a shell that
-    resumes the job immediately would miss it.
+    The kernel's default actions stop and resume all of them at once. A handler that stops this process would do so
+    last, and a shell that resumes the job immediately would miss it. A handler that resumes it could run late, and
+    start a second reader of the keyboard.
     """
-    handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    handlers = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTSTP, signal.SIGCONT)}
     try:
         os.killpg(0, signal.SIGTSTP)
     finally:
-        signal.signal(signal.SIGTSTP, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def is_hung_up(file: int) -> bool:

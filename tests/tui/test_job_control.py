@@ -13,7 +13,7 @@ from dlbricks_tui.tui.door import is_hung_up
 from tests.runs.killing import eventually
 from tests.tui.application import MEASURED_ONLY, app_on, press, running
 
-# A Python handler stops the process later than the kernel would.
+# Python's handlers stop and resume the process later than the kernel would.
 INNER = """
 import os, signal, sys, time
 from dlbricks_tui.tui.door import stop_job
@@ -22,9 +22,14 @@ def stop_late(*_):
     time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGSTOP)
 
+def resume_late(*_):
+    os._exit(2)
+
 signal.signal(signal.SIGTSTP, stop_late)
+signal.signal(signal.SIGCONT, resume_late)
 stop_job()
-sys.exit(7 if signal.getsignal(signal.SIGTSTP) is stop_late else 1)
+restored = signal.getsignal(signal.SIGTSTP) is stop_late and signal.getsignal(signal.SIGCONT) is resume_late
+sys.exit(7 if restored else 1)
 """
 
 

@@ -69,7 +69,8 @@ def test_keys_change_the_pace(new: DataFolder) -> None:
 
 
 async def test_a_run_is_replayed_from_the_list_of_runs_without_a_trace_of_it(measured: DataFolder) -> None:
-    folder = put_run(measured, WHOLE_RUN, State.FINISHED)
+    # Long enough that no replay of it ends by itself.
+    folder = put_run(measured, [*in_the_middle(), ended(seconds=36_000)], State.FINISHED)
     without_events = put_run(measured, [], State.INTERRUPTED, run="20261120-080000-0001")
     before = folder.events_file.read_bytes(), folder.state(), sorted(measured.store.iterdir())
     async with running(app_on(measured), NARROW) as pilot:
@@ -90,6 +91,18 @@ async def test_a_run_is_replayed_from_the_list_of_runs_without_a_trace_of_it(mea
         await shows(pilot, "replay ended")
         await press(pilot, "escape")
     assert (folder.events_file.read_bytes(), folder.state(), sorted(measured.store.iterdir())) == before
+
+
+def test_keys_pressed_before_a_replay_begins_apply_to_it(new: DataFolder) -> None:
+    put_run(new, WHOLE_RUN, State.FINISHED)
+    posted = Posted()
+    watch = RunWatch(new, posted.append)
+    watch.replay(Replayed(RUN, 4.0))
+    watch.look()
+    watch.replay(Replayed(RUN, 16.0))
+    watch.change_replay(ReplayChange.FASTER)
+    watch.look()
+    assert posted.seen[-1].replay == ReplayPace(32.0)
 
 
 def test_the_end_of_a_replay_stays_in_view_beside_an_interrupted_run(new: DataFolder) -> None:

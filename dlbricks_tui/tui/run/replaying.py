@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from enum import Enum
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.runs.replaying import Replay, events_so_far
@@ -44,8 +43,6 @@ class ReplayFollower:
         self._builder = SnapshotBuilder(folder.run, folder.state().models)
         self._stopped = False
         self._shown: RunSnapshot | None = None
-        # The user's keys come from another thread.
-        self._lock = Lock()
 
     @property
     def active(self) -> bool:
@@ -59,22 +56,20 @@ class ReplayFollower:
     def change(self, change: ReplayChange) -> None:
         """Do what the user asks for."""
         replay = self._replay
-        with self._lock:
-            match change:
-                case ReplayChange.PAUSE:
-                    (replay.go_on if replay.paused else replay.pause)()
-                case ReplayChange.FASTER:
-                    replay.change_speed(_FACTOR)
-                case ReplayChange.SLOWER:
-                    replay.change_speed(1 / _FACTOR)
-                case ReplayChange.STOP:
-                    self._stopped = True
+        match change:
+            case ReplayChange.PAUSE:
+                (replay.go_on if replay.paused else replay.pause)()
+            case ReplayChange.FASTER:
+                replay.change_speed(_FACTOR)
+            case ReplayChange.SLOWER:
+                replay.change_speed(1 / _FACTOR)
+            case ReplayChange.STOP:
+                self._stopped = True
 
     def look(self) -> RunSnapshot | None:
         """Return the state of the run at this point of the replay; None if nothing has changed since the last look."""
-        with self._lock:
-            events = () if self._stopped else self._replay.due()
-            pace = ReplayPace(self._replay.speed, self._replay.paused, self._stopped or self._replay.ended)
+        events = () if self._stopped else self._replay.due()
+        pace = ReplayPace(self._replay.speed, self._replay.paused, self._stopped or self._replay.ended)
         if not events and self._shown is not None and self._shown.replay == pace:
             return None
         if events:

@@ -75,6 +75,7 @@ class RunWatch:
         self._lock = threading.Lock()
         self._wanted: str | None = None
         self._wanted_replay: Replayed | None = None
+        self._wanted_changes: list[ReplayChange] = []
         # True if the user asked for the followed run; then only a new run replaces it.
         self._asked_for = False
         self._known: frozenset[str] = frozenset()
@@ -114,12 +115,9 @@ class RunWatch:
 
     def change_replay(self, change: ReplayChange) -> None:
         """Change the pace of the replay, or stop it; without a replay there is nothing to do."""
-        from dlbricks_tui.tui.run.replaying import ReplayFollower
-
-        follower = self._follower
-        if isinstance(follower, ReplayFollower):
-            follower.change(change)
-            self._wake.set()
+        with self._lock:
+            self._wanted_changes.append(change)
+        self._wake.set()
 
     def close(self) -> None:
         """End the thread."""
@@ -130,6 +128,7 @@ class RunWatch:
         """Look once and report the news."""
         self._look_at_queue()
         self._choose()
+        self._change_pace()
         if self._follower is None:
             return
         snapshot = self._with_load(self._follower.look())
@@ -211,6 +210,17 @@ class RunWatch:
         elif wanted is not None and self._follower is not None:
             # A repeated request gets an answer even if nothing has changed.
             self._follower.forget()
+
+    def _change_pace(self) -> None:
+        """Carry out what the user has asked for since the last look, after `_choose`: the replay may begin only now."""
+        with self._lock:
+            changes, self._wanted_changes = self._wanted_changes, []
+        if changes:
+            from dlbricks_tui.tui.run.replaying import ReplayFollower
+
+            if isinstance(self._follower, ReplayFollower):
+                for change in changes:
+                    self._follower.change(change)
 
     def _follow(self, follower: Follower | ReplayFollower) -> None:
         self._follower = follower
