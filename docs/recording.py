@@ -31,12 +31,12 @@ from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runs.run_folder import RunFolders
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.settings.variant import BATCH_SIZES
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import SAMPLES, TABLES, to_document, to_record
 from dlbricks_tui.store.records import Proof, Timed
 from dlbricks_tui.store.statistics import summarise
 from dlbricks_tui.store.verification import check_plausible
-from dlbricks_tui.tui.choices import BATCH_SIZES
 
 MOST_BYTES = 400_000
 # The name in place of that of the host.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple, TypeVar
 
-from dlbricks_tui.answers.opening import CutOptions, require_batch_size
+from dlbricks_tui.answers.opening import CutOptions
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
@@ -30,12 +30,14 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.settings.cutting import GRANULARITY
+from dlbricks_tui.settings.measuring import BRICK_TIMEOUT, ENOUGH, MEMORY_LIMIT, TARGET, TIME_BUDGET
+from dlbricks_tui.settings.setting import require_allowed
+from dlbricks_tui.settings.variant import BATCH, THREADS
 
 # A run of more models times no whole models unless it is asked to.
 MOST_MODELS_END_TO_END = 3
-_MEBIBYTE, _MOST_MEBIBYTES = 1 << 20, 1 << 24
-# A longer time is a mistake, and timers do not take all numbers.
-_MOST_SECONDS = 365 * 86400.0
+_MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,22 +74,8 @@ class MeasureOptions(CutOptions):
     memory_limit_mib: int | None = None
 
     def __post_init__(self) -> None:
-        _require(self.granularity >= 1, "granularity", self.granularity, "a sequence has 1 layer or more")
-        for threads in several(self.threads):
-            _require(threads >= 1, "threads", threads, "a framework computes with 1 thread or more")
-        for batch in several(self.batch):
-            require_batch_size(batch, RunError)
-        for name, seconds in (
-            ("time budget", self.time_budget_seconds),
-            ("brick timeout", self.brick_timeout_seconds),
-        ):
-            within = seconds is None or 0 < seconds <= _MOST_SECONDS
-            _require(within, name, seconds, f"give more than 0 seconds, and at most a year ({_MOST_SECONDS:,.0f})")
-        within = self.target is None or 0 < self.target < 1
-        _require(within, "target", self.target, "give more than 0 and less than 1, such as 5%")
-        limit = self.memory_limit_mib
-        within = limit is None or 1 <= limit <= _MOST_MEBIBYTES
-        _require(within, "memory limit", limit, f"give a whole number of MiB from 1 to {_MOST_MEBIBYTES:,}")
+        checked = (GRANULARITY, THREADS, BATCH, TARGET, *ENOUGH, TIME_BUDGET, BRICK_TIMEOUT, MEMORY_LIMIT)
+        require_allowed(self, checked, RunError)
 
 
 def run_request(options: MeasureOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:
@@ -223,8 +211,3 @@ def several(values: Value | Sequence[Value] | None) -> tuple[Value, ...]:
     if values is None:
         return ()
     return (values,) if isinstance(values, str | int) else tuple(values)
-
-
-def _require(holds: bool, name: str, value: float | None, rule: str) -> None:
-    if not holds:
-        raise RunError(f"{name} {value:g}: {rule}")

@@ -19,7 +19,6 @@ from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import MOST_IN_A_BATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +39,6 @@ class CutOptions:
     def cutting(self) -> Cutting:
         """Granularity, cut and order."""
         return Cutting(self.granularity, self.cut, self.order)
-
-
-def require_batch_size(batch: int, refusal: type[UserError]) -> None:
-    """Raise an error of this kind for a number that is no batch size."""
-    if not 1 <= batch <= MOST_IN_A_BATCH:
-        raise refusal(f"batch {batch}: give a whole number from 1 to {MOST_IN_A_BATCH:,}")
 
 
 # Called for each model whose input shapes or values are those given in an earlier session.

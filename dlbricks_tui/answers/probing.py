@@ -16,11 +16,13 @@ from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.probing import PROBE_RULE
 from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.settings.measuring import PROBE_BRICKS, PROBE_SECONDS
+from dlbricks_tui.settings.setting import fields_of, require_allowed
+from dlbricks_tui.settings.variant import BATCH, THREADS, VARIANT
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import Combination, combinations
 from dlbricks_tui.wording.numbers import names_of
 
-MOST_PROBE_SECONDS, MOST_PROBE_BRICKS = 3600.0, 10_000
 _NO_OTHER_SYSTEM = (
     "the store has no results of another system to compare this one with: write them there with "
     "`dlbricks results export`, and add them here with `dlbricks results import FILE`"
@@ -52,10 +54,7 @@ class ProbeOptions:
     values: Mapping[str, Numbers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        limits = (("seconds", self.seconds, MOST_PROBE_SECONDS), ("bricks", self.bricks, MOST_PROBE_BRICKS))
-        for name, value, most in limits:
-            if not 0 < value <= most:
-                raise RunError(f"{name} {value:g}: give a number above 0 and up to {most:,.0f}")
+        require_allowed(self, (PROBE_SECONDS, PROBE_BRICKS, THREADS, BATCH), RunError)
 
 
 def probe_request(options: ProbeOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:
@@ -69,13 +68,8 @@ def probe_request(options: ProbeOptions, sources: Sequence[ModelSource], data: D
     measuring = MeasureOptions(
         inputs=options.inputs,
         values=options.values,
-        runtime=options.runtime,
+        **fields_of(options, VARIANT),
         usual_runtime=options.usual_runtime,
-        threads=options.threads,
-        batch=options.batch,
-        precision=options.precision,
-        instructions=options.instructions,
-        optimisation=options.optimisation,
         time_budget_seconds=options.seconds,
         calibration=CalibrationPolicy.NEVER,
         end_to_end=False,

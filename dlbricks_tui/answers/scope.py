@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlbricks_tui.answers.opening import CutOptions, require_batch_size
+from dlbricks_tui.answers.opening import CutOptions
 from dlbricks_tui.answers.runtimes import named_runtime, usual_runtimes
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
@@ -28,6 +28,9 @@ from dlbricks_tui.runtime.variant import (
     stated_precision,
     states,
 )
+from dlbricks_tui.settings.cutting import WORKERS
+from dlbricks_tui.settings.setting import require_allowed
+from dlbricks_tui.settings.variant import BATCH, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id
 
@@ -62,12 +65,7 @@ class EstimateOptions(CutOptions):
     measured_only: bool = False
 
     def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise EstimateError(f"workers {self.workers}: at least one worker is needed")
-        if self.threads is not None and self.threads < 1:
-            raise EstimateError(f"threads {self.threads}: a framework computes with 1 thread or more")
-        if self.batch is not None:
-            require_batch_size(self.batch, EstimateError)
+        require_allowed(self, (WORKERS, THREADS, BATCH), EstimateError)
 
     def variant_of(self, runtime: Runtime) -> Runtime:
         """Return a runtime with the threads, the precision and the kernels of these options."""

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dlbricks_tui.answers.comparisons.combinations import CompareOptions
 from dlbricks_tui.answers.comparisons.combinations import compare as ranking_of
 from dlbricks_tui.answers.estimating import open_estimator
-from dlbricks_tui.answers.opening import open_loader, require_batch_size
+from dlbricks_tui.answers.opening import open_loader
 from dlbricks_tui.answers.results import Comparison, ModelEstimate, comparison, model_estimate
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.api.opening import REMARKS, Model, folder_at, log_inputs_used, source_of
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
+from dlbricks_tui.settings.variant import BATCH
 from dlbricks_tui.store.database import ResultsDatabase
 
 
@@ -33,7 +34,7 @@ def load(
     """
     folder = folder_at(data)
     if batch is not None:
-        require_batch_size(batch, ModelError)
+        BATCH.require(batch, ModelError)
     with open_loader(folder, log_inputs_used, most_bytes=fingerprint().memory_bytes) as loader:
         return loader.load(source_of(model, folder), level, inputs, values, batch)
 

@@ -21,7 +21,6 @@ from dlbricks_tui.cli.options import (
     add_variant_options,
     cutting_of,
     estimate_options_of,
-    names,
     values_of,
 )
 from dlbricks_tui.cli.output import (
@@ -32,13 +31,13 @@ from dlbricks_tui.cli.output import (
     write_csv,
     write_json,
 )
-from dlbricks_tui.cli.parser import Parser, Status, Whole, add_format_options, add_schema_option
+from dlbricks_tui.cli.parser import Parser, Status, Typed, add_format_options, add_schema_option, add_setting
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.report.analysis_rows import csv_rows
 from dlbricks_tui.runtime.errors import WorkerError
-from dlbricks_tui.runtime.runtime import MOST_THREADS
+from dlbricks_tui.settings.kinds import name, one_of, several
+from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.wording.numbers import names_of
 
 if TYPE_CHECKING:
@@ -53,26 +52,12 @@ _PICTURE_LINES = 23
 def register(parser: Parser) -> None:
     """Add the options of `analyze`."""
     add_models_argument(parser, many=True)
-    parser.add_argument(
-        "--runtime",
-        metavar="R",
-        type=names,
-        default=(),
-        help=f"a registered runtime, or one of the store, or several with commas {USUAL_RUNTIME}",
-    )
-    parser.add_argument(
-        "--threads",
-        metavar="T",
-        type=Whole(1, MOST_THREADS),
-        help="the number of threads of the runtime (default: that of your settings)",
-    )
+    add_setting(parser, RUNTIME, many=True, default=(), usual=USUAL_RUNTIME)
+    add_setting(parser, THREADS, default=None)
     add_variant_options(parser, many=False)
-    add_cutting_options(parser, level=Level.FUSED)
-    # None leaves the level to the results of the system.
-    parser.set_defaults(level=None, workers=None, rules=None, measured_only=False)
-    parser.add_argument(
-        "--system", metavar="S", help="a system of the store by its id, name or instance type (default: this host)"
-    )
+    add_cutting_options(parser)
+    parser.set_defaults(workers=None, rules=None, measured_only=False)
+    add_setting(parser, SYSTEM)
     parser.add_argument(
         "--layers", action="store_true", help="show for each group of layers the execution in which it was fastest"
     )
@@ -102,7 +87,7 @@ def _add_measuring_options(parser: Parser) -> None:
     parser.add_argument(
         "--prove",
         metavar="ID",
-        type=names,
+        type=Typed(several(name("an id"))),
         default=(),
         help="carry out the what-if with this id, or several with commas, or `all`: time the whole model before and "
         "after the change, in alternating rounds",
@@ -110,18 +95,10 @@ def _add_measuring_options(parser: Parser) -> None:
     parser.add_argument(
         "--kinds",
         metavar="K",
-        type=_kinds,
+        type=Typed(several(one_of(*WhatIfKind))),
         default=tuple(WhatIfKind),
-        help=f"measure and prove only these kinds of what-ifs: {', '.join(values_of(WhatIfKind))} (default: all)",
+        help="measure and prove only these kinds of what-ifs, with commas (default: all)",
     )
-
-
-def _kinds(text: str) -> tuple[WhatIfKind, ...]:
-    known = {it.value: it for it in WhatIfKind}
-    given = names(text)
-    if not given or not set(given) <= known.keys():
-        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}, or several with commas")
-    return tuple([known[each] for each in given])
 
 
 def analyze_models(args: argparse.Namespace) -> int:
@@ -192,14 +169,7 @@ def _narrate_missing(found: Sequence[Analysis]) -> None:
 
 def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
     sources = library(args.data).find_all(args.models)
-    options = replace(
-        estimate_options_of(args, args.system),
-        threads=args.threads,
-        batch=args.batch,
-        precision=args.precision,
-        instructions=args.instructions,
-        optimisation=args.optimisation,
-    )
+    options = estimate_options_of(args, **values_of(args, (SYSTEM, THREADS, *EXECUTION)))
     for runtime in args.runtime or (None,):
         with open_estimator(replace(options, runtime=runtime), args.data) as estimator:
             yield from Analyser(estimator, args.models).analyses(sources)

@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.checks.checking import MOST_PROCESSES
-from dlbricks_tui.cli.options import add_models_argument, shapes_of, share, values_given
+from dlbricks_tui.cli.options import add_models_argument, inputs_of
 from dlbricks_tui.cli.output import narrate, narrate_once, write_json, write_lines
 from dlbricks_tui.cli.parser import (
     Parser,
     Status,
+    Typed,
     UsageError,
-    Whole,
     add_json_option,
     add_quiet_option,
     add_schema_option,
 )
 from dlbricks_tui.evaluations.change import USUAL_SHARE, Verdict
+from dlbricks_tui.settings.kinds import share, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,14 +51,14 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--by",
         metavar="SHARE",
-        type=share,
+        type=Typed(share()),
         default=USUAL_SHARE,
         help=f"a smaller change counts as none (default: {USUAL_SHARE:.0%})".replace("%", "%%"),
     )
     parser.add_argument(
         "--processes",
         metavar="N",
-        type=Whole(1, MOST_PROCESSES),
+        type=Typed(whole(1, MOST_PROCESSES)),
         help="measure each model in N processes, as their latencies differ (default: 3)",
     )
     parser.add_argument("--runtime", metavar="R", help="a runtime or framework (default: all of FILE)")
@@ -88,8 +89,7 @@ def check(args: argparse.Namespace) -> int:
         processes=USUAL_PROCESSES if args.processes is None else args.processes,
         system=args.system,
         runtime=args.runtime,
-        inputs=shapes_of(args),
-        values=values_given(args),
+        **inputs_of(args),
     )
     plan = check_plan(args.models, args.against, options, args.data)
     if plan.baselines.refused:

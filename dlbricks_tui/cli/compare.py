@@ -9,35 +9,31 @@ from dlbricks_tui.answers.results import comparison
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.cli.options import (
     add_cutting_options,
-    add_kernel_options,
     add_measured_only_option,
     add_models_argument,
     cutting_of,
-    names,
-    precisions,
-    shapes_of,
-    usual_cutting_of,
-    values_given,
+    inputs_of,
+    values_of,
 )
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import (
     MOST_SHOWN,
     Parser,
     Status,
+    Typed,
     UsageError,
-    Whole,
-    WholeNumbers,
     add_json_option,
     add_schema_option,
+    add_setting,
 )
 from dlbricks_tui.cli.store import narrated_remarks, open_store
 from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Sentence
 from dlbricks_tui.documents.ranking import ranking_answer, ranking_heading, ranking_parts
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, looks_like_path
-from dlbricks_tui.runtime.runtime import MOST_THREADS
-from dlbricks_tui.runtime.variant import MOST_IN_A_BATCH
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.kinds import whole
+from dlbricks_tui.settings.variant import SYSTEM, VARIANT
 from dlbricks_tui.wording.numbers import counted
 
 EXPLAINED = """\
@@ -61,36 +57,15 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--limit",
         metavar="N",
-        type=Whole(0, MOST_SHOWN),
+        type=Typed(whole(0, MOST_SHOWN)),
         default=_PARTS,
         help=f"with OTHER: show the N largest differences between bricks or layers (default: {_PARTS})",
     )
-    parser.add_argument(
-        "--runtime",
-        metavar="R",
-        type=names,
-        default=(),
-        help="a runtime, a framework, or several with commas (default: all with results of the model)",
-    )
-    for option, metavar, most, about in (
-        ("--threads", "T", MOST_THREADS, "a number of threads, or several: 1,2,4 (default: all that were measured)"),
-        ("--batch", "N", MOST_IN_A_BATCH, "a batch size, or several: 1,2,4,8 (default: all that were measured)"),
-    ):
-        parser.add_argument(option, metavar=metavar, type=WholeNumbers(most), default=(), help=about)
-    parser.add_argument(
-        "--precision",
-        metavar="P",
-        type=precisions,
-        default=(),
-        help="f32, bf16 or int8, or several (default: all that were measured)",
-    )
-    add_kernel_options(parser, "all that were measured")
-    parser.add_argument(
-        "--system", metavar="S", help="a system of the store by its id, name or instance type (default: this host)"
-    )
-    add_cutting_options(parser, level=Level.FUSED)
-    # None leaves the level to the results of each runtime.
-    parser.set_defaults(level=None)
+    usual = "all that were measured"
+    for setting in VARIANT:
+        add_setting(parser, setting, many=True, default=(), usual=usual)
+    add_setting(parser, SYSTEM)
+    add_cutting_options(parser)
     add_measured_only_option(parser)
     add_json_option(parser)
     add_schema_option(parser, "CompareDocument", module="pairs.naming")
@@ -105,7 +80,7 @@ def compare_combinations(args: argparse.Namespace) -> int:
     if len(found) != 1:
         raise UsageError(f"{args.model} stands for {len(found)} models; name one, such as table1:14")
     (source,) = found
-    several: dict[str, Any] = {name: getattr(args, name) or None for name in _VARIANT}
+    several: dict[str, Any] = {field: values or None for field, values in values_of(args, VARIANT).items()}
     options = CompareOptions(**_model_options(args), **several)
     with open_store(args.data) as store:
         ranking = compare(source, options, args.data, store, narrated_remarks(), named=args.model)
@@ -180,38 +155,31 @@ def _model_named(args: argparse.Namespace, name: str) -> ModelSource | None:
     return found[0]
 
 
-_VARIANT = ("runtime", "threads", "batch", "precision", "instructions", "optimisation")
-
-
 def _one_variant(args: argparse.Namespace) -> EstimateOptions:
     """Return the options of an estimate with one value each."""
-    for name in _VARIANT:
-        if len(getattr(args, name) or ()) > 1:
-            raise UsageError(f"--{name}: two models are compared in one variant: give one value")
-    one: dict[str, Any] = {name: (getattr(args, name) or (None,))[0] for name in _VARIANT}
+    given = values_of(args, VARIANT)
+    for field, values in given.items():
+        if len(values) > 1:
+            raise UsageError(f"--{field}: two models are compared in one variant: give one value")
+    one: dict[str, Any] = {field: next(iter(values), None) for field, values in given.items()}
     return EstimateOptions(**_model_options(args), **one)
 
 
 def _model_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the options of both comparisons that are not those of a variant."""
-    cutting, config = cutting_of(args), args.config
+    config = args.config
     return {
-        "granularity": cutting.granularity,
-        "cut": cutting.cut,
-        "order": cutting.order,
-        "inputs": shapes_of(args),
-        "values": values_given(args),
-        "level": None if args.level is None else Level(args.level),
-        "system": args.system,
+        **values_of(args, (*CUTTING, LEVEL, SYSTEM)),
+        **inputs_of(args),
         "measured_only": args.measured_only or not config.predicts,
         "usual_runtime": config.runtime,
         "usual_threads": config.threads,
-        "usual_cutting": usual_cutting_of(config),
+        "usual_cutting": cutting_of(config),
     }
 
 
 def _refuse_variants(args: argparse.Namespace) -> None:
-    given = [name for name in (*_VARIANT, "system") if getattr(args, name)]
+    given = [field for field, value in values_of(args, (*VARIANT, SYSTEM)).items() if value]
     if given:
         raise UsageError(
             f"--{given[0]} is for models: write it into the words, such as '{args.model} threads=1' (filters are those "

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_action, add_listing
-from dlbricks_tui.config.config import Config
-from dlbricks_tui.config.options import BY_NAME, KEYS, shown
+from dlbricks_tui.config.config import BY_NAME, KEYS, Config, in_file
 from dlbricks_tui.config.reading import Sources
 
 
@@ -73,6 +72,6 @@ def _show(config: Config) -> None:
         name_column("from", lambda it: it[2]),
         Column("meaning", lambda it: it[3], Kind.SENTENCE),
     )
-    settings = [(name, shown(it.value), it.where, BY_NAME[name].about) for name, it in config.given.items()]
+    settings = [(name, in_file(it.value), it.where, BY_NAME[name].about) for name, it in config.given.items()]
     keys = [(f"{KEYS}.{action}", " ".join(it.keys), it.where, "") for action, it in config.keys.items()]
     show_parts([Table(columns, settings + keys)])

@@ -39,7 +39,7 @@ def show_corpus(args: argparse.Namespace) -> int:
     """Cut all models, compare their layer sequences, and show the result."""
     sources = sources_of(args, args.models)
     with open_loader(args.data, runtime_of(args)) as loader:
-        loaded = load_all(loader, sources, Level(args.level), shapes_of(args), values_given(args))
+        loaded = load_all(loader, sources, args.level, shapes_of(args), values_given(args))
     how = cutting_of(args)
     decompositions = [decompose(graph, how, loader.cache) for _, graph in loaded]
     corpus = compare([model_bricks(decomposition) for decomposition in decompositions])

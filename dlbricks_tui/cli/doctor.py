@@ -7,7 +7,7 @@ from typing import Any
 
 from dlbricks_tui.answers.documents import document
 from dlbricks_tui.cli.output import narrate, narrate_waiting, write_json
-from dlbricks_tui.cli.parser import Parser, Status, Whole, add_json_option, add_repeatable
+from dlbricks_tui.cli.parser import Parser, Status, Typed, add_json_option, add_repeatable
 from dlbricks_tui.cli.rendering import show_parts
 from dlbricks_tui.documents.doctor import finding_parts
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table, name_column
@@ -16,7 +16,7 @@ from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings
 from dlbricks_tui.host.peaks import PeaksError, keep_peaks
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.denormals import DenormalCount, denormals_in
-from dlbricks_tui.runtime.runtime import MOST_THREADS
+from dlbricks_tui.settings.variant import THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks, System
 from dlbricks_tui.wording.numbers import counted, percent, speeds
@@ -34,7 +34,7 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--threads",
         metavar="N",
-        type=Whole(1, MOST_THREADS),
+        type=Typed(THREADS.kind),
         help="number of threads for --peaks (default: one for each usable core)",
     )
     add_json_option(parser)

@@ -37,29 +37,28 @@ from dlbricks_tui.cli.options import (
     add_variant_options,
     estimate_options_of,
     given_options,
-    names,
+    values_of,
 )
 from dlbricks_tui.cli.output import narrate, worded
 from dlbricks_tui.cli.parser import (
-    MOST_BOUND_MS,
     MOST_SHOWN,
-    Number,
     Parser,
     Status,
+    Typed,
     UsageError,
-    Whole,
-    WholeNumbers,
     add_format_options,
     add_schema_option,
+    add_setting,
 )
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.errors import RegistryError
-from dlbricks_tui.runtime.runtime import MOST_THREADS
+from dlbricks_tui.settings.kinds import whole
+from dlbricks_tui.settings.loads import BOUND
+from dlbricks_tui.settings.variant import BATCH, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.curve import Point
@@ -68,39 +67,23 @@ if TYPE_CHECKING:
 def register(parser: Parser) -> None:
     """Add the options of `estimate`."""
     add_models_argument(parser, many=True, needed=False)
-    add_cutting_options(parser, level=Level.FUSED)
-    # None leaves the level to the results of the system.
-    parser.set_defaults(level=None)
-    parser.add_argument(
-        "--system", metavar="S", help="a system of the store by its id, name or instance type (default: this host)"
-    )
-    parser.add_argument(
-        "--runtime",
-        metavar="R",
-        type=names,
-        default=(),
-        help="a registered runtime, or one of the store, or several with commas (default: the fastest one that was "
-        "measured completely)",
-    )
-    parser.add_argument(
-        "--threads",
-        metavar="T",
-        type=WholeNumbers(MOST_THREADS),
-        default=(),
-        help="the number of threads of the runtime, or several: 1,2,4 (default: any)",
-    )
+    add_cutting_options(parser)
+    add_setting(parser, SYSTEM)
+    usual = "the fastest one that was measured completely"
+    add_setting(parser, RUNTIME, many=True, default=(), usual=usual)
+    add_setting(parser, THREADS, many=True, default=(), usual="any")
     add_variant_options(parser)
     parser.add_argument(
         "--bound-ms",
         metavar="MS",
-        type=Number(MOST_BOUND_MS),
+        type=Typed(BOUND.kind),
         help="name the variant with the highest throughput among those that take at most so long",
     )
     add_composition_options(parser)
     parser.add_argument(
         "--slowest",
         metavar="N",
-        type=Whole(1, MOST_SHOWN),
+        type=Typed(whole(1, MOST_SHOWN)),
         help="show the N slowest layers, with the share of each and of all slower ones (with --json: N of them, else "
         "10)",
     )
@@ -126,10 +109,9 @@ def estimate_models(args: argparse.Namespace) -> int:
         raise UsageError("name a MODEL that `dlbricks models` lists, a file, or table1:ID")
     sources = library(args.data).find_all(args.models) if args.models else measured_models(args.data)
     output = "json" if args.json else "csv" if args.csv else "text"
-    options = estimate_options_of(args, args.system)
+    options = estimate_options_of(args, system=args.system)
     # Those that change the graph come first: models are read again for each of them.
-    graph = "runtime", "precision", "instructions", "optimisation"
-    given = {name: getattr(args, name) for name in (*graph, "threads", "batch")}
+    given = values_of(args, (RUNTIME, PRECISION, *KERNELS, THREADS, BATCH))
     variants = [
         replace(options, **dict(zip(given, values, strict=True)))
         for values in product(*(each or (None,) for each in given.values()))
@@ -167,7 +149,7 @@ def _estimate_variants(
     found: dict[str, list[Point]] = {}
     answers: list[Answer] = []
     refused: list[UserError] = []
-    for _, group in groupby(variants, key=lambda it: (it.runtime, it.precision, it.instructions, it.optimisation)):
+    for _, group in groupby(variants, key=lambda it: replace(it, threads=None, batch=None)):
         options = list(group)
         with open_estimator(options[0], data) as opened:
             for each in options:

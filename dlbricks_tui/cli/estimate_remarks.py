@@ -16,6 +16,9 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.input_shapes import listed
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.setting import fields_of, options_in_words
+from dlbricks_tui.settings.variant import PRECISION, VARIANT
 from dlbricks_tui.store.selections import combinations
 from dlbricks_tui.wording.answers import faster_words
 from dlbricks_tui.wording.numbers import counted, duration, names_of
@@ -55,28 +58,12 @@ class Cures:
         wanted, cutting = self.options, self.options.cutting
         taken = {scope.threads_taken(it.source, it.found.way.runtime) for it in lacking}
         threads = wanted.threads or (taken.pop() if len(taken) == 1 else None)
-        chosen = {
-            "--granularity": str(cutting.granularity),
-            "--level": scope.level.value,
-            "--cut": cutting.cut.value,
-            "--order": cutting.order.value,
-            "--runtime": wanted.runtime if scope.is_host else None,
-            "--threads": None if threads is None else str(threads),
-            "--batch": None if wanted.batch is None else str(wanted.batch),
-            "--precision": None if wanted.precision is None else wanted.precision.value,
-            "--instructions": None if wanted.instructions is None else wanted.instructions.value,
-            "--optimisation": None if wanted.optimisation is None else wanted.optimisation.value,
-        }
-        by_default = {
-            "--granularity": str(self.config.granularity),
-            "--level": "fused",
-            "--cut": self.config.cut,
-            "--order": self.config.order,
-            "--precision": Precision.F32.value,
-        }
-        for option, value in chosen.items():
-            if value not in (None, by_default.get(option)):
-                yield from (option, value)
+        given = fields_of(wanted, VARIANT) | {"level": scope.level, "threads": threads}
+        if not scope.is_host:
+            given["runtime"] = None
+        chosen = ((it, given.get(it.field, getattr(cutting, it.field, None))) for it in (*CUTTING, LEVEL, *VARIANT))
+        usual = {it: getattr(self.config, it.field) for it in CUTTING}
+        yield from options_in_words(chosen, {PRECISION: Precision.F32, **usual})
         yield from self.given
 
 

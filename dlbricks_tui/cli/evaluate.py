@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.checks.checking import MOST_PROCESSES
-from dlbricks_tui.cli.options import share
 from dlbricks_tui.cli.output import (
     narrate,
     narrate_once,
@@ -20,13 +19,14 @@ from dlbricks_tui.cli.output import (
 from dlbricks_tui.cli.parser import (
     Parser,
     Status,
+    Typed,
     UsageError,
-    Whole,
     add_json_option,
     add_quiet_option,
     add_schema_option,
 )
 from dlbricks_tui.evaluations.change import USUAL_SHARE, Verdict
+from dlbricks_tui.settings.kinds import share, whole
 from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
@@ -58,13 +58,13 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--by",
         metavar="SHARE",
-        type=share,
+        type=Typed(share()),
         help=f"with --compare: a smaller change counts as none (default: {percent(USUAL_SHARE).replace('%', '%%')})",
     )
     parser.add_argument(
         "--processes",
         metavar="N",
-        type=Whole(1, MOST_PROCESSES),
+        type=Typed(whole(1, MOST_PROCESSES)),
         help="with --compare: measure each whole model in N processes, which vary more than the samples of one "
         "(default: 3)",
     )

@@ -9,33 +9,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request, require_resumable
-from dlbricks_tui.answers.probing import MOST_PROBE_SECONDS
 from dlbricks_tui.cli.fleet_hosts import add_host_actions, add_hosts_option
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_models_argument,
     add_variant_options,
-    cutting_of,
-    shapes_of,
-    values_given,
+    inputs_of,
     values_of,
 )
 from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import (
     Actions,
     Handler,
-    Number,
     Parser,
     Status,
     add_action,
     add_listing,
     add_quiet_option,
     add_schema_option,
+    add_setting,
 )
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.request import Question
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.run_folder import RunState, State
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.fleets import PROBE, QUESTION
+from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
@@ -88,19 +87,8 @@ def _add_run(actions: Actions) -> None:
     where.add_argument(
         "--scheduler", metavar="ADDRESS", default="", help="a dask scheduler, such as tls://10.0.0.1:8786"
     )
-    running.add_argument(
-        "--question",
-        choices=values_of(Question),
-        default=Question.EVERYTHING.value,
-        help="which-host: end once the order of the hosts is certain for every model (default: everything)",
-    )
-    running.add_argument(
-        "--probe-seconds",
-        metavar="S",
-        type=Number(MOST_PROBE_SECONDS),
-        default=_PROBE_SECONDS,
-        help="time of the first measurements on each host, which tell most (default: 20)",
-    )
+    add_setting(running, QUESTION)
+    add_setting(running, PROBE)
     running.add_argument(
         "--allow-plain",
         action="store_true",
@@ -130,25 +118,11 @@ def run_fleet(args: argparse.Namespace) -> int:
     from dlbricks_tui.cli.run import measure_options_of, tell_variants
     from dlbricks_tui.fleet.folder import create_fleet
 
-    cutting = cutting_of(args)
-    measuring = replace(
-        measure_options_of(args),
-        granularity=cutting.granularity,
-        level=Level(args.level),
-        cut=cutting.cut,
-        order=cutting.order,
-        inputs=shapes_of(args),
-        values=values_given(args),
-        batch=args.batch,
-        precision=args.precision,
-        instructions=args.instructions,
-        optimisation=args.optimisation,
-    )
+    measuring = replace(measure_options_of(args), **values_of(args, (*CUTTING, LEVEL, *EXECUTION)), **inputs_of(args))
     options = FleetOptions(
         hosts=args.hosts,
         scheduler=args.scheduler,
-        question=Question(args.question),
-        probe_seconds=args.probe_seconds,
+        **values_of(args, (QUESTION, PROBE)),
         allow_plain=args.allow_plain,
         measuring=measuring,
     )

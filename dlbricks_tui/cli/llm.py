@@ -8,27 +8,25 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.language.options import MOST_TOKENS, LanguageOptions
-from dlbricks_tui.cli.options import members_of, names
+from dlbricks_tui.answers.language.options import LanguageOptions
+from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import (
-    FromConfig,
-    Number,
     Parser,
     Status,
     UsageError,
-    Whole,
-    WholeNumbers,
     add_json_option,
     add_quiet_option,
     add_schema_option,
+    add_setting,
+    add_settings,
 )
 from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.language.messages import LanguageRound, LanguageStopped, ModelNotMeasured
-from dlbricks_tui.language.precision import WeightPrecision
-from dlbricks_tui.runtime.runtime import MOST_THREADS
+from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.language import message_line
 from dlbricks_tui.wording.numbers import too_many_threads
 
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.language.messages import LanguageMessage
 
 _USUAL = LanguageOptions()
-_MOST_RATE = 1e9
 # Rounds of small models end many times a second.
 _SECONDS_PER_LINE = 10.0
 # Pictures are no wider.
@@ -58,40 +55,10 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--list", action="store_true", help="show every model of the library on this host: nothing is measured"
     )
-    parser.add_argument(
-        "--at-least",
-        metavar="N",
-        type=Number(_MOST_RATE),
-        help="with --list: only models that fit, and that make at least N tokens per second",
-    )
-    for name, about, usual in (
-        ("--prompt", "tokens of the prompt", _USUAL.prompt),
-        ("--generate", "tokens to generate after it", _USUAL.generate),
-    ):
-        parser.add_argument(
-            name, metavar="N", type=Whole(1, MOST_TOKENS), default=usual, help=f"{about} (default: {usual})"
-        )
-    parser.add_argument(
-        "--precision",
-        metavar="P",
-        type=members_of(WeightPrecision),
-        default=_USUAL.precisions,
-        help="how the weights are stored: int4, int8 or f32, or several with commas (default: int4)",
-    )
-    parser.add_argument(
-        "--threads",
-        metavar="N",
-        type=WholeNumbers(MOST_THREADS),
-        default=FromConfig("run.threads"),
-        help="number of threads that the framework computes with, or several: 1,2,4",
-    )
-    parser.add_argument(
-        "--runtime",
-        metavar="R",
-        type=names,
-        default=(),
-        help="a runtime that `dlbricks runtimes` lists, or several with commas (default: ONNX Runtime)",
-    )
+    add_settings(parser, AT_LEAST, PROMPT, GENERATE)
+    add_setting(parser, WEIGHTS, many=True, default=_USUAL.precisions)
+    add_setting(parser, THREADS, many=True)
+    add_setting(parser, RUNTIME, many=True, default=(), usual="ONNX Runtime")
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--predict", action="store_true", help="measure nothing: predict what the store lacks from other measurements"
@@ -111,13 +78,7 @@ def answer_models(args: argparse.Namespace) -> int:
     """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
     _require_question(args)
     threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
-    options = LanguageOptions(
-        prompt=args.prompt,
-        generate=args.generate,
-        precisions=args.precision,
-        threads=threads,
-        runtimes=args.runtime,
-    )
+    options = LanguageOptions(**values_of(args, (PROMPT, GENERATE, WEIGHTS)), threads=threads, runtimes=args.runtime)
     if args.list:
         return _list(args, options)
     models, left_out = _opened(args.models, options)

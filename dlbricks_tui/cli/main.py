@@ -195,7 +195,7 @@ def _take_config(args: argparse.Namespace) -> None:
         # The options that the command line leaves to the settings.
         args.from_config = {name: value.setting for name, value in vars(args).items() if isinstance(value, FromConfig)}
         for name, setting in args.from_config.items():
-            setattr(args, name, args.config.value(setting))
+            setattr(args, name, args.config.given[setting].value)
 
 
 def _data_folder(chosen: str | None) -> DataFolder:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -12,16 +11,18 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 from dlbricks_tui.cli.output import write, write_json
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.settings.kinds import ValueRefusedError, number
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
+    from dlbricks_tui.settings.kinds import ValueKind
+    from dlbricks_tui.settings.setting import Setting
+
 # The actions of a command; a string, as argparse's class is generic for type checkers only.
 Actions: TypeAlias = "argparse._SubParsersAction[Parser]"
 # The limits of options that several commands have.
-MOST_LAYERS, MOST_SHOWN = 999, 1_000_000
-MOST_SPEED, MOST_BOUND_MS, MOST_SECONDS = 1e6, 1e6, 365 * 86400.0
-_MOST_DIGITS = 20
+MOST_SHOWN, _MOST_SPEED = 1_000_000, 1e6
 # Options whose values may begin with a hyphen.
 _OF_ANY_WORD = ("--sort",)
 
@@ -167,61 +168,58 @@ def add_speed_option(parser: Parser, *, default: float = 1.0) -> None:
     parser.add_argument(
         "--speed",
         metavar="N",
-        type=Number(MOST_SPEED),
+        type=Typed(number(_MOST_SPEED)),
         default=default,
         help=f"how many seconds of the run pass in one second, such as 10 or 0.5 (default: {default:g})",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
-    """The type of an option that takes a number above 0 and up to `most`."""
+class Typed:
+    """The type of an option whose values are of a kind."""
 
-    most: float
+    kind: ValueKind[Any]
 
-    def __call__(self, text: str) -> float:
-        """Return the number in a text."""
+    def __call__(self, text: str) -> Any:
+        """Return the value in a text."""
         try:
-            found = float(text) if text.isascii() else math.nan
-        except ValueError:
-            found = math.nan
-        if not 0.0 < found <= self.most:
-            raise argparse.ArgumentTypeError(f"{text[:40]!r}: give a number above 0 and up to {self.most:,.0f}")
-        return found
+            return self.kind.read(text)
+        except ValueRefusedError as refusal:
+            raise argparse.ArgumentTypeError(f"{text[:80]!r}: {refusal}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """The type of an option that takes a whole number from `least` to `most`."""
-
-    least: int
-    most: int
-
-    def __call__(self, text: str) -> int:
-        """Return the number in a text."""
-        # Python refuses to read thousands of digits, and no limit has so many.
-        found = int(text) if text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS else self.least - 1
-        if not self.least <= found <= self.most:
-            told = f"give a whole number from {self.least:,} to {self.most:,}"
-            raise argparse.ArgumentTypeError(f"{text[:40]!r}: {told}")
-        return found
+# The default of an option is that of its setting.
+OWN: Any = object()
 
 
-@dataclass(frozen=True, slots=True)
-class WholeNumbers:
-    """The type of an option that takes whole numbers from 1 to `most` between commas, each once."""
+def add_setting(
+    parser: Any, setting: Setting[Any], *, many: bool = False, default: Any = OWN, about: str = "", usual: str = ""
+) -> None:
+    """Take a setting, or several of its values; `usual` says what counts without the option."""
+    if default is OWN:
+        default = FromConfig(setting.config) if setting.config else () if many else setting.default
+    told = (about or setting.about).replace("%", "%%")
+    counts = "that of your settings" if setting.config and setting.default is None else setting.usual
+    usual = f" (default: {usual or counts})" if usual or counts else ""
+    if setting.kind.is_flag:
+        action = argparse.BooleanOptionalAction if default is None else "store_true"
+        parser.add_argument(setting.option, action=action, default=default, help=told + usual)
+        return
+    letter = (f"-{setting.letter}",) if setting.letter else ()
+    parser.add_argument(
+        *letter,
+        setting.option,
+        metavar=setting.kind.sign,
+        type=Typed(setting.many if many else setting.kind),
+        default=default,
+        help=f"{told}{', or several with commas' * many}{usual}",
+    )
 
-    most: int
 
-    def __call__(self, text: str) -> tuple[int, ...]:
-        """Return the numbers in a text."""
-        words = [word.strip() for word in text.split(",")]
-        one = Whole(1, self.most)
-        try:
-            return tuple(dict.fromkeys(map(one, words)))
-        except argparse.ArgumentTypeError:
-            told = f"give a whole number from 1 to {self.most:,}, or several, such as 1,2,4"
-            raise argparse.ArgumentTypeError(f"{text[:40]!r}: {told}") from None
+def add_settings(parser: Any, *settings: Setting[Any], many: bool = False) -> None:
+    """Take settings with what they say of themselves."""
+    for setting in settings:
+        add_setting(parser, setting, many=many)
 
 
 def add_repeatable(parser: Parser, option: str, metavar: str, about: str, **more: Any) -> None:

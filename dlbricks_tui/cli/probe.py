@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.probing import (
-    MOST_PROBE_BRICKS,
-    MOST_PROBE_SECONDS,
     ProbeOptions,
     known_systems,
     probe_request,
@@ -18,50 +16,41 @@ from dlbricks_tui.cli.options import (
     add_measuring_runtime_options,
     add_models_argument,
     add_variant_options,
-    given_runtime,
-    shapes_of,
-    values_given,
+    inputs_of,
+    runtime_given,
     values_of,
 )
 from dlbricks_tui.cli.output import narrate, write_json
-from dlbricks_tui.cli.parser import Number, Parser, Whole, add_json_option, add_quiet_option, add_schema_option
+from dlbricks_tui.cli.parser import (
+    Parser,
+    add_json_option,
+    add_quiet_option,
+    add_schema_option,
+    add_setting,
+    add_settings,
+)
 from dlbricks_tui.cli.run import tell_end, tell_variants
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.measure.method import Method
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.settings.cutting import LEVEL
+from dlbricks_tui.settings.measuring import METHOD, PROBE_BRICKS, PROBE_SECONDS
+from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.wording.numbers import names_of
 
 
 def register(parser: Parser) -> None:
     """Add the options of `probe`."""
     add_models_argument(parser, many=True, needed=False)
-    defaults = ProbeOptions()
-    parser.add_argument(
-        "--seconds",
-        metavar="S",
-        type=Number(MOST_PROBE_SECONDS),
-        default=defaults.seconds,
-        help="the time to take (default: 20)",
-    )
-    parser.add_argument(
-        "--bricks",
-        metavar="N",
-        type=Whole(1, MOST_PROBE_BRICKS),
-        default=defaults.bricks,
-        help="the most bricks to time one by one, with --method alone (default: 30)",
-    )
+    add_settings(parser, PROBE_SECONDS, PROBE_BRICKS)
     add_measuring_runtime_options(parser, many=False)
     add_variant_options(parser, many=False)
-    for option, kind in (("--level", Level), ("--method", Method)):
-        parser.add_argument(
-            option, choices=values_of(kind), help="(default: the one by which other systems have measured most)"
-        )
+    for setting in (LEVEL, METHOD):
+        add_setting(parser, setting, default=None, usual="that by which other systems have measured most")
     add_quiet_option(parser)
     add_json_option(parser)
     add_schema_option(parser, "ProbeResult", module="run_results")
@@ -70,21 +59,10 @@ def register(parser: Parser) -> None:
 
 def probe(args: argparse.Namespace) -> int:
     """Measure the most informative bricks, and print the estimates of the models."""
-    runtime = given_runtime(args)
     options = ProbeOptions(
-        seconds=args.seconds,
-        bricks=args.bricks,
-        level=None if args.level is None else Level(args.level),
-        method=None if args.method is None else Method(args.method),
-        inputs=shapes_of(args),
-        values=values_given(args),
-        runtime=runtime.named,
-        usual_runtime=runtime.usual,
-        threads=args.threads,
-        batch=args.batch,
-        precision=args.precision,
-        instructions=args.instructions,
-        optimisation=args.optimisation,
+        **runtime_given(args),
+        **values_of(args, (*EXECUTION, PROBE_SECONDS, PROBE_BRICKS, LEVEL, METHOD)),
+        **inputs_of(args),
     )
     request = probe_request(options, library(args.data).find_all(args.models) if args.models else (), args.data)
     others = known_systems(request, args.data)

@@ -13,14 +13,15 @@ from dlbricks_tui.cli.parser import (
     MOST_SHOWN,
     Parser,
     Status,
+    Typed,
     UsageError,
-    Whole,
     add_action,
     add_actions,
     add_format_options,
 )
 from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
+from dlbricks_tui.settings.kinds import whole
 from dlbricks_tui.store.columns import COLUMNS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES
@@ -52,7 +53,7 @@ def register(parser: Parser) -> None:
         "--sort", metavar="COLUMN", action="append", help="sort by this column, -COLUMN in descending order; repeatable"
     )
     listing.add_argument("--columns", metavar="A,B,...", help="show these columns")
-    listing.add_argument("--limit", metavar="N", type=Whole(1, MOST_SHOWN), help="show the first N only")
+    listing.add_argument("--limit", metavar="N", type=Typed(whole(1, MOST_SHOWN)), help="show the first N only")
     add_format_options(listing, lines=True)
 
     about = "show one result or load test with its samples, or all results of one brick"

@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.options import share
 from dlbricks_tui.cli.output import narrate, write_json, write_lines
 from dlbricks_tui.cli.parser import (
     MOST_SHOWN,
     Actions,
     Status,
-    Whole,
+    Typed,
     add_action,
     add_repeatable,
     add_schema_option,
 )
 from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.printable import printable
+from dlbricks_tui.settings.kinds import share, whole
 from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
@@ -43,12 +43,16 @@ def add_compare(actions: Actions) -> None:
         parser.add_argument(metavar.lower(), metavar=metavar, help=what)
     add_repeatable(parser, "--where", "FILTER", "a filter that the results of both have to pass")
     parser.add_argument(
-        "--limit", metavar="N", type=Whole(1, MOST_SHOWN), default=_SHOWN, help=f"show N pairs (default: {_SHOWN})"
+        "--limit",
+        metavar="N",
+        type=Typed(whole(1, MOST_SHOWN)),
+        default=_SHOWN,
+        help=f"show N pairs (default: {_SHOWN})",
     )
     parser.add_argument(
         "--fail-above",
         metavar="SHARE",
-        type=share,
+        type=Typed(share()),
         help="exit with status 1 if all pairs together, or a whole model, are significantly slower by more than this",
     )
     formats = parser.add_mutually_exclusive_group()

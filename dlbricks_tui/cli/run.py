@@ -14,30 +14,24 @@ from dlbricks_tui.cli.options import (
     add_measuring_runtime_options,
     add_models_argument,
     add_variant_options,
-    cutting_of,
-    given_runtime,
-    shapes_of,
-    share,
-    values_given,
+    inputs_of,
+    runtime_given,
     values_of,
 )
 from dlbricks_tui.cli.output import narrate, narrate_once, write, write_json
 from dlbricks_tui.cli.parser import (
-    MOST_SECONDS,
-    FromConfig,
-    Number,
     Parser,
     Status,
-    Whole,
     add_json_option,
     add_quiet_option,
     add_schema_option,
+    add_setting,
+    add_settings,
 )
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
@@ -45,11 +39,11 @@ from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.variant import remarks_on
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.measuring import END_TO_END, ENOUGH, METHOD, RUNNING, TARGET
+from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.share.suites.running import execute_any, start_detached
 from dlbricks_tui.wording.numbers import counted, in_ms, too_many_threads
-
-# A day, and 16 TiB.
-_MOST_SAMPLES, _MOST_HANGING_SECONDS, _MOST_MEBIBYTES = 1_000_000, 86400.0, 1 << 24
 
 
 def register(parser: Parser) -> None:
@@ -57,25 +51,11 @@ def register(parser: Parser) -> None:
     add_models_argument(parser, many=True)
     add_cutting_options(parser, level=Level.FUSED)
     add_variant_options(parser)
-    parser.add_argument(
-        "--end-to-end",
-        action=argparse.BooleanOptionalAction,
-        help="time the whole models too (default: with --method inside, in a run of up to "
-        f"{MOST_MODELS_END_TO_END} models)",
-    )
-    parser.add_argument(
-        "--method",
-        choices=values_of(Method),
-        help="time bricks inside of networks by the runtime's profiler, or each brick alone, as the paper does "
-        "(default: inside, where the bricks are single layers that run one after another)",
-    )
-    parser.add_argument(
-        "--target",
-        metavar="SHARE",
-        type=share,
-        help="measure the bricks that narrow the interval most, and predict the others, until half of each estimate's "
-        "interval is at most this share, such as 5%% (default: measure all)",
-    )
+    limit = f"yes, with --method inside, in a run of up to {MOST_MODELS_END_TO_END} models"
+    add_setting(parser, END_TO_END, usual=limit)
+    usual = "inside, where the bricks are single layers that run one after another"
+    add_setting(parser, METHOD, usual=usual)
+    add_setting(parser, TARGET)
     add_measuring_options(parser)
     add_schema_option(parser, "RunResult", module="run_results")
     parser.set_defaults(handler=run_models)
@@ -84,51 +64,13 @@ def register(parser: Parser) -> None:
 def add_measuring_options(parser: Parser) -> None:
     """Take the runtime, the stopping rule and the way to show the run."""
     add_measuring_runtime_options(parser, many=True)
-    enough = parser.add_mutually_exclusive_group()
-    enough.add_argument(
-        "--target-ci",
-        metavar="SHARE",
-        type=share,
-        default=FromConfig("run.target_ci"),
-        help="sample until half of the 95 %% interval is at most this share of the latency (default: 0.01)",
-    )
-    enough.add_argument(
-        "--fixed-runs",
-        metavar="N",
-        type=Whole(1, _MOST_SAMPLES),
-        help="take N samples of each brick, as the paper does",
-    )
-    parser.add_argument(
-        "--time-budget",
-        metavar="S",
-        type=Number(MOST_SECONDS),
-        default=FromConfig("run.time_budget"),
-        help="stop after this many seconds with the results so far; start-up and calibration count, waiting for other "
-        "work and pauses do not",
-    )
-    parser.add_argument("--retry-failed", action="store_true", help="try again bricks that failed in an earlier run")
-    parser.add_argument(
-        "--again",
-        action="store_true",
-        help="measure again bricks that already have results (the host may have changed)",
-    )
+    add_settings(parser.add_mutually_exclusive_group(), *ENOUGH)
+    add_settings(parser, *RUNNING)
     parser.add_argument(
         "--calibrate",
-        choices=values_of(CalibrationPolicy),
+        choices=[it.value for it in CalibrationPolicy],
         default=CalibrationPolicy.ONCE.value,
         help="measure the systematic error of the method on this system: once, again, or not at all (default: once)",
-    )
-    parser.add_argument(
-        "--brick-timeout",
-        metavar="S",
-        type=Number(_MOST_HANGING_SECONDS),
-        help="seconds that a brick may hang before it fails (default: 60 while it is loaded, 30 afterwards)",
-    )
-    parser.add_argument(
-        "--memory-limit",
-        metavar="MIB",
-        type=Whole(1, _MOST_MEBIBYTES),
-        help="memory that a brick may take (default: all there is)",
     )
     add_quiet_option(parser)
     parser.add_argument("--detach", action="store_true", help="run in another process; `dlbricks runs watch` shows it")
@@ -137,22 +79,10 @@ def add_measuring_options(parser: Parser) -> None:
 
 def run_models(args: argparse.Namespace) -> int:
     """Start a run, and carry it out unless it is to be detached."""
-    cutting = cutting_of(args)
     options = replace(
         measure_options_of(args),
-        granularity=cutting.granularity,
-        level=Level(args.level),
-        cut=cutting.cut,
-        order=cutting.order,
-        inputs=shapes_of(args),
-        values=values_given(args),
-        end_to_end=args.end_to_end,
-        method=None if args.method is None else Method(args.method),
-        target=args.target,
-        batch=args.batch,
-        precision=args.precision,
-        instructions=args.instructions,
-        optimisation=args.optimisation,
+        **values_of(args, (*CUTTING, LEVEL, *EXECUTION, END_TO_END, METHOD, TARGET)),
+        **inputs_of(args),
     )
     request = run_request(options, library(args.data).find_all(args.models), args.data)
     folder = create_run(request, args.data)
@@ -171,20 +101,10 @@ def tell_variants(request: RunRequest) -> None:
 
 def measure_options_of(args: argparse.Namespace) -> MeasureOptions:
     """Return the options that `add_measuring_options` takes."""
-    runtime = given_runtime(args)
     return MeasureOptions(
-        runtime=runtime.named,
-        usual_runtime=runtime.usual,
-        threads=args.threads,
-        # The settings have a target too, which the fixed number of runs replaces.
-        target_interval=args.target_ci,
-        fixed_runs=args.fixed_runs,
-        time_budget_seconds=args.time_budget,
-        retry_failed=args.retry_failed,
-        again=args.again,
+        **runtime_given(args),
+        **values_of(args, (*ENOUGH, *RUNNING)),
         calibration=CalibrationPolicy(args.calibrate),
-        brick_timeout_seconds=args.brick_timeout,
-        memory_limit_mib=args.memory_limit,
     )
 
 

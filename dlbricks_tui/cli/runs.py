@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import (
-    MOST_SECONDS,
     Actions,
     Handler,
-    Number,
     Parser,
     Status,
+    Typed,
     add_action,
     add_listing,
     add_quiet_option,
@@ -22,6 +21,7 @@ from dlbricks_tui.cli.parser import (
 )
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State
+from dlbricks_tui.settings.measuring import TIME_BUDGET
 from dlbricks_tui.wording.numbers import duration, names_of
 
 _SECONDS_BETWEEN_LOOKS = 0.2
@@ -131,7 +131,7 @@ def resume_run(args: argparse.Namespace) -> int:
 
 def _budget(text: str) -> float:
     """Return the seconds in a text, infinitely many for `inf`."""
-    return math.inf if text == "inf" else Number(MOST_SECONDS)(text)
+    return math.inf if text == "inf" else Typed(TIME_BUDGET.kind)(text)
 
 
 def _add(actions: Actions, name: str, about: str, handler: Handler) -> Parser:

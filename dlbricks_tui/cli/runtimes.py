@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from dlbricks_tui.cli.output import narrate, write_json
-from dlbricks_tui.cli.parser import Parser, Status, UsageError, Whole, add_action, add_listing, add_repeatable
+from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError, add_action, add_listing, add_repeatable
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime, Settings
+from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.scenarios.loadgen import require_loadgen
 from dlbricks_tui.scenarios.scenario import ScenarioError
+from dlbricks_tui.settings.variant import THREADS
 
 
 def register(parser: Parser) -> None:
@@ -23,13 +24,13 @@ def register(parser: Parser) -> None:
     adding.add_argument(
         "--threads",
         metavar="N",
-        type=Whole(1, MOST_THREADS),
+        type=Typed(THREADS.kind),
         help="number of threads that it computes with (default: its own)",
     )
     adding.add_argument(
         "--at-once",
         metavar="K",
-        type=Whole(1, MOST_THREADS),
+        type=Typed(THREADS.kind),
         default=1,
         help="number of operators of a model that it runs at the same time, end to end (default: one after another)",
     )
@@ -58,8 +59,6 @@ def list_runtimes(args: argparse.Namespace) -> int:
 
 def add_runtime(args: argparse.Namespace) -> int:
     """Register a runtime."""
-    if args.at_once < 1:
-        raise UsageError(f"--at-once {args.at_once}: a framework runs 1 operator at a time or more")
     settings = _settings(args.threads, args.env)
     runtime = Registry(args.data.path).add(args.python, args.name, settings, args.framework, args.at_once)
     _write([runtime], as_json=args.json)
@@ -90,10 +89,6 @@ def remove_runtime(args: argparse.Namespace) -> int:
 
 
 def _settings(threads: int | None, environment: Sequence[str]) -> Settings:
-    if threads is not None and threads < 1:
-        raise UsageError(f"--threads {threads}: a framework computes with 1 thread or more")
-    if threads is not None and threads > MOST_THREADS:
-        raise UsageError(f"--threads {threads}: give {MOST_THREADS} threads or fewer, such as one for each core")
     variables = [text.partition("=") for text in environment]
     for name, equals, _ in variables:
         if not name or not equals:

@@ -4,46 +4,41 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.scenarios.predicting import (
-    MOST_BOUND_MS,
-    MOST_INSTANCES,
-    MOST_RATE,
-    MOST_REQUESTS_IN_A_BATCH,
     ScenarioAnswer,
     ScenarioOptions,
     scenario_answer,
 )
 from dlbricks_tui.cli.options import (
-    add_kernel_options,
+    USUAL_RUNTIME,
     add_models_argument,
     estimate_options_of,
-    precision,
     values_of,
 )
 from dlbricks_tui.cli.output import data_console, narrate, narrate_once, narration_console, write_json, write_lines
 from dlbricks_tui.cli.parser import (
     FromConfig,
-    Number,
     Parser,
     Status,
+    Typed,
     UsageError,
-    Whole,
-    WholeNumbers,
     add_json_option,
     add_quiet_option,
     add_schema_option,
+    add_setting,
+    add_settings,
 )
 from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
 from dlbricks_tui.scenarios.outcome import is_positive
 from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.settings.loads import BATCHES, BOUND, FULL, INSTANCES, KIND, PERCENTILE, RATE
+from dlbricks_tui.settings.variant import KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.wording.scenarios import histogram_below
 
 if TYPE_CHECKING:
@@ -60,49 +55,14 @@ _PICTURE_LINES = 14
 def register(parser: Parser) -> None:
     """Add the options of `scenario`."""
     add_models_argument(parser, many=False)
-    parser.add_argument(
-        "--kind",
-        choices=values_of(Kind),
-        required=True,
-        help="how requests arrive: `single`, the next after each answer; `multi`, the same with eight samples each; "
-        "`server`, at random times; `offline`, all at once",
-    )
-    parser.add_argument(
-        "--bound-ms", metavar="B", type=Number(MOST_BOUND_MS), help="the bound of the latency; a server needs it"
-    )
-    parser.add_argument(
-        "--percentile",
-        metavar="P",
-        type=Number(100.0),
-        help="the share of requests, in percent, that the bound is for (default: 90 for `single`, else 99)",
-    )
-    parser.add_argument(
-        "--rate",
-        metavar="R",
-        type=Number(MOST_RATE),
-        help="send a server so many requests per second (default: search for the highest rate within the bound)",
-    )
-    parser.add_argument(
-        "--instances",
-        metavar="K",
-        type=Whole(1, MOST_INSTANCES),
-        default=1,
-        help="copies of the model that serve at the same time, each with its own threads (default: 1)",
-    )
-    parser.add_argument(
-        "--batch",
-        metavar="N",
-        type=WholeNumbers(MOST_REQUESTS_IN_A_BATCH),
-        default=(),
-        help="serve up to N waiting requests in one inference; offline, the best of 1, 2, 4 ... N counts; or these "
-        "sizes with commas (default: 1; offline 8)",
-    )
-    _add_variant_options(parser)
-    parser.add_argument(
-        "--full",
-        action="store_true",
-        help="test as long as MLPerf asks (default: the fewest requests that LoadGen's early stopping allows)",
-    )
+    parser.add_argument(KIND.option, metavar=KIND.kind.sign, type=Typed(KIND.kind), required=True, help=KIND.about)
+    add_settings(parser, BOUND, PERCENTILE, RATE, INSTANCES)
+    add_setting(parser, BATCHES, many=True, default=())
+    about = f"{RUNTIME.about}, or with --predict one of the store"
+    add_setting(parser, RUNTIME, default=None, about=about, usual=USUAL_RUNTIME)
+    add_setting(parser, THREADS, default=None, about="threads of each instance")
+    add_settings(parser, PRECISION, *KERNELS)
+    add_setting(parser, FULL)
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--predict",
@@ -110,11 +70,7 @@ def register(parser: Parser) -> None:
         help="predict from stored results in place of measuring; show stored tests too",
     )
     how.add_argument("--both", action="store_true", help="show the prediction beside the measurement")
-    parser.add_argument(
-        "--system",
-        metavar="S",
-        help="with --predict: a system of the store by its id, name or instance type (default: this host)",
-    )
+    add_setting(parser, SYSTEM, about=f"with --predict: {SYSTEM.about}")
     add_quiet_option(parser)
     add_json_option(parser)
     add_schema_option(parser, "ScenarioResult", module="scenarios.results")
@@ -129,22 +85,6 @@ def register(parser: Parser) -> None:
         measured_only=False,
     )
     parser.set_defaults(handler=answer_scenario)
-
-
-def _add_variant_options(parser: Parser) -> None:
-    parser.add_argument(
-        "--runtime", metavar="R", help="a registered runtime, or with --predict one of the store (default: ours)"
-    )
-    parser.add_argument(
-        "--threads", metavar="T", type=Whole(1, MOST_THREADS), help="threads of each instance (default: your settings)"
-    )
-    parser.add_argument(
-        "--precision",
-        metavar="P",
-        type=precision,
-        help="the numbers that the runtime computes with: f32, bf16, or int8 for a quantised copy (default: f32)",
-    )
-    add_kernel_options(parser, "all", many=False)
 
 
 def answer_scenario(args: argparse.Namespace) -> int:
@@ -174,25 +114,11 @@ def answer_scenario(args: argparse.Namespace) -> int:
 
 
 def _answer(args: argparse.Namespace) -> ScenarioAnswer:
-    options = ScenarioOptions(
-        kind=Kind(args.kind),
-        bound_ms=args.bound_ms,
-        percentile=args.percentile,
-        rate=args.rate,
-        batch_sizes=args.batch,
-        instances=args.instances,
-        full=args.full,
-    )
+    options = ScenarioOptions(**values_of(args, (KIND, BOUND, PERCENTILE, RATE, BATCHES, INSTANCES, FULL)))
     sources = library(args.data).find(args.model)
     if len(sources) != 1:
         raise UsageError(f"{args.model} stands for {len(sources)} models; name one, such as table1:14")
-    execution = replace(
-        estimate_options_of(args, args.system, args.runtime),
-        threads=args.threads,
-        precision=args.precision,
-        instructions=args.instructions,
-        optimisation=args.optimisation,
-    )
+    execution = estimate_options_of(args, **values_of(args, (SYSTEM, RUNTIME, THREADS, PRECISION, *KERNELS)))
     with open_estimator(execution, args.data) as estimator:
         return scenario_answer(estimator, sources[0], options)
 

@@ -11,32 +11,32 @@ from dlbricks_tui.answers.suites.measuring import suite_run
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_models_argument,
-    cutting_of,
-    names,
-    precision,
-    shapes_of,
-    values_given,
+    inputs_of,
+    values_of,
 )
 from dlbricks_tui.cli.output import narrate, narrate_some, write, write_json
 from dlbricks_tui.cli.parser import (
     Actions,
     Parser,
     Status,
+    Typed,
     UsageError,
-    Whole,
-    WholeNumbers,
     add_action,
     add_actions,
     add_json_option,
     add_repeatable,
     add_schema_option,
+    add_setting,
 )
 from dlbricks_tui.cli.run import add_measuring_options, carry_out, measure_options_of, showing_of
 from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import SuiteChoice
-from dlbricks_tui.runtime.variant import MOST_IN_A_BATCH, Precision
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.kinds import whole
+from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME
 from dlbricks_tui.share.suites.seed import fresh_seed, seed_of
 from dlbricks_tui.share.suites.suite_files import open_suite
 from dlbricks_tui.wording.suites import import_outcome, suite_contents, untravelled
@@ -66,17 +66,10 @@ def register(parser: Parser) -> None:
 
 def export_suite(args: argparse.Namespace) -> int:
     """Write the bricks of models and of decoys for others, and the key to them where only the owner reads it."""
-    cutting = cutting_of(args)
     options = SuiteOptions(
-        granularity=cutting.granularity,
-        cut=cutting.cut,
-        order=cutting.order,
-        inputs=shapes_of(args),
-        values=values_given(args),
-        level=Level(args.level),
+        **values_of(args, (*CUTTING, LEVEL, BATCH, PRECISION)),
+        **inputs_of(args),
         runtimes=args.runtime,
-        batch=args.batch,
-        precision=args.precision,
         decoys=args.decoys,
         decoys_from=args.decoys_from or (),
     )
@@ -131,31 +124,14 @@ def _add_export(actions: Actions) -> None:
         required=True,
         help="the suite: a new file such as suite.dlbricks (a zip), or a new folder",
     )
-    parser.add_argument(
-        "--runtime",
-        metavar="R",
-        type=names,
-        default=(),
-        help="runtimes that are to measure the suite, with commas (default: all here that read the models)",
-    )
-    parser.add_argument(
-        "--batch",
-        metavar="N",
-        type=WholeNumbers(MOST_IN_A_BATCH),
-        default=(),
-        help="images, sentences or rows in an inference, or several batch sizes: 1,8 (default: that of the file)",
-    )
-    parser.add_argument(
-        "--precision",
-        metavar="P",
-        type=precision,
-        default=Precision.F32,
-        help="the precision to measure in (default: f32)",
-    )
+    about = "a runtime that is to measure the suite"
+    add_setting(parser, RUNTIME, many=True, default=(), about=about, usual="all here that read the models")
+    add_setting(parser, BATCH, many=True)
+    add_setting(parser, PRECISION, default=Precision.F32)
     parser.add_argument(
         "--decoys",
         metavar="N",
-        type=Whole(0, 10_000),
+        type=Typed(whole(0, 10_000)),
         default=_DECOYS,
         help=f"number of models to hide yours among (default: {_DECOYS})",
     )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.traces.tracing import (
-    MOST_INFERENCES,
     TraceFormat,
     TraceOptions,
     TraceProcessError,
@@ -23,10 +22,8 @@ from dlbricks_tui.cli.options import (
     add_input_options,
     add_measuring_runtime_options,
     add_variant_options,
-    given_runtime,
-    names,
-    shapes_of,
-    values_given,
+    inputs_of,
+    runtime_given,
     values_of,
 )
 from dlbricks_tui.cli.output import narrate, write_json, write_lines
@@ -34,18 +31,20 @@ from dlbricks_tui.cli.parser import (
     Parser,
     Status,
     UsageError,
-    Whole,
     add_json_option,
     add_quiet_option,
     add_schema_option,
+    add_setting,
+    add_settings,
 )
 from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import remarks_on
+from dlbricks_tui.settings.cutting import LEVEL
+from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
+from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.traces.file import read_trace
-from dlbricks_tui.traces.messages import USUAL_INFERENCES
 from dlbricks_tui.traces.stored import find_trace, stored_traces
 from dlbricks_tui.traces.trace import Trace, TraceLevel
 from dlbricks_tui.wording.numbers import too_many_threads
@@ -74,30 +73,13 @@ def register(parser: Parser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="the file for the trace")
     parser.add_argument(
         "--format",
-        choices=values_of(TraceFormat),
+        choices=[it.value for it in TraceFormat],
         help="`perfetto` for https://ui.perfetto.dev, or `chrome` for chrome://tracing, which Perfetto reads too "
         "(default: chrome for a FILE that ends in .json, else perfetto)",
     )
     parser.add_argument("--force", action="store_true", help="replace FILE if it is there")
-    parser.add_argument(
-        "--levels",
-        metavar="L",
-        type=_levels,
-        help="the levels to trace, with commas: model, layer, primitive, thread (default: all that are possible)",
-    )
-    parser.add_argument(
-        "--inferences",
-        metavar="N",
-        type=Whole(1, MOST_INFERENCES),
-        default=USUAL_INFERENCES,
-        help=f"trace so many inferences at each level (default: {USUAL_INFERENCES})",
-    )
-    parser.add_argument(
-        "--level",
-        choices=values_of(Level),
-        default=Level.FUSED.value,
-        help="layers as the model has them, or as the runtime fuses them (default: fused)",
-    )
+    add_setting(parser, LEVELS, many=True)
+    add_settings(parser, INFERENCES, LEVEL)
     add_measuring_runtime_options(parser, many=False)
     add_variant_options(parser, many=False)
     stored = parser.add_mutually_exclusive_group()
@@ -168,20 +150,11 @@ def _traced(args: argparse.Namespace) -> Trace:
 
 
 def _order(args: argparse.Namespace) -> TraceOrder:
-    runtime = given_runtime(args)
     options = TraceOptions(
-        runtime=runtime.named,
-        usual_runtime=runtime.usual,
-        threads=args.threads,
-        batch=args.batch,
-        precision=args.precision,
-        instructions=args.instructions,
-        optimisation=args.optimisation,
-        level=Level(args.level),
-        inferences=args.inferences,
+        **runtime_given(args),
+        **values_of(args, (*EXECUTION, LEVEL, INFERENCES)),
+        **inputs_of(args),
         levels=args.levels or tuple(TraceLevel),
-        inputs=shapes_of(args),
-        values=values_given(args),
     )
     sources = library(args.data).find(args.model)
     if len(sources) != 1:
@@ -214,12 +187,3 @@ def _list(data: DataFolder, *, as_json: bool) -> int:
     else:
         narrate("no trace yet: `dlbricks trace MODEL -o FILE` makes the first")
     return Status.DONE_WITH_FAILURES if found.unreadable else Status.DONE
-
-
-def _levels(text: str) -> tuple[TraceLevel, ...]:
-    """Return the levels between commas; the type of an option."""
-    known = {it.value: it for it in TraceLevel}
-    given = names(text)
-    if not set(given) <= known.keys():
-        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}, or several with commas")
-    return tuple([known[it] for it in given])

@@ -18,14 +18,15 @@ from dlbricks_tui.cli.options import (
     values_given,
 )
 from dlbricks_tui.cli.output import data_console, narrate, write_json
-from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option
+from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option, add_setting
 from dlbricks_tui.cli.store import open_loader
 from dlbricks_tui.models.graph import Layer, Level, unmeasurable_layers
 from dlbricks_tui.models.input_shapes import listed
 from dlbricks_tui.models.library import ModelSource, shared_formats
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, Precision
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.settings.variant import PRECISION
 
 
 def register(parser: Parser) -> None:
@@ -33,11 +34,7 @@ def register(parser: Parser) -> None:
     add_models_argument(parser, many=False)
     add_cutting_options(parser, level=Level.WRITTEN)
     add_runtime_option(parser)
-    parser.add_argument(
-        "--precision",
-        choices=[each.value for each in CHOSEN_PRECISIONS],
-        help="the numbers that the runtime computes with: int8 shows a quantised copy of the model (default: f32)",
-    )
+    add_setting(parser, PRECISION)
     graphs = parser.add_argument_group(
         "the graph as a file, with latencies in ms as far as they are known on this host"
     )
@@ -56,10 +53,10 @@ def show_tree(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.model} stands for {len(sources)} models; `tree` shows one, such as table1:14")
     runtime = runtime_of(args)
     if args.precision is not None:
-        runtime = _computing_in(Precision(args.precision), args, sources)
+        runtime = _computing_in(args.precision, args, sources)
         sources = files_for(sources, runtime)
     with open_loader(args.data, runtime) as loader:
-        graph = loader.load(sources[0], Level(args.level), shapes_of(args), values_given(args))
+        graph = loader.load(sources[0], args.level, shapes_of(args), values_given(args))
     decomposition = decompose(graph, cutting_of(args), loader.cache)
     if args.graphml or args.dot:
         _write_files(args, decomposition)
@@ -88,8 +85,7 @@ def _write_files(args: argparse.Namespace, decomposition: Decomposition) -> None
     from dlbricks_tui.answers.estimating import estimates_here
     from dlbricks_tui.report.graph_files import drawable_digraph, write_dot, write_graphml
 
-    precision = None if args.precision is None else Precision(args.precision)
-    (estimate,) = estimates_here(args.data, args.runtime, args.config.threads, [decomposition], precision)
+    (estimate,) = estimates_here(args.data, args.runtime, args.config.threads, [decomposition], args.precision)
     digraph = drawable_digraph(decomposition, estimate)
     if args.graphml:
         write_graphml(args.graphml, digraph)

@@ -8,10 +8,22 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from dlbricks_tui.config.config import Config, ConfigError, Given, KeysGiven
-from dlbricks_tui.config.options import BY_NAME, KEYS, OPTIONS, SECTIONS, Option, Value, shown
+from dlbricks_tui.config.config import (
+    BY_NAME,
+    CONFIGURED,
+    KEYS,
+    SECTIONS,
+    Config,
+    ConfigError,
+    Given,
+    KeysGiven,
+    in_file,
+    variable_of,
+)
 from dlbricks_tui.regular_files import read_text
+from dlbricks_tui.settings.setting import Setting
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -128,9 +140,9 @@ class Sources:
     def _with_overrides(self, in_file: Mapping[str, Given], keys: Mapping[str, KeysGiven]) -> Config:
         # An empty variable counts as unset.
         variables = {
-            it.name: Given(_read(it, text, it.variable), it.variable)
-            for it in OPTIONS
-            if (text := self.environment.get(it.variable))
+            it.config: Given(_read(it, text, variable_of(it)), variable_of(it))
+            for it in CONFIGURED
+            if (text := self.environment.get(variable_of(it)))
         }
         chosen = dict(_of_command_line(text) for text in self.command_line)
         return Config({**Config().given, **in_file, **variables, **chosen}, keys)
@@ -146,29 +158,29 @@ class Sources:
             raise ConfigError(f"{self.file} cannot be read: {error.strerror}") from None
 
 
-def _checked(statement: Statement, where: str) -> Value:
-    option = BY_NAME.get(statement.name)
-    if option is None:
+def _checked(statement: Statement, where: str) -> Any:
+    setting = BY_NAME.get(statement.name)
+    if setting is None:
         raise ConfigError(f"{where}: {_unknown(statement.name)}")
     try:
-        return option.kind.checked(statement.value)
+        return setting.kind.checked(statement.value)
     except ValueError:
         raise ConfigError(
-            f"{where}: {statement.name} = {_written(statement.value)}: it has to be {option.kind.allowed}"
+            f"{where}: {statement.name} = {_written(statement.value)}: it has to be {setting.kind.allowed}"
         ) from None
 
 
-def _read(option: Option, text: str, where: str) -> Value:
+def _read(setting: Setting[Any], text: str, where: str) -> Any:
     try:
-        return option.kind.read(text)
+        return setting.kind.read(text)
     except ValueError:
-        raise ConfigError(f"{where}={text}: {option.name} has to be {option.kind.allowed}") from None
+        raise ConfigError(f"{where}={text}: {setting.config} has to be {setting.kind.allowed}") from None
 
 
 def _of_command_line(text: str) -> tuple[str, Given]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise ConfigError(f"{COMMAND_LINE} {text}: write NAME=VALUE, such as {OPTIONS[0].name}=light")
+        raise ConfigError(f"{COMMAND_LINE} {text}: write NAME=VALUE, such as {CONFIGURED[0].config}=light")
     if name not in BY_NAME:
         raise ConfigError(f"{COMMAND_LINE} {text}: {_unknown(name)}")
     return name, Given(_read(BY_NAME[name], value, f"{COMMAND_LINE} {name}"), COMMAND_LINE)
@@ -193,4 +205,4 @@ def _unknown(name: str) -> str:
 def _written(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return shown(value) if isinstance(value, str) else str(value)
+    return in_file(value) if isinstance(value, str) else str(value)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 from pathlib import Path
+from typing import Any
 
 from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.config.config import ConfigError
-from dlbricks_tui.config.options import Value
 from dlbricks_tui.regular_files import read_text
+from dlbricks_tui.settings.setting import plain
 
 
-def change(file: Path, name: str, value: Value) -> None:
+def change(file: Path, name: str, value: Any) -> None:
     """Set a setting in the file; None removes it, so that the default applies."""
     try:
         with in_turn(file):
@@ -23,7 +24,7 @@ def change(file: Path, name: str, value: Value) -> None:
         raise ConfigError(f"{file} is not UTF-8 text: correct it first") from None
 
 
-def changed(text: str, name: str, value: Value, path: str) -> str:
+def changed(text: str, name: str, value: Any, path: str) -> str:
     """Return the text of the file with another value for a setting."""
     # Loaded here: only a change needs it.
     import tomlkit
@@ -44,5 +45,5 @@ def changed(text: str, name: str, value: Value, path: str) -> str:
     if value is None:
         table.pop(key, None)
     else:
-        table[key] = value
+        table[key] = plain(value)
     return tomlkit.dumps(document)

@@ -25,8 +25,12 @@ from dlbricks_tui.documents.parts import (
     name_column,
     word_column,
 )
+from dlbricks_tui.language.precision import WeightPrecision
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from dlbricks_tui.runtime.variant import threads_in_words, without_variant
+from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.setting import options_in_words
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.ages import ago
 from dlbricks_tui.wording.language import (
     answer_line,
@@ -169,14 +173,14 @@ def language_command(answer: LanguageAnswer) -> str:
     """Return the command that measures a model in the same execution."""
     framework = answer.runtime.partition("-")[0]
     given = (
-        ("--runtime", framework, ONNX_RUNTIME.framework),
+        (RUNTIME, framework),
         # Of 0 threads the framework decides.
-        ("--threads", answer.threads, 0),
-        ("--precision", answer.precision, _USUAL.precisions[0].value),
-        ("--prompt", answer.prompt_tokens, _USUAL.prompt),
-        ("--generate", answer.generated_tokens, _USUAL.generate),
+        (THREADS, answer.threads or None),
+        (WEIGHTS, WeightPrecision(answer.precision)),
+        (PROMPT, answer.prompt_tokens),
+        (GENERATE, answer.generated_tokens),
     )
-    words = (word for option, value, usual in given if value != usual for word in (option, str(value)))
+    words = options_in_words(given, {RUNTIME: ONNX_RUNTIME.framework, WEIGHTS: _USUAL.precisions[0]})
     return shlex.join(["dlbricks", "llm", answer.model, *words])
 
 

@@ -21,20 +21,17 @@ from dlbricks_tui.runtime.variant import (
     stated_precision,
     stated_threads,
 )
+from dlbricks_tui.settings.cutting import MOST_LAYERS, MOST_WORKERS
+from dlbricks_tui.settings.kinds import next_of, with_own
+from dlbricks_tui.settings.variant import BATCH_SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from dlbricks_tui.bricks.decomposition import Cutting
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runtime.traits import Format
     from dlbricks_tui.store.records import Runtime, System
 
-MOST_LAYERS = 999
-MOST_WORKERS = 64
-# The batch sizes to choose from, and those of a batch curve.
-BATCH_SIZES = (1, 2, 4, 8, 16, 32)
 
 Value = TypeVar("Value")
 Number = TypeVar("Number", bound=float)
@@ -131,7 +128,7 @@ class Available:
 NONE_AVAILABLE = Available()
 
 
-class Setting(Enum):
+class Choice(Enum):
     """The settings in the order of their rows; the values are the fields of the choices."""
 
     RUNTIME = "runtime"
@@ -148,62 +145,52 @@ class Setting(Enum):
 
 
 # A newcomer understands these; the others are expert settings.
-BASIC_SETTINGS = (Setting.RUNTIME, Setting.THREADS, Setting.BATCH, Setting.SYSTEM)
+BASIC_SETTINGS = (Choice.RUNTIME, Choice.THREADS, Choice.BATCH, Choice.SYSTEM)
 
 
-def shown_settings(choices: Choices, *, expert: bool) -> tuple[Setting, ...]:
+def shown_settings(choices: Choices, *, expert: bool) -> tuple[Choice, ...]:
     """Return the settings to show: all of them to an expert, else the basic ones and those that are not as usual."""
     usual = Choices()
     return tuple(
-        it for it in Setting if expert or it in BASIC_SETTINGS or getattr(choices, it.value) != getattr(usual, it.value)
+        it for it in Choice if expert or it in BASIC_SETTINGS or getattr(choices, it.value) != getattr(usual, it.value)
     )
 
 
-def change_setting(setting: Setting, choices: Choices, step: int, available: Available = NONE_AVAILABLE) -> Choices:
+def change_setting(setting: Choice, choices: Choices, step: int, available: Available = NONE_AVAILABLE) -> Choices:
     """Return the choices with a setting at its next value, or the previous one for `step` -1."""
-    if setting is Setting.GRANULARITY:
+    if setting is Choice.GRANULARITY:
         return choices.with_granularity(choices.granularity + step)
-    if setting is Setting.WORKERS:
+    if setting is Choice.WORKERS:
         return replace(choices, workers=min(max(choices.workers + step, 1), MOST_WORKERS))
     value = next_of(_values(setting, choices, available), getattr(choices, setting.value), step)
     changed = replace(choices, **{setting.value: value})
-    if setting is Setting.THREADS:
+    if setting is Choice.THREADS:
         # A runtime of the store has its own number of threads.
         return replace(changed, runtime=None)
-    if setting is Setting.RUNTIME:
+    if setting is Choice.RUNTIME:
         # Loaded here: the first screen needs no store.
         from dlbricks_tui.estimate.selection import format_of
 
         runtime = next((it for it in available.runtimes if it.id == value), None)
         return replace(changed, threads=None, format=None if runtime is None else format_of(runtime))
-    if setting is Setting.PRECISION:
+    if setting is Choice.PRECISION:
         return changed.of_precision(changed.precision)
     # Another system has other runtimes.
-    return replace(changed, runtime=None, format=None) if setting is Setting.SYSTEM else changed
+    return replace(changed, runtime=None, format=None) if setting is Choice.SYSTEM else changed
 
 
-def _values(setting: Setting, choices: Choices, available: Available) -> tuple[Any, ...]:
-    if setting is Setting.SYSTEM:
+def _values(setting: Choice, choices: Choices, available: Available) -> tuple[Any, ...]:
+    if setting is Choice.SYSTEM:
         return (None, *(it.id for it in available.systems if it.id != available.host))
-    if setting is Setting.RUNTIME:
+    if setting is Choice.RUNTIME:
         return (None, *(it.id for it in available.runtimes if stated_precision(it.id) is choices.precision))
-    if setting is Setting.BATCH:
+    if setting is Choice.BATCH:
         return (None, *with_own(BATCH_SIZES, choices.batch))
-    if setting is Setting.THREADS:
+    if setting is Choice.THREADS:
         measured = (stated_threads(it.id) for it in available.runtimes)
         return (None, *with_own((it for it in measured if it is not None), choices.threads))
-    if setting is Setting.PREDICTIONS:
+    if setting is Choice.PREDICTIONS:
         return (True, False)
-    if setting is Setting.PRECISION:
+    if setting is Choice.PRECISION:
         return CHOSEN_PRECISIONS
-    return tuple({Setting.LEVEL: Level, Setting.CUT: Cut, Setting.ORDER: LayerOrder}[setting])
-
-
-def with_own(numbers: Iterable[Number], own: Number | None) -> tuple[Number, ...]:
-    """Return the sorted numbers with the user's own among them."""
-    return tuple(sorted({*numbers, *(() if own is None else (own,))}))
-
-
-def next_of(values: tuple[Value, ...], value: Value, step: int) -> Value:
-    """Return the value `step` places after this one, cyclically; the first value if this one is not among them."""
-    return values[(values.index(value) + step) % len(values)] if value in values else values[0]
+    return tuple({Choice.LEVEL: Level, Choice.CUT: Cut, Choice.ORDER: LayerOrder}[setting])

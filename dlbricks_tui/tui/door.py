@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.config.config import Config
-from dlbricks_tui.config.options import AUTO, ON
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.printable import printable
+from dlbricks_tui.settings.workbench import Switch
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.demonstration import Demonstration
@@ -40,9 +40,9 @@ class Connection:
 
 def connection(config: Config, environment: Mapping[str, str]) -> Connection:
     """Return the connection that the settings state, or that the environment suggests."""
-    automatic = config.remote == AUTO and any(environment.get(name) for name in _SIGNS_OF_SSH)
-    remote = config.remote == ON or automatic
-    mouse = config.mouse == ON or (config.mouse == AUTO and not remote)
+    automatic = config.remote is Switch.AUTO and any(environment.get(name) for name in _SIGNS_OF_SSH)
+    remote = config.remote is Switch.ON or automatic
+    mouse = config.mouse is Switch.ON or (config.mouse is Switch.AUTO and not remote)
     return Connection(mouse, True, 15, 4.0) if remote else Connection(mouse)
 
 

@@ -9,11 +9,19 @@ from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import (
     CHOSEN_PRECISIONS,
-    InstructionSet,
     Kernels,
-    Optimisation,
     Precision,
     stated_threads,
+)
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.setting import options_in_words
+from dlbricks_tui.settings.variant import (
+    BATCH,
+    KERNELS,
+    PRECISION,
+    RUNTIME,
+    THREADS,
+    USUAL_EXECUTION,
 )
 from dlbricks_tui.wording.numbers import counted, milliseconds, percent
 
@@ -77,20 +85,16 @@ def options_of(
     usual: Cutting = _USUAL_CUTTING,
 ) -> list[str]:
     """Return the options of `dlbricks run` for a runtime, a variant and a cutting, without those that are usual."""
-    is_chosen = precision in CHOSEN_PRECISIONS and precision is not Precision.F32
-    given = {
-        "--runtime": runtime or None,
-        "--threads": None if threads is None else str(threads),
-        "--batch": None if batch is None else str(batch),
-        "--precision": precision.value if is_chosen else None,
-        "--instructions": None if kernels.instructions is InstructionSet.ALL else kernels.instructions.value,
-        "--optimisation": None if kernels.optimisation is Optimisation.ALL else kernels.optimisation.value,
-        "--level": None if level is Level.FUSED else level.value,
-        "--granularity": None if cutting.granularity == usual.granularity else str(cutting.granularity),
-        "--cut": None if cutting.cut is usual.cut else cutting.cut.value,
-        "--order": None if cutting.order is usual.order else cutting.order.value,
-    }
-    return [word for option, value in given.items() if value is not None for word in (option, value)]
+    given = (
+        (RUNTIME, runtime or None),
+        (THREADS, threads),
+        (BATCH, batch),
+        (PRECISION, precision if precision in CHOSEN_PRECISIONS else None),
+        *((it, getattr(kernels, it.field)) for it in KERNELS),
+        (LEVEL, level),
+        *((it, getattr(cutting, it.field)) for it in CUTTING),
+    )
+    return [*options_in_words(given, {**USUAL_EXECUTION, **{it: getattr(usual, it.field) for it in CUTTING}})]
 
 
 def _contradiction(one: SystemEstimate, found: Disagreement, command: str) -> str:

@@ -1,9 +1,12 @@
 """The page of all settings, from their declarations."""
 
 from collections import defaultdict
+from typing import Any
 
-from dlbricks_tui.config.options import OPTIONS, Option, shown
+from dlbricks_tui.config.config import CONFIGURED, in_file, variable_of
+from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.tui.preferences import COLOURS
+from dlbricks_tui.wording.numbers import capitalised
 from docs.generators.markdown import MARK, plain, table
 from docs.generators.parsers import commands
 
@@ -79,22 +82,22 @@ def page() -> str:
     options = _command_line_options()
     rows = [
         (
-            f"`{it.name}`",
+            f"`{it.config}`",
             plain(it.kind.allowed),
             _default(it),
-            plain(it.about),
-            ", ".join(f"`{option}`" for option in options[it.name]) or "",
-            f"`{it.variable}`",
+            plain(f"{capitalised(it.about)}."),
+            ", ".join(f"`{option}`" for option in options[it.config]) or "",
+            f"`{variable_of(it)}`",
         )
-        for it in OPTIONS
+        for it in CONFIGURED
     ]
     headings = ("setting", "values", "default", "meaning", "option", "environment variable")
     colours = ", ".join(f"`{it}`" for it in COLOURS)
     return f"{HEAD}{table(headings, rows)}{KEYS}{THEMES}{colours}.\n"
 
 
-def _default(option: Option) -> str:
-    return "open" if option.default is None else f"`{shown(option.default)}`"
+def _default(setting: Setting[Any]) -> str:
+    return "open" if setting.default is None else f"`{in_file(setting.default)}`"
 
 
 def _command_line_options() -> dict[str, list[str]]:

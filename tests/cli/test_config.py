@@ -35,7 +35,7 @@ def test_validate_prints_a_line_per_problem(file: Path, capsys: pytest.CaptureFi
     told = capsys.readouterr()
     assert told.out == ""
     first, second = told.err.splitlines()
-    assert first == f"dlbricks: error: {file}:2: run.threads = 0: it has to be a whole number from 1 to 1024"
+    assert first == f"dlbricks: error: {file}:2: run.threads = 0: it has to be a whole number from 1 to 1,024"
     assert second.startswith(f"dlbricks: error: {file}:3: there is no setting run.memory; ")
 
 

@@ -233,7 +233,7 @@ def test_the_command_for_missing_bricks_measures_exactly_those(with_records: Com
     (command,) = re.findall("`dlbricks (run .*)`", err)
     assert command.startswith(f"run '{file}' ")
     assert shlex.split(command)[2:] == [
-        "--granularity", "2", "--level", "written", "--cut", "runnable", "--order", "paper", "--input", shape
+        "--granularity", "2", "--cut", "runnable", "--order", "paper", "--level", "written", "--input", shape
     ]  # fmt: skip
 
 

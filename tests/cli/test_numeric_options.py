@@ -7,8 +7,8 @@ import pytest
 
 from dlbricks_tui.cli import runs
 from dlbricks_tui.cli.main import command_parser, main
-from dlbricks_tui.cli.options import share
-from dlbricks_tui.cli.parser import Number, Parser, Whole, WholeNumbers
+from dlbricks_tui.cli.parser import Parser, Typed
+from dlbricks_tui.settings.kinds import number, several, share, whole
 
 NO_NUMBERS = [
     "1e18",
@@ -26,7 +26,10 @@ NO_NUMBERS = [
     "1_0x",
     "1,",
 ]
-NUMERIC = (Number, Whole, WholeNumbers)
+
+
+def is_numeric(action: argparse.Action) -> bool:
+    return isinstance(action.type, Typed) and action.type.kind.is_number
 
 
 def options(parser: Parser, name: str = "dlbricks") -> Iterator[tuple[str, argparse.Action]]:
@@ -42,24 +45,25 @@ def options(parser: Parser, name: str = "dlbricks") -> Iterator[tuple[str, argpa
 
 def test_no_option_takes_any_number() -> None:
     found = dict(options(command_parser()))
-    assert len([it for it in found.values() if isinstance(it.type, NUMERIC)]) > 40
+    assert len([it for it in found.values() if is_numeric(it)]) > 40
     assert [name for name, it in found.items() if it.type in (int, float)] == []
 
 
 def test_numbers_beyond_the_limits_are_refused() -> None:
     for name, action in options(command_parser()):
-        if isinstance(action.type, NUMERIC) or action.type in (share, runs._budget):
+        if is_numeric(action) or action.type is runs._budget:
             for text in NO_NUMBERS:
                 if action.type is runs._budget and text == "inf":
                     continue
                 with pytest.raises(argparse.ArgumentTypeError, match="give a"):
-                    assert action.type(text) is None, (name, text)
+                    assert callable(action.type) and action.type(text) is None, (name, text)
 
 
 def test_numbers_within_the_limits_are_taken() -> None:
-    assert (Number(10.0)("10"), Number(10.0)("1e-3")) == (10.0, 0.001)
-    assert (Whole(0, 9)("0"), Whole(1, 99)("99")) == (0, 99)
-    assert WholeNumbers(8)("4, 1,4") == (4, 1)
+    assert (Typed(number(10.0))("10"), Typed(number(10.0))("1e-3")) == (10.0, 0.001)
+    assert (Typed(whole(0, 9))("0"), Typed(whole(1, 99))("99")) == (0, 99)
+    assert Typed(several(whole(1, 8)))("4, 1,4") == (4, 1)
+    assert (Typed(share())("5%"), Typed(share())("0.05")) == (0.05, 0.05)
 
 
 def test_a_time_budget_that_no_timer_takes_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.config.config import ConfigError
-from dlbricks_tui.config.options import OPTIONS
+from dlbricks_tui.config.config import CONFIGURED, ConfigError
 from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.settings.setting import Setting, plain
 
 
 def sources(folder: Path, text: str, command_line: Sequence[str] = (), **environment: str) -> Sources:
@@ -51,12 +51,15 @@ def test_keys_may_be_written_in_every_toml_notation(text: str, tmp_path: Path) -
     ("text", "complaint"),
     [
         ("[workbench]\n\ntheme = 3\n", ":3: workbench.theme = 3: it has to be the name of a theme"),
-        ('[workbench]\nmouse = "of"\n', ':2: workbench.mouse = "of": it has to be one of "auto", "on", "off"'),
+        ('[workbench]\nmouse = "of"\n', ':2: workbench.mouse = "of": it has to be one of auto, on, off'),
         ("[workbench]\nmouse = true\n", ":2: workbench.mouse = true: it has to be one of"),
         ("[cutting]\ngranularity = 0\n", ":2: cutting.granularity = 0: it has to be a whole number from 1 to 999"),
         ("[cutting]\ngranularity = true\n", ":2: cutting.granularity = true: it has to be a whole number"),
         ("[cutting]\ngranularity = 1.5\n", ":2: cutting.granularity = 1.5: it has to be a whole number"),
-        ("[run]\ntarget_ci = 1\n", ":2: run.target_ci = 1: it has to be a number between 0 and 1"),
+        (
+            "[run]\ntarget_ci = 1\n",
+            ":2: run.target_ci = 1: it has to be a share above 0 % and below 100 %, such as 5% or 0.05",
+        ),
         ('[run]\nruntime = ""\n', ':2: run.runtime = "": it has to be the name of a runtime'),
         (
             '# mine\n[workbench]\nthme = "dark"\n',
@@ -90,7 +93,7 @@ def test_an_invalid_variable_is_named(tmp_path: Path) -> None:
     [
         ("theme", "--set theme: write NAME=VALUE, such as workbench.theme=light"),
         ("workbench.tehme=x", "--set workbench.tehme=x: there is no setting workbench.tehme; did you mean"),
-        ("run.threads=0", "--set run.threads=0: run.threads has to be a whole number from 1 to 1024"),
+        ("run.threads=0", "--set run.threads=0: run.threads has to be a whole number from 1 to 1,024"),
     ],
 )
 def test_an_invalid_command_line_setting_is_named(said: str, complaint: str, tmp_path: Path) -> None:
@@ -116,7 +119,8 @@ def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
         Sources(tmp_path, {}).read()
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_offered_and_default_values_are_allowed(option, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    for value in {option.default, *option.kind.offered} - {None}:
-        assert option.kind.checked(value) == value and option.kind.read(str(value)) == value
+@pytest.mark.parametrize("setting", CONFIGURED, ids=lambda setting: setting.config)
+def test_offered_and_default_values_are_allowed(setting: Setting[object]) -> None:
+    for value in {setting.default, *setting.kind.offered} - {None}:
+        assert setting.kind.checked(value) == setting.kind.checked(plain(value)) == value
+        assert setting.kind.read(setting.kind.text(value)) == value

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.config.config import ConfigError
-from dlbricks_tui.config.options import Value
 from dlbricks_tui.config.reading import Sources, statements
 from dlbricks_tui.config.writing import change, changed
 
@@ -30,7 +29,7 @@ models.mark = "m"
         ("run.threads", None, "", ""),
     ],
 )
-def test_changing_one_value_keeps_the_rest_of_the_file(name: str, value: Value, before: str, after: str) -> None:
+def test_changing_one_value_keeps_the_rest_of_the_file(name: str, value: object, before: str, after: str) -> None:
     assert changed(MINE, name, value, "config.toml") == MINE.replace(before, after, 1)
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from dlbricks_tui.config.config import Config, Given
-from dlbricks_tui.config.options import OPTIONS
+from dlbricks_tui.settings.workbench import Switch
 from dlbricks_tui.tui.door import Connection, connection
 from dlbricks_tui.tui.saving import clipboard_sequence
 
@@ -14,8 +14,7 @@ TEXT = "sha256:ü\nsecond line"
 
 
 def config(**settings: str) -> Config:
-    given = {option.name: Given(option.default) for option in OPTIONS}
-    return Config({**given, **{f"workbench.{name}": Given(value) for name, value in settings.items()}})
+    return Config({**Config().given, **{f"workbench.{name}": Given(Switch(word)) for name, word in settings.items()}})
 
 
 def decoded(sequence: str) -> str:

@@ -27,7 +27,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.analysis.work import analyse, options_of
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
-from dlbricks_tui.tui.scenario.settings import ScenarioSettings
+from dlbricks_tui.tui.scenario.form import ScenarioSettings
 from dlbricks_tui.tui.scenario.work import ScenarioView, predict_scenario
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.systems.work import rank

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.config.config import Config, Given
-from dlbricks_tui.config.options import Value
 from dlbricks_tui.documents.lines import Line, sparkline, width_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -28,6 +27,8 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.settings.measuring import AGAIN, TARGET_INTERVAL, TIME_BUDGET
+from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION, RUNTIME, SEVERAL_BATCHES, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.open_model import id_of
@@ -36,8 +37,7 @@ from dlbricks_tui.tui.run.bricks import brick_heading, brick_row, summary_of
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.requests import request_for
 from dlbricks_tui.tui.run.screen import head_lines, model_heading, model_row
-from dlbricks_tui.tui.run.setting_rows import SEVERAL_BATCHES, RunSetting, in_several_variants
-from dlbricks_tui.tui.run.settings import settings_for
+from dlbricks_tui.tui.run.settings import RUN_ROWS, in_several_variants, settings_for
 from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.tui.workbench.under_way import UnderWay, under_way
@@ -45,6 +45,7 @@ from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small
 from tests.runs.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, loaded, measured, planned, started
 from tests.store.samples import measurement, system
+from tests.tui.forms import row_of
 
 WIDTHS = st.integers(40, 220)
 
@@ -208,7 +209,7 @@ def test_a_sparkline_has_one_cell_per_value_and_fits_its_width(values: list[floa
         assert "▁" in drawn and "█" in drawn
 
 
-def config(**run: Value) -> Config:
+def config(**run: object) -> Config:
     """The config with these settings of runs."""
     return Config({**Config().given, **{f"run.{name}": Given(value) for name, value in run.items()}})
 
@@ -224,19 +225,9 @@ def register(data: DataFolder, *runtimes: Runtime) -> None:
 
 # Powers of two up to the cores; a single core has no others.
 _POWERS = [2**power for power in range((os.cpu_count() or 1).bit_length())]
-ALL_THREADS = ",".join(map(str, _POWERS)) if len(_POWERS) > 1 else "default"
+ALL_THREADS = ",".join(map(str, _POWERS)) if len(_POWERS) > 1 else "1"
 PAPER = Runtime("paper", "/paper/bin/python", "mxnet", "1.5.1", "3.7.16")
 OTHER_FORMAT = Runtime("other", "/other/bin/python", "onnxruntime", "1.23.0", "3.12.1")
-
-
-@pytest.mark.parametrize("setting", RunSetting)
-def test_each_setting_steps_to_another_value_and_back(setting: RunSetting, data: DataFolder) -> None:
-    register(data, PAPER)
-    before = replace(settings_for(Choices(granularity=3), sources("alexnet"), data, Config()), threads=(1,))
-    after = setting.changed(before, 1)
-    assert after != before
-    assert setting.shown(after) != setting.shown(before)
-    assert setting.changed(after, -1) == before
 
 
 def test_only_a_few_models_are_measured_end_to_end_by_default(data: DataFolder) -> None:
@@ -244,17 +235,17 @@ def test_only_a_few_models_are_measured_end_to_end_by_default(data: DataFolder) 
     first = settings_for(Choices(), few, data, Config())
     assert first.end_to_end
     assert not settings_for(Choices(), many, data, Config()).end_to_end
-    declined = replace(first, end_to_end=False, target=0.05)
+    declined = replace(first, end_to_end=False, target_interval=0.05)
     again = settings_for(Choices(granularity=2), few, data, Config(), declined)
-    assert again == replace(declined, choices=Choices(granularity=2))
+    assert again == replace(declined, granularity=2)
 
 
 def test_a_request_follows_the_settings(data: DataFolder) -> None:
     found = sources("alexnet")
     settings = replace(
         settings_for(Choices(granularity=2), found, data, Config()),
-        target=0.02,
-        budget_seconds=60.0,
+        target_interval=0.02,
+        time_budget_seconds=60.0,
         threads=(1,),
     )
     shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
@@ -271,16 +262,16 @@ def test_several_values_of_a_setting_are_measured_in_one_run(data: DataFolder) -
     found = [replace(source, twin=None) for source in sources("alexnet")]
     settings = replace(
         settings_for(Choices(), found, data, Config()),
-        chosen=("default", "paper"),
+        runtime=("default", "paper"),
         threads=(1, 2),
-        batch_sizes=(1, 8),
+        batch=(1, 8),
         method=Method.ALONE,
     )
     request = request_for(found, {}, settings, data)
     parts = [(it.runtime.name, it.runtime.settings.threads, it.method) for it in request.parts]
     assert parts == [(name, threads, Method.ALONE) for name in ("default", "paper") for threads in (1, 2)]
     assert request.batch_sizes == (1, 8)
-    assert [setting.shown(settings) for setting in (RunSetting.RUNTIME, RunSetting.THREADS, RunSetting.BATCH)] == [
+    assert [row_of(RUN_ROWS, it).shown(settings) for it in (RUNTIME, THREADS, BATCH)] == [
         "default,paper",
         "1,2",
         "1,8",
@@ -290,26 +281,26 @@ def test_several_values_of_a_setting_are_measured_in_one_run(data: DataFolder) -
 def test_limits_on_kernels_are_measured_in_one_run(data: DataFolder) -> None:
     path = saved(data.path, small())
     first = settings_for(Choices(), [source_of(path)], data, Config())
-    assert [it.shown(first) for it in (RunSetting.INSTRUCTIONS, RunSetting.OPTIMISATION)] == ["all", "all"]
-    several = replace(first, chosen=("default-onnx",), optimisations=(Optimisation.BASIC, Optimisation.ALL))
-    assert RunSetting.OPTIMISATION.shown(several) == "basic,all"
+    assert [row_of(RUN_ROWS, it).shown(first) for it in (INSTRUCTIONS, OPTIMISATION)] == ["all", "all"]
+    several = replace(first, runtime=("default-onnx",), optimisation=(Optimisation.BASIC, Optimisation.ALL))
+    assert row_of(RUN_ROWS, OPTIMISATION).shown(several) == "basic,all"
     request = request_for([source_of(path)], {}, several, data)
     assert [it.runtime.kernels.optimisation for it in request.parts] == [Optimisation.BASIC, Optimisation.ALL]
-    basic = replace(several, optimisations=(Optimisation.BASIC,))
+    basic = replace(several, optimisation=(Optimisation.BASIC,))
     (measured,) = request_for([source_of(path)], {}, basic, data).parts
     shown = Choices(runtime=measured.runtime.identity, format=Format.ONNX)
     # The limit in view is that of the next run.
-    assert settings_for(shown, [source_of(path)], data, Config(), first).optimisations == (Optimisation.BASIC,)
-    assert settings_for(Choices(), [source_of(path)], data, Config(), basic).optimisations == ()
+    assert settings_for(shown, [source_of(path)], data, Config(), first).optimisation == (Optimisation.BASIC,)
+    assert settings_for(Choices(), [source_of(path)], data, Config(), basic).optimisation == ()
 
 
 def test_limits_that_a_runtime_lacks_are_refused_with_one_line(data: DataFolder) -> None:
     path = saved(data.path, small())
     settings = settings_for(Choices(), [source_of(path)], data, Config())
-    narrow = replace(settings, chosen=("default-onnx",), instructions=(InstructionSet.AVX2,))
+    narrow = replace(settings, runtime=("default-onnx",), instructions=(InstructionSet.AVX2,))
     with pytest.raises(RegistryError, match="has no choice of instruction sets: leave avx2 out"):
         request_for([source_of(path)], {}, narrow, data)
-    few = replace(settings, chosen=("default-onnx",), probe_seconds=20.0, optimisations=tuple(Optimisation))
+    few = replace(settings, runtime=("default-onnx",), probe_seconds=20.0, optimisation=tuple(Optimisation))
     with pytest.raises(RunError, match="a probe measures one combination"):
         request_for([source_of(path)], {}, few, data)
 
@@ -317,16 +308,16 @@ def test_limits_that_a_runtime_lacks_are_refused_with_one_line(data: DataFolder)
 def test_precisions_are_measured_in_one_run(data: DataFolder) -> None:
     path = saved(data.path, small())
     first = settings_for(Choices(), [source_of(path)], data, Config())
-    both = replace(first, precisions=(Precision.F32, Precision.INT8))
+    both = replace(first, precision=(Precision.F32, Precision.INT8))
     request = request_for([source_of(path)], {}, both, data)
     assert [it.runtime.settings.precision for it in request.parts] == [Precision.F32, Precision.INT8]
     assert [request.part_label(it) for it in request.parts] == ["f32", "int8"]
-    int8 = replace(first, precisions=(Precision.INT8,))
+    int8 = replace(first, precision=(Precision.INT8,))
     shown = Choices().of_precision(Precision.INT8)
     # The precision in view is that of the next run.
-    assert settings_for(shown, [source_of(path)], data, Config(), first).precisions == (Precision.INT8,)
+    assert settings_for(shown, [source_of(path)], data, Config(), first).precision == (Precision.INT8,)
     with pytest.raises(RegistryError, match="computes in f32 and not in int8"):
-        request_for(sources("alexnet"), {}, replace(int8, chosen=("default",)), data)
+        request_for(sources("alexnet"), {}, replace(int8, runtime=("default",)), data)
 
 
 def test_a_probe_of_the_start_box_measures_as_other_systems_did(data: DataFolder) -> None:
@@ -335,7 +326,7 @@ def test_a_probe_of_the_start_box_measures_as_other_systems_did(data: DataFolder
     settings = replace(ordinary, probe_seconds=20.0, threads=(2,))
     with pytest.raises(RunError, match="no results of another system"):
         request_for(found, {}, settings, data)
-    runtime = Registry(data.path).find(settings.chosen[0]).with_threads(2).identity
+    runtime = Registry(data.path).find(settings.runtime[0]).with_threads(2).identity
     found_there = measurement(system="c5.xlarge", runtime=runtime, level=Level.WRITTEN, protocol=Method.ALONE.id)
     with ResultsDatabase(data.store) as store:
         store.add(system("c5.xlarge"), found_there)
@@ -347,7 +338,7 @@ def test_a_probe_of_the_start_box_measures_as_other_systems_did(data: DataFolder
     assert settings_for(Choices(), found, data, Config(), settings).probe_seconds is None
     for refused, reason in (
         (replace(settings, threads=(1, 2)), "one combination"),
-        (settings.with_choices(granularity=2), "granularity 1"),
+        (replace(settings, granularity=2), "granularity 1"),
     ):
         with pytest.raises(RunError, match=reason):
             request_for(found, {}, refused, data)
@@ -356,39 +347,40 @@ def test_a_probe_of_the_start_box_measures_as_other_systems_did(data: DataFolder
 def test_the_variant_in_view_is_that_of_the_next_run_and_of_the_last_one(data: DataFolder) -> None:
     found = sources("alexnet")
     settings = settings_for(Choices(batch=8, threads=2), found, data, Config())
-    assert (settings.batch_sizes, settings.threads) == ((8,), (2,))
+    assert (settings.batch, settings.threads) == ((8,), (2,))
     # A list of the last run stays if the variant in view is one of it.
-    several = replace(settings, batch_sizes=(1, 8), threads=())
-    assert settings_for(Choices(batch=8), found, data, Config(), several).batch_sizes == (1, 8)
-    assert settings_for(Choices(batch=4), found, data, Config(), several).batch_sizes == (4,)
-    assert settings_for(Choices(), found, data, Config(), several).batch_sizes == ()
+    several = replace(settings, batch=(1, 8), threads=())
+    assert settings_for(Choices(batch=8), found, data, Config(), several).batch == (1, 8)
+    assert settings_for(Choices(batch=4), found, data, Config(), several).batch == (4,)
+    assert settings_for(Choices(), found, data, Config(), several).batch == ()
 
 
 def test_settings_of_a_run_belong_to_its_models_and_general_ones_to_the_session(data: DataFolder) -> None:
     register(data, PAPER)
     first = settings_for(Choices(), sources("squeezenet1.1"), data, Config())
-    assert len(first.runtimes) > 1
-    last = replace(first, chosen=first.runtimes, threads=(1, 2), batch_sizes=(4,), target=0.05, end_to_end=False)
+    assert len(first.registered) > 1
+    last = replace(first, runtime=first.registered, threads=(1, 2), batch=(4,), target_interval=0.05, end_to_end=False)
     other = settings_for(Choices(), sources("alexnet"), data, Config(), None, last)
-    assert (other.chosen, other.threads, other.batch_sizes) == (other.runtimes[:1], (), ())
-    assert (other.target, other.end_to_end) == (0.05, False)
+    assert (other.runtime, other.threads, other.batch) == (other.registered[:1], (), ())
+    assert (other.target_interval, other.end_to_end) == (0.05, False)
     # Its own settings come back, with what another model's run has changed for the session.
-    later = replace(other, target=0.02)
+    later = replace(other, target_interval=0.02)
     again = settings_for(Choices(batch=4), sources("squeezenet1.1"), data, Config(), last, later)
-    assert (again.chosen, again.threads, again.batch_sizes, again.target) == (last.chosen, (1, 2), (4,), 0.02)
+    assert (again.runtime, again.threads, again.batch, again.target_interval) == (last.runtime, (1, 2), (4,), 0.02)
 
 
 def test_a_plan_of_several_variants_keeps_those_that_were_chosen(data: DataFolder) -> None:
     register(data, PAPER)
     found = sources("squeezenet1.1")
-    usual = in_several_variants(settings_for(Choices(), found, data, Config()))
-    assert usual.chosen == usual.runtimes and usual.batch_sizes == SEVERAL_BATCHES
-    chosen = in_several_variants(settings_for(Choices(threads=2, batch=8), found, data, Config()))
-    assert (chosen.chosen, chosen.threads, chosen.batch_sizes) == (chosen.runtimes, (2,), (8,))
+    usual = in_several_variants(settings_for(Choices(), found, data, Config()), Choices())
+    assert usual.runtime == usual.registered and usual.batch == SEVERAL_BATCHES
+    chosen = in_several_variants(settings_for(Choices(threads=2, batch=8), found, data, Config()), Choices())
+    assert (chosen.runtime, chosen.threads, chosen.batch) == (chosen.registered, (2,), (8,))
     # The settings in view name a runtime with its threads.
     two_threads = PAPER.with_threads(2).identity
-    named = in_several_variants(settings_for(Choices(runtime=two_threads), found, data, Config()))
-    assert (named.chosen, named.threads, named.batch_sizes) == (("paper",), (2,), SEVERAL_BATCHES)
+    in_view = Choices(runtime=two_threads)
+    named = in_several_variants(settings_for(in_view, found, data, Config()), in_view)
+    assert (named.runtime, named.threads, named.batch) == (("paper",), (2,), SEVERAL_BATCHES)
 
 
 def test_the_settings_of_a_run_start_from_the_config(data: DataFolder) -> None:
@@ -400,26 +392,27 @@ def test_the_settings_of_a_run_start_from_the_config(data: DataFolder) -> None:
     assert (request.runtime.name, request.runtime.settings.threads) == ("paper", 3)
     assert (request.rule, request.time_budget_seconds) == (Adaptive(target=0.03), 90.0)
     # Once somebody has chosen otherwise, that counts.
-    chosen = replace(settings, chosen=("default",), threads=())
+    chosen = replace(settings, runtime=("default",), threads=())
     assert settings_for(Choices(), found, data, said, chosen) == chosen
 
 
 def test_a_configured_number_is_among_the_choices(data: DataFolder) -> None:
-    said = config(target_ci=0.03, time_budget=90, threads=5000)
+    said = config(target_ci=0.03, time_budget=90, threads=1000)
     settings = settings_for(Choices(), sources("alexnet"), data, said)
     for setting, before, after in (
-        (RunSetting.TARGET, "±2.0 %", "±5.0 %"),
-        (RunSetting.BUDGET, "60 s", "5 min"),
-        (RunSetting.THREADS, str(os.cpu_count()), ALL_THREADS),
+        (TARGET_INTERVAL, "±2.0 %", "±5.0 %"),
+        (TIME_BUDGET, "60 s", "5 min"),
+        (THREADS, ALL_THREADS, "usual"),
     ):
-        assert setting.shown(setting.changed(settings, -1)) == before
-        assert setting.shown(setting.changed(settings, 1)) == after
+        row = row_of(RUN_ROWS, setting)
+        assert row.shown(row.stepped(settings, -1)) == before
+        assert row.shown(row.stepped(settings, 1)) == after
 
 
 def test_measuring_known_bricks_again_applies_to_one_run_only(data: DataFolder) -> None:
     found = sources("alexnet")
     settings = settings_for(Choices(), found, data, config())
-    again = RunSetting.KNOWN.changed(settings, 1)
+    again = row_of(RUN_ROWS, AGAIN).stepped(settings, 1)
     assert (
         request_for(found, {}, settings, data).again,
         request_for(found, {}, again, data).again,
@@ -431,10 +424,10 @@ def test_only_runtimes_of_the_format_are_offered_and_the_default_comes_first(dat
     register(data, OTHER_FORMAT, PAPER)
     found = [replace(source, twin=None) for source in sources("alexnet")]
     settings = settings_for(Choices(), found, data, config(runtime="other"))
-    assert settings.chosen == settings.runtimes[:1] == (Registry(data.path).runtime_for().name,)
-    assert sorted(settings.runtimes) == ["default", "paper"]
-    last = replace(settings, chosen=("other",))
-    assert settings_for(Choices(), found, data, config(runtime="paper"), last).chosen == ("paper",)
+    assert settings.runtime == settings.registered[:1] == (Registry(data.path).runtime_for().name,)
+    assert sorted(settings.registered) == ["default", "paper"]
+    last = replace(settings, runtime=("other",))
+    assert settings_for(Choices(), found, data, config(runtime="paper"), last).runtime == ("paper",)
 
 
 def test_an_unknown_configured_runtime_is_reported(data: DataFolder) -> None:
@@ -446,16 +439,16 @@ def test_the_chosen_runtime_decides_which_file_of_a_model_a_run_takes(data: Data
     register(data, OTHER_FORMAT, PAPER)
     found = sources("alexnet")
     settings = settings_for(Choices(), found, data, Config())
-    assert {"default", "other", "paper"} <= set(settings.runtimes)
+    assert {"default", "other", "paper"} <= set(settings.registered)
     for runtime, file in (("paper", "alexnet-symbol.json"), ("other", "alexnet.onnx")):
-        request = request_for(found, {}, replace(settings, chosen=(runtime,)), data)
+        request = request_for(found, {}, replace(settings, runtime=(runtime,)), data)
         assert [(model.name, model.path.name) for model in request.models] == [("alexnet", file)]
 
 
 def test_models_run_together_if_they_share_a_format(data: DataFolder) -> None:
     found = (*sources("alexnet"), source_of(data.path / "mine.onnx"))
     settings = settings_for(Choices(), found, data, Config())
-    assert settings.chosen == ("default-onnx",)
+    assert settings.runtime == ("default-onnx",)
     request = request_for(found, {}, settings, data)
     assert [model.path.name for model in request.models] == ["alexnet.onnx", "mine.onnx"]
     with pytest.raises(RegistryError, match="choose models of one format"):

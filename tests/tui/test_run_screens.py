@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -21,6 +22,10 @@ from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import MXNET, Format
+from dlbricks_tui.settings.cutting import GRANULARITY
+from dlbricks_tui.settings.measuring import END_TO_END, METHOD, PROBE_SECONDS
+from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
@@ -29,8 +34,9 @@ from dlbricks_tui.tui.messages import ResultsStored, RunSeen
 from dlbricks_tui.tui.run.all_runs import AllRunsScreen, CancelScreen
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.screen import RunScreen
-from dlbricks_tui.tui.run.setting_rows import RunSetting
-from dlbricks_tui.tui.run.start import StartRunScreen, _SettingRows
+from dlbricks_tui.tui.run.settings import RUN_ROWS
+from dlbricks_tui.tui.run.start import StartRunScreen
+from dlbricks_tui.tui.widgets.form import FormRows
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
@@ -54,6 +60,7 @@ from tests.runs.live_runs import (
 from tests.runs.runs import Site
 from tests.store.samples import calibration, system
 from tests.tui.application import MEDIUM, NARROW, SIZES, app_on, eventually, press, running, screen_text, settled
+from tests.tui.forms import row_of
 from tests.tui.results import graph_of, store_run
 from tests.tui.snapshots import resize
 
@@ -107,9 +114,9 @@ async def shows_no_more(pilot: Pilot[None], text: str) -> None:
     await eventually(pilot, lambda: text not in screen_text(pilot))
 
 
-async def choose(pilot: Pilot[None], setting: RunSetting, *keys: str) -> None:
+async def choose(pilot: Pilot[None], setting: Setting[Any], *keys: str) -> None:
     """Go to a setting of the start box, which may be one for experts, and press keys there."""
-    pilot.app.screen.query_one(_SettingRows).move_to(list(RunSetting).index(setting))
+    pilot.app.screen.query_one(FormRows).move_to(RUN_ROWS.index(row_of(RUN_ROWS, setting)))
     await press(pilot, *keys)
 
 
@@ -308,12 +315,12 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
         # The default method, inside of networks, needs no calibration.
         assert "calibration" not in shown
         await press(pilot, "full_stop")
-        await choose(pilot, RunSetting.METHOD, *alone)
+        await choose(pilot, METHOD, *alone)
         assert "method          alone" in screen_text(pilot)
         assert "The calibration takes about" in screen_text(pilot)
-        await choose(pilot, RunSetting.END_TO_END, "l")
+        await choose(pilot, END_TO_END, "l")
         assert "18 bricks to run · about" in screen_text(pilot)
-        await choose(pilot, RunSetting.PROBE, "l")
+        await choose(pilot, PROBE_SECONDS, "l")
         for size in SIZES:
             await resize(pilot, size)
             assert "the store has no results of another system" in screen_text(pilot)
@@ -334,7 +341,7 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
         try:
             await resize(pilot, NARROW)
             await press(pilot, "r")
-            await choose(pilot, RunSetting.METHOD, *alone)
+            await choose(pilot, METHOD, *alone)
             assert "The calibration takes about" in screen_text(pilot)
             assert "It will wait for run 20261121-0700-cafe" in in_a_line(pilot)
         finally:
@@ -346,12 +353,12 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
             )
             store.add(system("c5.xlarge"), *there)
         await press(pilot, "escape", "r")
-        await choose(pilot, RunSetting.METHOD, *alone)
+        await choose(pilot, METHOD, *alone)
         assert "method          alone" in screen_text(pilot)
         assert "1 whole model to time · about" in screen_text(pilot) and "calibration" not in screen_text(pilot)
 
         # With results of another system, a probe chooses the bricks.
-        await choose(pilot, RunSetting.PROBE, "l")
+        await choose(pilot, PROBE_SECONDS, "l")
         assert "probe           20 s " in screen_text(pilot)
         assert "at most 18 bricks to run · about" in screen_text(pilot)
         await press(pilot, "enter")
@@ -365,34 +372,35 @@ async def test_settings_of_a_run_are_stepped_through_written_and_refused(
     cores = fingerprint().cores
     async with running(app_on(known), NARROW) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r", "full_stop")
-        await choose(pilot, RunSetting.BATCH, "e")
+        await choose(pilot, BATCH, "e")
         assert isinstance(pilot.app.screen, WritingScreen)
         for wrong in ('"1, 3,x"', '"1,3,0"'):
             await press(pilot, "ctrl+u", wrong, "enter")
-            assert "Write whole numbers from 1 to" in screen_text(pilot)
+            assert "Give a whole number from 1 to" in screen_text(pilot)
         await press(pilot, "backspace", "6", "enter")
-        assert "batch size      1,3,6 " in screen_text(pilot)
+        assert "batch           1,3,6 " in screen_text(pilot)
         await press(pilot, "k", "e", f'"{4 * cores}"', "enter")
         assert f"threads         {4 * cores} " in screen_text(pilot)
         assert f"{4 * cores} threads on {cores} core" in in_a_line(pilot)
-        await press(pilot, "k", "e")
+        # A setting that is no number has its next value instead.
+        await press(pilot, "k", "e", "h")
         assert isinstance(pilot.app.screen, StartRunScreen)
-        await choose(pilot, RunSetting.GRANULARITY)
+        await choose(pilot, GRANULARITY)
         assert "granularity     1 " in screen_text(pilot)
         await press(pilot, "l", "right", "space")
         assert "granularity     4 " in screen_text(pilot)
         await press(pilot, "h", "left")
         assert "granularity     2 " in screen_text(pilot)
-        await choose(pilot, RunSetting.OPTIMISATION)
+        await choose(pilot, OPTIMISATION)
         shown = screen_text(pilot)
-        assert all(f"{setting.label} " in shown for setting in RunSetting)
+        assert all(f"{row.name} " in shown for row in RUN_ROWS)
         assert " to run " in shown
         await press(pilot, "l")
         assert "optimisation extended" in in_a_line(pilot)
         assert "no choice of optimisation levels: leave extended out, or choose another runtime" in in_a_line(pilot)
         await press(pilot, "h", "k", "l")
         assert "no choice of" not in screen_text(pilot) and " to run " in screen_text(pilot)
-        chosen = RunSetting.INSTRUCTIONS.shown(pilot.app.screen.query_one(_SettingRows).settings)
+        chosen = row_of(RUN_ROWS, INSTRUCTIONS).shown(pilot.app.screen.query_one(FormRows).form)
         await press(pilot, "enter")
     request = read_request(asked_for[0].request_file)
     assert request.runtime.kernels.instructions.value == chosen != "all"
@@ -404,7 +412,7 @@ async def test_a_run_is_started_watched_paused_continued_cancelled_resumed_and_l
     app = app_on(known)
     async with running(app) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r", "full_stop")
-        await choose(pilot, RunSetting.GRANULARITY, "l", "enter")
+        await choose(pilot, GRANULARITY, "l", "enter")
         (folder,) = launched
         request = read_request(folder.request_file)
         assert (request.level, request.cutting.granularity, request.end_to_end) == (Level.WRITTEN, 2, True)

@@ -30,11 +30,12 @@ from dlbricks_tui.scenarios.messages import (
     encode,
 )
 from dlbricks_tui.scenarios.outcome import PredictedLoad
+from dlbricks_tui.settings.loads import KIND
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.scenario.cancelling import CancelLoadScreen
+from dlbricks_tui.tui.scenario.form import ScenarioSettings
 from dlbricks_tui.tui.scenario.progress import Progress
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
-from dlbricks_tui.tui.scenario.settings import ScenarioSetting, ScenarioSettings
 from dlbricks_tui.tui.session import Session
 from tests.tui.application import NARROW, WIDE, WRITTEN, AppWithoutWorkbench, eventually, press, screen_text, settled
 from tests.tui.results import store_run
@@ -193,7 +194,7 @@ async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_pred
         await shows(pilot, "o passed")
         assert "x failed" in screen_text(pilot)
 
-        await choose(pilot, ScenarioSetting.KIND, "h", "h")
+        await choose(pilot, KIND, "h", "h")
         before = None if screen._view is None else screen._view.answer.prediction
         assert before is not None
         await pilot.press("m")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -15,17 +15,18 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.scenarios import predicting
+from dlbricks_tui.settings.loads import BATCHES, BOUND, FULL, KIND, PERCENTILE, RATE
+from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.tui import estimator as judging
-from dlbricks_tui.tui.dialogs.writing import WritingError, WritingScreen
+from dlbricks_tui.tui.dialogs.writing import WritingScreen
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.scenario import work
-from dlbricks_tui.tui.scenario.form import SettingsPanel
+from dlbricks_tui.tui.scenario.form import SCENARIO_ROWS, SettingsPanel
 from dlbricks_tui.tui.scenario.load_tests import LoadTestsPanel
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
-from dlbricks_tui.tui.scenario.settings import ScenarioSetting, ScenarioSettings
 from dlbricks_tui.tui.scenario.work import ScenarioView
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
@@ -44,14 +45,13 @@ from tests.tui.application import (
     settled,
     showing,
 )
+from tests.tui.forms import row_of
 from tests.tui.results import RUNTIME, graph_of, source_called, store_run
 from tests.tui.snapshots import check_all, resize
 from tests.tui.stored_results import HERE
 
 MODEL = "squeezenet1.1"
 OPEN = ("slash", f'"{MODEL}"', "enter", "enter", "L")
-# The rows of the settings.
-ROWS = list(ScenarioSetting)
 _VIEWS = dict[object, ScenarioView | str]()
 
 
@@ -107,9 +107,9 @@ def screen_of(session: Session) -> ScenarioScreen:
     return ScenarioScreen(session, ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting), WRITTEN, Config())
 
 
-async def choose(pilot: Pilot[None], setting: ScenarioSetting, *keys: str) -> str:
+async def choose(pilot: Pilot[None], setting: Setting[Any], *keys: str) -> str:
     """Press keys on a setting; return the text of the screen."""
-    pilot.app.screen.query_one(SettingsPanel).rows.move_to(ROWS.index(setting))
+    pilot.app.screen.query_one(SettingsPanel).rows.move_to(SCENARIO_ROWS.index(row_of(SCENARIO_ROWS, setting)))
     await press(pilot, "2", *keys)
     return screen_text(pilot)
 
@@ -135,7 +135,7 @@ async def test_the_open_model_has_a_prediction_and_its_load_test_and_another_one
         await press(pilot, "1", "slash", "ctrl+u", '"alexnet"', *OPEN[2:])
         assert isinstance(pilot.app.screen, ScenarioScreen)
         assert "there is no usual bound" in screen_text(pilot)
-        await choose(pilot, ScenarioSetting.BOUND, "e", '"50"', "enter", "1")
+        await choose(pilot, BOUND, "e", '"50"', "enter", "1")
         assert "dlbricks run alexnet" in screen_text(pilot)
 
 
@@ -145,43 +145,41 @@ async def test_the_prediction_follows_settings_and_a_wrong_one_is_one_line(timed
         usual = screen_text(pilot)
         assert re.search(rf"{MODEL}: ~[\d.]+ requests/s \([\d.]+ to [\d.]+\) with p99 within 1\d\d ms", usual)
         assert re.search(r"bound +1\d\d ms", usual) and "Before you believe the prediction" in usual
-        assert pilot.app.screen.query_one(SettingsPanel).rows.row_count == len(ROWS)
-        await choose(pilot, ScenarioSetting.BOUND, "e")
+        assert pilot.app.screen.query_one(SettingsPanel).rows.row_count == len(SCENARIO_ROWS)
+        await choose(pilot, BOUND, "e")
         assert isinstance(pilot.app.screen, WritingScreen)
         await press(pilot, '"much"', "enter")
-        assert "Write a number above 0 and up to 1,000,000 ms, such as 12.5" in screen_text(pilot)
+        assert "Give a number above 0 and up to 1,000,000" in screen_text(pilot)
         await press(pilot, "ctrl+u", '"123"', "enter")
         assert isinstance(pilot.app.screen, ScenarioScreen)
         assert "with p99 within 123 ms" in screen_text(pilot)
-        shown = await choose(pilot, ScenarioSetting.RATE, "enter", '"5"', "enter")
+        shown = await choose(pilot, RATE, "enter", '"5"', "enter")
         assert re.search(r"p99 ~[\d.]+ ms \([\d.]+ to [\d.]+\) at 5\.000/s, within 123 ms", shown)
-        shown = await choose(pilot, ScenarioSetting.PERCENTILE, "e", "ctrl+u", '"90"', "enter")
+        shown = await choose(pilot, PERCENTILE, "e", "ctrl+u", '"90"', "enter")
         assert re.search(r"p90 ~[\d.]+ ms \([\d.]+ to [\d.]+\) at 5\.000/s, within 123 ms", shown)
-        await choose(pilot, ScenarioSetting.RATE, "enter", "ctrl+u", "enter")
-        shown = await choose(pilot, ScenarioSetting.BOUND, "e", "ctrl+u", '"0.5"', "enter")
+        await choose(pilot, RATE, "enter", "ctrl+u", "enter")
+        shown = await choose(pilot, BOUND, "e", "ctrl+u", '"0.5"', "enter")
         assert "bound 0.5 ms: a request that never waits takes" in shown
         assert "─ bound 0.5 ms" in shown and "predicted p90" in shown and "│ highest rate" not in shown
         # A setting with few values has the next one instead.
-        assert "as long as MLPerf asks" in await choose(pilot, ScenarioSetting.LENGTH, "enter")
+        assert "as long as MLPerf asks" in await choose(pilot, FULL, "enter")
         await press(pilot, "1")
 
 
 @pytest.mark.usefixtures("predicted_once")
 async def test_each_kind_of_scenario_is_predicted(timed: DataFolder) -> None:
     async with scenario_screen(timed, WIDE) as pilot:
-        await choose(pilot, ScenarioSetting.KIND, "h", "h")
+        await choose(pilot, KIND, "h", "h")
         # Percentiles are drawn, as there are no rates.
-        shown = await choose(pilot, ScenarioSetting.BATCHES, "l")
+        shown = await choose(pilot, BATCHES, "l")
         assert "single stream: p90" in shown and "ms by percentile   ~ predicted" in shown
         assert re.search(r"p50 +p90 +p99 +p99\.9", shown)
-        assert "batch 2: a single stream has one request at a time" in (
-            await choose(pilot, ScenarioSetting.BATCHES, "l")
-        )
+        assert "batch 2: a single stream has one request at a time" in (await choose(pilot, BATCHES, "l"))
         await press(pilot, "h")
         assert "a single stream has one request" not in screen_text(pilot)
-        assert "multi stream" in await choose(pilot, ScenarioSetting.KIND, "l")
+        assert "multi stream" in await choose(pilot, KIND, "l")
         await press(pilot, "l")
-        shown = await choose(pilot, ScenarioSetting.KIND, "l")
+        shown = await choose(pilot, KIND, "l")
         assert re.search(r"~[\d.]+ samples/s \([\d.]+ to [\d.]+\) at batch size 1", shown)
         assert "Samples per second" in shown and re.search(r"batch 1: ~[\d.]+ samples per second\.", shown)
 
@@ -213,33 +211,3 @@ async def test_stored_load_tests_are_listed_and_shown_beside_the_prediction_of_t
         assert re.search(answer, shown) and "difference" in shown and "o passed" in shown
         await press(pilot, "3", "y")
         assert timed.copied.read_text() == str(timed.scenarios / test.uuid)
-
-
-def test_each_setting_steps_through_its_values_and_comes_back() -> None:
-    for setting in ROWS:
-        settings, seen = ScenarioSettings(("mxnet", "onnxruntime")), set[str]()
-        for _ in range(60):
-            settings = setting.stepped(settings, 1)
-            if setting.shown(settings) in seen:
-                break
-            seen.add(setting.shown(settings))
-        assert len(seen) > 1 or setting is ScenarioSetting.RATE
-        forth = setting.stepped(settings, 1)
-        assert setting.stepped(forth, -1) == settings
-
-
-@pytest.mark.parametrize("setting", [it for it in ROWS if it.written is not None])
-@pytest.mark.parametrize("text", ["nan", "-1", "0", "inf", "1e99", "much", "1,,2"])
-def test_no_setting_takes_a_text_that_is_no_value(setting: ScenarioSetting, text: str) -> None:
-    assert setting.written is not None
-    with pytest.raises(WritingError, match=r"^Write "):
-        setting.written.read(text)
-
-
-def test_values_are_written_as_they_are_read() -> None:
-    settings = replace(ScenarioSettings(), bound_ms=12.5, percentile=99.9, rate=25.0, batch_sizes=(1, 4), threads=2)
-    for setting in ROWS:
-        if setting.written is not None:
-            written = setting.written.read(setting.as_written(settings))
-            assert written == getattr(settings, setting.field)
-    assert ScenarioSetting.BOUND.as_written(ScenarioSettings()) == ""

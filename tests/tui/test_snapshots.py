@@ -18,13 +18,14 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.run_folder import State, StoredRuns
 from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.settings.kinds import several, whole
 from dlbricks_tui.share.suites.exporting import Assembled, OmittedBrick
 from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey
 from dlbricks_tui.share.suites.manifest import Manifest
 from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.analysis.measuring import MeasureScreen
 from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen
-from dlbricks_tui.tui.dialogs.writing import WritingScreen, whole_numbers
+from dlbricks_tui.tui.dialogs.writing import WritingScreen
 from dlbricks_tui.tui.fleet.boxes import AllFleetsScreen, CancelFleetScreen, HostsFileScreen, StartFleetScreen
 from dlbricks_tui.tui.language.screen import OpenLanguageModelScreen
 from dlbricks_tui.tui.messages import Failed
@@ -37,8 +38,7 @@ from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.systems import work
 from dlbricks_tui.tui.systems.screen import SystemsScreen
 from dlbricks_tui.tui.trace.cancelling import CancelTraceScreen
-from dlbricks_tui.tui.trace.settings import TraceSettings
-from dlbricks_tui.tui.trace.start import StartTraceScreen
+from dlbricks_tui.tui.trace.start import StartTraceScreen, TraceSettings
 from dlbricks_tui.tui.trace.writing import WriteTraceScreen
 from dlbricks_tui.tui.workbench.column_box import ModelColumnsScreen
 from dlbricks_tui.tui.workbench.scores import ScoresScreen
@@ -95,13 +95,15 @@ BOXES: Shown = {
     "suite-written": (lambda: SuiteWrittenScreen(exported()), ()),
     "trace-cancel": (lambda: CancelTraceScreen("The model is being traced."), ()),
     "trace-start": (
-        lambda: StartTraceScreen("squeezenet1.1", TraceSettings(("default", "default-openvino"), "default", threads=1)),
+        lambda: StartTraceScreen(
+            "squeezenet1.1", TraceSettings(registered=("default", "default-openvino"), runtime="default", threads=1)
+        ),
         (),
     ),
     "language-open": (lambda: OpenLanguageModelScreen(), ('"m"',)),
     "trace-write": (lambda: WriteTraceScreen("squeezenet1.1"), ('"tr"',)),
     "writing": (
-        lambda: WritingScreen("Batch sizes", "", "1,2,4", "Whole numbers", lambda text: whole_numbers(text, 64)),
+        lambda: WritingScreen("Batch sizes", "", "Whole numbers", several(whole(1, 64)).read),
         ('"1,x"', "enter"),
     ),
 }

@@ -12,13 +12,14 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.settings.variant import BATCH_SIZES
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.choices import BATCH_SIZES, Choices
+from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.open_model import ModelSpec
-from dlbricks_tui.tui.run.start import _SettingRows
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.variants.screen import By, Readers, VariantsScreen
+from dlbricks_tui.tui.widgets.form import FormRows
 from dlbricks_tui.tui.workbench.work import VariantCurve, read_batch_curve, read_thread_curve
 from tests.documents.test_ranking import MIXED
 from tests.estimate.stored import brick_records, model_record
@@ -147,8 +148,8 @@ async def test_keys_open_the_variants_of_the_open_model_and_measure_others(measu
         await press(pilot, "m")
         shown = screen_text(pilot)
         assert "Run resnet18_v1" in shown and "batch size      1,2,4,8 " in shown
-        chosen = pilot.app.screen.query_one(_SettingRows).settings
-        assert chosen.chosen == chosen.runtimes and len(chosen.runtimes) > 1
+        chosen = pilot.app.screen.query_one(FormRows).form
+        assert chosen.runtime == chosen.registered and len(chosen.registered) > 1
         # The other batch sizes were not read yet: the time is that of the open one.
         told = words(pilot)
         assert "whole models to time · about" in told and "A guess: not all formats" in told

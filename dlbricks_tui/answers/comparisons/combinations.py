@@ -10,7 +10,7 @@ from tinydb import where
 
 from dlbricks_tui.answers.estimating import Estimator, Remarks
 from dlbricks_tui.answers.measuring import several
-from dlbricks_tui.answers.opening import CutOptions, ModelLoaders, require_batch_size
+from dlbricks_tui.answers.opening import CutOptions, ModelLoaders
 from dlbricks_tui.answers.results import next_step
 from dlbricks_tui.answers.run_command import run_command
 from dlbricks_tui.answers.runtimes import RuntimesOnSystem, RuntimeVariants
@@ -42,6 +42,8 @@ from dlbricks_tui.runtime.variant import (
     stated_threads,
     states,
 )
+from dlbricks_tui.settings.setting import require_allowed
+from dlbricks_tui.settings.variant import BATCH, THREADS, VARIANT
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.filters import equal
@@ -71,17 +73,12 @@ class CompareOptions(CutOptions):
     usual_threads: int | None = None
 
     def __post_init__(self) -> None:
-        for threads in several(self.threads):
-            if threads < 1:
-                raise EstimateError(f"threads {threads}: a framework computes with 1 thread or more")
-        for batch in several(self.batch):
-            require_batch_size(batch, EstimateError)
+        require_allowed(self, (THREADS, BATCH), EstimateError)
 
     @property
     def names_a_combination(self) -> bool:
         """True if combinations without results are compared."""
-        given = self.runtime, self.threads, self.batch, self.precision, self.instructions, self.optimisation
-        return any(it is not None for it in given)
+        return any(getattr(self, it.field) is not None for it in VARIANT)
 
 
 def compare(

@@ -6,7 +6,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request, several
-from dlbricks_tui.answers.probing import MOST_PROBE_SECONDS
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine.scheduler_address import SECURE, check_address
 from dlbricks_tui.fleet.errors import FleetError
@@ -16,6 +15,7 @@ from dlbricks_tui.fleet.request import FleetRequest, Question
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.settings.fleets import PROBE
 
 _EXTRA = "pip install 'dlbricks-tui[fleet]'"
 _NEEDED = ("distributed", "asyncssh", "cryptography")
@@ -42,8 +42,7 @@ def fleet_request(options: FleetOptions, sources: Sequence[ModelSource], data: D
     require_extra()
     if (options.hosts is None) is not bool(options.scheduler):
         raise FleetError("name either a hosts file (--hosts FILE) or a dask scheduler (--scheduler ADDRESS)")
-    if not 0 < options.probe_seconds <= MOST_PROBE_SECONDS:
-        raise FleetError(f"probe of {options.probe_seconds:g} seconds: give more than 0 and at most 3600")
+    PROBE.require(options.probe_seconds, FleetError)
     if options.scheduler:
         _require_usable(options, data)
     # Only layers travel: no host can time a whole model.

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.language.precision import WeightPrecision
-from dlbricks_tui.runtime.runtime import MOST_THREADS
-
-# No model has a longer context.
-MOST_TOKENS = 1 << 20
+from dlbricks_tui.settings.language import GENERATE, PROMPT
+from dlbricks_tui.settings.setting import require_allowed
+from dlbricks_tui.settings.variant import THREADS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +24,7 @@ class LanguageOptions:
     runtimes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, tokens in (("prompt", self.prompt), ("generate", self.generate)):
-            if not 1 <= tokens <= MOST_TOKENS:
-                raise LanguageError(f"{name} {tokens:,}: give a whole number from 1 to {MOST_TOKENS:,}")
-        if not all(1 <= it <= MOST_THREADS for it in self.threads):
-            raise LanguageError(f"threads {self.threads}: give whole numbers from 1 to {MOST_THREADS:,}")
+        require_allowed(self, (PROMPT, GENERATE, THREADS), LanguageError)
         if not self.precisions:
             raise LanguageError("weights have a precision: name one or more")
 

@@ -31,16 +31,13 @@ from dlbricks_tui.scenarios.scenario import (
     usual_percentile,
 )
 from dlbricks_tui.scenarios.service import ServiceTimes, with_load_tests
+from dlbricks_tui.settings.loads import BATCHES, BOUND, INSTANCES, PERCENTILE, RATE
+from dlbricks_tui.settings.setting import require_allowed
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.wording.numbers import counted, too_many_threads
 
-# Each size is a program of its own in each instance.
-MOST_REQUESTS_IN_A_BATCH = 256
-# Beyond them are mistakes, and numbers that LoadGen does not take.
-MOST_INSTANCES = 256
-MOST_BOUND_MS, MOST_RATE = 1e6, 1e6
 # LoadGen prepares all of them before a test.
 _MOST_REQUESTS_IN_A_TEST = 1_000_000
 # The largest batch that an offline scenario tries, unless the options say another.
@@ -64,17 +61,11 @@ class ScenarioOptions:
     full: bool = False
 
     def __post_init__(self) -> None:
-        for name, value, most in (("bound-ms", self.bound_ms, MOST_BOUND_MS), ("rate", self.rate, MOST_RATE)):
-            if value is not None and not 0.0 < value <= most:
-                raise ScenarioError(f"{name} {value:g}: give a number above 0 and up to {most:,.0f}")
-        if self.percentile is not None and not 0.0 < self.percentile < 100.0:
-            raise ScenarioError(f"percentile {self.percentile:g}: give a number between 0 and 100, such as 99")
+        require_allowed(self, (BOUND, RATE, PERCENTILE, INSTANCES), ScenarioError)
         if self.percentile is not None and (queries := fewest_queries(self.percentile)) > _MOST_REQUESTS_IN_A_TEST:
             raise ScenarioError(
                 f"percentile {self.percentile:.10g}: a test needs {queries:,} requests; give a lower one, such as 99.9"
             )
-        if not 1 <= self.instances <= MOST_INSTANCES:
-            raise ScenarioError(f"instances {self.instances}: give a whole number from 1 to {MOST_INSTANCES}")
         if self.rate is not None and self.kind is not Kind.SERVER:
             raise ScenarioError(f"kind {self.kind.value} has no rate: leave --rate out, or choose --kind server")
         if self.kind is Kind.SERVER and self.bound_ms is None and self.rate is None:
@@ -84,9 +75,8 @@ class ScenarioOptions:
         """Return the scenario; without batch sizes, with batches of at most so many requests."""
         usual = _USUAL_OFFLINE_BATCH if self.kind is Kind.OFFLINE else 1
         given = self.batch_sizes or (usual if batch is None else batch,)
+        BATCHES.require(given, ScenarioError)
         for size in given:
-            if not 1 <= size <= MOST_REQUESTS_IN_A_BATCH:
-                raise ScenarioError(f"batch {size:,}: give a whole number from 1 to {MOST_REQUESTS_IN_A_BATCH}")
             if size != 1 and self.kind is Kind.SINGLE:
                 raise ScenarioError(f"batch {size}: a single stream has one request at a time; leave --batch out")
         # A request that waits alone is served alone.

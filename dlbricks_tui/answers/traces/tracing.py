@@ -10,10 +10,14 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
-from dlbricks_tui.answers.opening import files_for, require_batch_size
+from dlbricks_tui.answers.opening import files_for
 from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.settings.cutting import LEVEL
+from dlbricks_tui.settings.setting import fields_of, require_allowed
+from dlbricks_tui.settings.tracing import INFERENCES
+from dlbricks_tui.settings.variant import BATCH, VARIANT
 from dlbricks_tui.traces.errors import TraceError
 from dlbricks_tui.traces.file import read_trace
 from dlbricks_tui.traces.messages import USUAL_INFERENCES, TraceDone, TraceFailed, TraceOrder, decode
@@ -29,7 +33,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.traces.messages import TraceMessage
 
 # A trace of more can hardly be looked at.
-MOST_INFERENCES = 1000
 # A trace of a large model takes less.
 _NEEDED_BYTES = 1 << 20
 
@@ -75,12 +78,9 @@ class TraceOptions:
     values: Mapping[str, Numbers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.inferences <= MOST_INFERENCES:
-            raise TraceError(f"inferences {self.inferences:,}: give a whole number from 1 to {MOST_INFERENCES:,}")
+        require_allowed(self, (INFERENCES, BATCH), TraceError)
         if not self.levels:
             raise TraceError("a trace has one level or more: name some")
-        if self.batch is not None:
-            require_batch_size(self.batch, TraceError)
 
 
 def trace_order(options: TraceOptions, source: ModelSource, data: DataFolder) -> TraceOrder:
@@ -90,14 +90,8 @@ def trace_order(options: TraceOptions, source: ModelSource, data: DataFolder) ->
 
     request = run_request(
         MeasureOptions(
-            runtime=options.runtime,
+            **fields_of(options, (*VARIANT, LEVEL)),
             usual_runtime=options.usual_runtime,
-            threads=options.threads,
-            batch=options.batch,
-            precision=options.precision,
-            instructions=options.instructions,
-            optimisation=options.optimisation,
-            level=options.level,
         ),
         [source],
         data,

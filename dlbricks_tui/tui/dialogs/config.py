@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.config.config import BY_DEFAULT, ConfigError
-from dlbricks_tui.config.options import OPTIONS, Option, Value, shown
+from dlbricks_tui.config.config import BY_DEFAULT, CONFIGURED, ConfigError, in_file
 from dlbricks_tui.config.writing import change
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, spread, wrapped
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.tui.choices import next_of, with_own
+from dlbricks_tui.settings.kinds import next_of, with_own
+from dlbricks_tui.settings.variant import RUNTIME
+from dlbricks_tui.settings.workbench import THEME
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.wording.numbers import capitalised
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.config.config import Given
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.settings.setting import Setting
     from dlbricks_tui.tui.preferences import LivePreferences
 
 _NAME, _VALUE = 21, 16
@@ -65,32 +68,28 @@ class ConfigScreen(Dialog[None]):
         self._give(None)
 
     def _step(self, step: int) -> None:
-        option = OPTIONS[self._rows.cursor]
-        value = self._preferences.config.value(option.name)
+        setting = CONFIGURED[self._rows.cursor]
+        value = self._preferences.config.given[setting.config].value
         try:
-            offered = self._offered(option, value)
+            offered = with_own(self._offered(setting), value)
         except UserError as error:
             self.app.post_message(Failed(error))
         else:
-            self._give(next_of(offered, value, step))
+            self._give(next_of(offered if setting.default is not None else (None, *offered), value, step))
 
-    def _offered(self, option: Option, value: Value) -> tuple[Value, ...]:
-        offered: tuple[Value, ...] = option.kind.offered
-        if option.name == "workbench.theme":
-            offered = tuple(self._preferences.files.themes)
-        elif option.name == "run.runtime":
+    def _offered(self, setting: Setting[Any]) -> tuple[Any, ...]:
+        if setting is THEME:
+            return tuple(self._preferences.files.themes)
+        if setting is RUNTIME:
             from dlbricks_tui.runtime.registry import Registry
 
-            offered = (None, *(runtime.name for runtime in Registry(self._data.path).all()))
-        if isinstance(value, int | float):
-            numbers = [each for each in offered if isinstance(each, int | float)]
-            offered = (*(each for each in offered if each is None), *with_own(numbers, value))
-        return offered
+            return tuple([runtime.name for runtime in Registry(self._data.path).all()])
+        return setting.kind.offered
 
-    def _give(self, value: Value) -> None:
-        option = OPTIONS[self._rows.cursor]
+    def _give(self, value: Any) -> None:
+        setting = CONFIGURED[self._rows.cursor]
         try:
-            change(self._data.config, option.name, None if value == option.default else value)
+            change(self._data.config, setting.config, None if value == setting.default else value)
         except ConfigError as error:
             self.app.post_message(Failed(error))
             return
@@ -99,28 +98,28 @@ class ConfigScreen(Dialog[None]):
         self._below.refresh()
 
     def _below_lines(self, width: int) -> tuple[Line, ...]:
-        option = OPTIONS[self._rows.cursor]
-        said = wrapped(line(option.about), width)
-        given = self._preferences.config.given[option.name]
+        setting = CONFIGURED[self._rows.cursor]
+        said = wrapped(line(f"{capitalised(setting.about)}."), width)
+        given = self._preferences.config.given[setting.config]
         if _over_the_file(given, self._data):
             said += wrapped(line(Span(f"{given.where} sets it and overrides the file.", "warn")), width)
         said += [BLANK] * (_LINES_OF_MEANING - len(said))
         return (*said, BLANK, *wrapped(line(Span(f"{self._data.config}", "muted")), width))
 
 
-class _SettingRows(ItemRows[Option]):
+class _SettingRows(ItemRows["Setting[Any]"]):
     def __init__(self, preferences: LivePreferences, data: DataFolder) -> None:
         super().__init__()
-        self.items = OPTIONS
+        self.items = CONFIGURED
         self._preferences = preferences
         self._data = data
 
     def row(self, index: int, width: int) -> Line:
-        option = self.items[index]
-        given = self._preferences.config.given[option.name]
+        setting = self.items[index]
+        given = self._preferences.config.given[setting.config]
         by_default = given.where == BY_DEFAULT
-        value = column(shown(given.value), _VALUE, "muted" if by_default else "strong")
-        return spread((column(option.name, _NAME), value), (Span(_origin(given, self._data), "muted"),), width)
+        value = column(in_file(given.value), _VALUE, "muted" if by_default else "strong")
+        return spread((column(setting.config, _NAME), value), (Span(_origin(given, self._data), "muted"),), width)
 
 
 def _origin(given: Given, data: DataFolder) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line
+from dlbricks_tui.documents.lines import BLANK, Line, line
 from dlbricks_tui.fleet.request import Question
-from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, Dialog, SearchedDialog
+from dlbricks_tui.settings.fleets import PROBE, QUESTION
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
+from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, SearchedDialog
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.fleet import actions
 from dlbricks_tui.tui.run.all_runs import RunRows, unreadable_in_words
-from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
 from dlbricks_tui.wording.numbers import names_of
 
 if TYPE_CHECKING:
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.runs.run_folder import StoredRuns
-
-_LABEL, _VALUE = 12, 13
-_SECONDS = (10.0, 20.0, 60.0)
 
 
 class HostsFileScreen(PathScreen):
@@ -51,7 +50,7 @@ class FleetSettings:
     threads: int | None = None
 
 
-class StartFleetScreen(Dialog[FleetSettings]):
+class StartFleetScreen(FormDialog[FleetSettings]):
     """Returns the settings to start the fleet run with."""
 
     scope = actions.START
@@ -63,60 +62,18 @@ class StartFleetScreen(Dialog[FleetSettings]):
     )
 
     def __init__(self, models: tuple[str, ...], runtimes: tuple[str, ...]) -> None:
-        super().__init__()
+        rows = (
+            FormRow(setting=QUESTION),
+            FormRow(setting=PROBE, label="probe", words=lambda it: f"{it.probe_seconds:g} s"),
+            FormRow(setting=RUNTIME, usual="usual", meaning="that measures on all hosts", offered=lambda _: runtimes),
+            FormRow(setting=THREADS, usual="usual", meaning="on all hosts", offered=lambda _: (1, 2, 4, 8, 16)),
+        )
+        super().__init__(rows, FleetSettings())
         self._models = models
-        self._rows = _SettingRows(runtimes)
 
     def compose(self) -> ComposeResult:
         with Box(f"Measure {names_of(self._models)} on a fleet", actions.START):
             yield self._rows
-
-    def on_mount(self) -> None:
-        self._rows.rows_changed()
-
-    def action_begin(self) -> None:
-        self.dismiss(self._rows.settings)
-
-    def action_next(self) -> None:
-        self._rows.step(1)
-
-    def action_previous(self) -> None:
-        self._rows.step(-1)
-
-
-class _SettingRows(ItemRows[str]):
-    """A row for each setting, with its value and meaning."""
-
-    def __init__(self, runtimes: tuple[str, ...]) -> None:
-        super().__init__()
-        self.settings = FleetSettings()
-        self._values: dict[str, tuple[object, ...]] = {
-            "question": tuple(Question),
-            "probe_seconds": _SECONDS,
-            "runtime": (None, *runtimes),
-            "threads": (None, 1, 2, 4, 8, 16),
-        }
-        self.items = tuple(self._values)
-
-    def row(self, index: int, width: int) -> Line:
-        name = self.items[index]
-        label, shown, meaning = {
-            "question": ("question", self.settings.question.value, "what to find out"),
-            "probe_seconds": ("probe", f"{self.settings.probe_seconds:g} s", "on each host, first of all"),
-            "runtime": ("runtime", self.settings.runtime or "usual", "that measures on all hosts"),
-            "threads": ("threads", str(self.settings.threads or "usual"), "on all hosts"),
-        }[name]
-        return (column(label, _LABEL), column(shown, max(_VALUE, len(shown) + 1), "strong"), Span(meaning, "muted"))
-
-    def step(self, step: int) -> None:
-        """Change the selected setting to its next or previous value."""
-        name = self.selected
-        if name is not None:
-            values = self._values[name]
-            place = values.index(getattr(self.settings, name))
-            changed: dict[str, object] = {name: values[(place + step) % len(values)]}
-            self.settings = replace(self.settings, **changed)  # type: ignore[arg-type]
-            self.refresh()
 
 
 class AllFleetsScreen(SearchedDialog[str]):

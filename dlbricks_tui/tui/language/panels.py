@@ -14,7 +14,8 @@ from dlbricks_tui.documents.language_plots import curve_parts, language_plots
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, line
 from dlbricks_tui.documents.parts import Heading
-from dlbricks_tui.tui.dialogs.writing import WritingScreen, number_up_to
+from dlbricks_tui.settings.language import AT_LEAST
+from dlbricks_tui.tui.dialogs.writing import WritingScreen
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.language import actions
 from dlbricks_tui.tui.widgets.panel import Orders, Panel, counts_text
@@ -101,12 +102,11 @@ class LanguageModelsPanel(TablePanel[LanguageAnswer]):
         self.show(self.answers)
 
     def action_at_least(self) -> None:
-        box = WritingScreen(
+        box: WritingScreen[float] = WritingScreen(
             "At least so fast",
             f"{self._at_least:g}" if self._at_least else "",
-            "5",
             "Tokens per second; an empty line shows all models.",
-            lambda text: number_up_to(text, 1e6, "tokens per second") or 0.0,
+            lambda text: AT_LEAST.kind.read(text) if text else 0.0,
         )
         self.app.push_screen(box, self._show_at_least)
 

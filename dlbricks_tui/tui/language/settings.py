@@ -1,4 +1,4 @@
-"""The settings of language models, and their panel."""
+"""The settings of language models, as the rows of their panel."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from dataclasses import dataclass, replace
 
 from dlbricks_tui.answers.language.options import LanguageOptions
 from dlbricks_tui.language.precision import WeightPrecision
-from dlbricks_tui.runtime.runtime import MOST_THREADS
-from dlbricks_tui.tui.choices import with_own
-from dlbricks_tui.tui.dialogs.writing import one_number
+from dlbricks_tui.settings.kinds import with_own
+from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.measuring import END_TO_END
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.language import actions
-from dlbricks_tui.tui.widgets.form import FormPanel, FormSetting, Written
-
-_USUAL = LanguageOptions()
-MOST_TOKENS = 1 << 20
-_PROMPTS, _GENERATED = (16, 128, 512, 1024, 4096, 16384), (32, 128, 512, 1024)
-_CORES = os.cpu_count() or 1
+from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,63 +27,8 @@ class LanguageSettings(LanguageOptions):
     @property
     def alternatives(self) -> LanguageOptions:
         """The options that compare all precisions and runtimes, and one thread with all cores."""
-        threads = with_own((1, _CORES), next(iter(self.threads), None))
+        threads = with_own((1, os.cpu_count() or 1), next(iter(self.threads), None))
         return replace(self, precisions=tuple(WeightPrecision), threads=threads, runtimes=self.registered)
-
-
-def _threads(text: str) -> tuple[int, ...]:
-    number = one_number(text, MOST_THREADS)
-    return () if number is None else (number,)
-
-
-class LanguageSetting(FormSetting):
-    """The settings of language models."""
-
-    PROMPT = (
-        "prompt",
-        "prompt",
-        "tokens to read",
-        lambda it: f"{it.prompt:,}",
-        lambda it: with_own(_PROMPTS, it.prompt),
-        Written("512", "Tokens of the prompt.", lambda text: one_number(text, MOST_TOKENS) or _USUAL.prompt),
-    )
-    GENERATE = (
-        "generate",
-        "generate",
-        "tokens to make",
-        lambda it: f"{it.generate:,}",
-        lambda it: with_own(_GENERATED, it.generate),
-        Written("128", "Generated tokens.", lambda text: one_number(text, MOST_TOKENS) or _USUAL.generate),
-    )
-    PRECISION = (
-        "precision",
-        "precisions",
-        "of the weights",
-        lambda it: it.precisions[0].value,
-        lambda _: tuple((each,) for each in WeightPrecision),
-    )
-    THREADS = (
-        "threads",
-        "threads",
-        "of the runtime",
-        lambda it: ",".join(map(str, it.threads)) or "usual",
-        lambda it: ((), *((each,) for each in with_own(range(1, _CORES + 1), next(iter(it.threads), None)))),
-        Written("2", "Threads; an empty line is the usual number.", _threads),
-    )
-    RUNTIME = (
-        "runtime",
-        "runtimes",
-        "of this host",
-        lambda it: ",".join(it.runtimes) or "usual",
-        lambda it: ((), *((each,) for each in it.registered)),
-    )
-    MEASURED = (
-        "measure",
-        "end_to_end",
-        "",
-        lambda it: "carriers and whole model" if it.end_to_end else "carriers",
-        lambda _: (False, True),
-    )
 
 
 class LanguageSettingsPanel(FormPanel):
@@ -96,7 +37,26 @@ class LanguageSettingsPanel(FormPanel):
     scope = actions.SETTINGS
     TITLE = "Settings"
     REACHED_BY = "language.go_to_settings"
-    SETTINGS = LanguageSetting
+    ROWS = (
+        FormRow(setting=PROMPT, words=lambda it: f"{it.prompt:,}"),
+        FormRow(setting=GENERATE, words=lambda it: f"{it.generate:,}"),
+        FormRow(setting=WEIGHTS, many=True),
+        FormRow(setting=THREADS, many=True, usual="usual", offered=lambda _: [(it,) for it in THREADS.kind.offered]),
+        FormRow(
+            setting=RUNTIME,
+            kept_in="runtimes",
+            many=True,
+            usual="usual",
+            meaning="of this host",
+            offered=lambda it: [(name,) for name in it.registered],
+        ),
+        FormRow(
+            setting=END_TO_END,
+            label="measure",
+            meaning=" ",
+            words=lambda it: "carriers and whole model" if it.end_to_end else "carriers",
+        ),
+    )
     ABOUT = (
         "What the models are asked to do, and how they are executed; the table follows each change. A carrier holds "
         "each different block of a model once. The whole model is built with random weights, and timed in an engine "

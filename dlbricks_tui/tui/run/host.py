@@ -74,7 +74,7 @@ class RunHostScreen(PanelledScreen[None]):
 
         With `variants` it begins with all runtimes and several batch sizes.
         """
-        from dlbricks_tui.tui.run.setting_rows import in_several_variants
+        from dlbricks_tui.tui.run.settings import in_several_variants
         from dlbricks_tui.tui.run.start import StartRunScreen
 
         def begin(settings: RunSettings | None) -> None:
@@ -86,7 +86,7 @@ class RunHostScreen(PanelledScreen[None]):
         try:
             settings = self._settings(sources, choices)
             if variants:
-                settings = in_several_variants(settings)
+                settings = in_several_variants(settings, choices)
         except UserError as error:
             self.app.post_message(Failed(error))
             return
@@ -209,7 +209,6 @@ class RunHostScreen(PanelledScreen[None]):
     ) -> RunPreview:
         from dlbricks_tui.tui.run.runs import RunPreview, preview_run
 
-        choices = settings.choices
         try:
             request = self._request(sources, shapes, settings)
         except UserError as error:
@@ -220,7 +219,7 @@ class RunHostScreen(PanelledScreen[None]):
             return [
                 replace(spec, batch_size=batch_size, precision=precision, kernels=part.runtime.kernels)
                 for spec in (
-                    ModelSpec(it.in_format(form), choices.level, choices.cutting, shapes.get(id_of(it), {}))
+                    ModelSpec(it.in_format(form), settings.level, settings.cutting, shapes.get(id_of(it), {}))
                     for it in sources
                 )
                 for batch_size in request.batch_sizes or (None,)

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from dlbricks_tui.answers.measuring import MeasureOptions, run_request
+from dlbricks_tui.answers.measuring import run_request
 from dlbricks_tui.answers.probing import ProbeOptions, probe_request
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.method import Method
@@ -11,6 +12,7 @@ from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.settings.variant import VARIANT
 from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.tui.run.settings import RunSettings
 
@@ -24,28 +26,9 @@ def request_for(
     """Return the request of a run; `shapes` are the given input shapes."""
     if settings.probe_seconds is not None:
         return _probe_request(sources, shapes, settings, settings.probe_seconds, data)
-    choices = settings.choices
-    options = MeasureOptions(
-        granularity=choices.granularity,
-        level=choices.level,
-        cut=choices.cut,
-        order=choices.order,
-        inputs=_inputs(sources, shapes),
-        end_to_end=settings.end_to_end,
-        runtime=settings.chosen,
-        threads=settings.threads,
-        batch=settings.batch_sizes,
-        precision=settings.precisions,
-        instructions=settings.instructions,
-        optimisation=settings.optimisations,
-        target_interval=settings.target,
-        time_budget_seconds=settings.budget_seconds,
-        retry_failed=settings.retry_failed,
-        again=settings.again,
-    )
-    request = run_request(options, sources, data)
+    # Without a method, programs that cannot be timed inside of networks are timed alone.
+    request = run_request(replace(settings, inputs=_inputs(sources, shapes), method=None), sources, data)
     if settings.method is not Method.ALONE:
-        # Programs that cannot be timed inside of networks are timed alone.
         return request
     others = tuple(it._replace(method=Method.ALONE) for it in request.others)
     return replace(request, method=Method.ALONE, others=others)
@@ -58,26 +41,21 @@ def _probe_request(
     seconds: float,
     data: DataFolder,
 ) -> RunRequest:
-    choices = settings.choices
-    if choices.granularity > 1:
+    if settings.granularity > 1:
         raise RunError("a probe measures single layers: choose granularity 1")
-    axes = (settings.chosen, settings.threads, settings.batch_sizes, settings.precisions)
-    if any(len(values) > 1 for values in (*axes, settings.instructions, settings.optimisations)):
+    several: dict[str, Any] = {it.field: getattr(settings, it.field) for it in VARIANT}
+    if any(len(values) > 1 for values in several.values()):
         raise RunError(
             "a probe measures one combination: choose one runtime, threads, batch size, precision, instructions and "
             "optimisation"
         )
+    one: dict[str, Any] = {field: next(iter(values), None) for field, values in several.items()}
     options = ProbeOptions(
         seconds=seconds,
-        level=choices.level,
+        level=settings.level,
         method=settings.method,
-        runtime=settings.chosen[0],
-        threads=next(iter(settings.threads), None),
-        batch=next(iter(settings.batch_sizes), None),
-        precision=settings.precisions[0],
-        instructions=next(iter(settings.instructions), None),
-        optimisation=next(iter(settings.optimisations), None),
         inputs=_inputs(sources, shapes),
+        **one,
     )
     return probe_request(options, sources, data)
 

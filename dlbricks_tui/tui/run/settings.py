@@ -1,62 +1,123 @@
-"""The settings of a run, and those that it begins with."""
+"""The settings of a run: those that it begins with, and their rows in the box before it."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END
+from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.measure.method import Method
+from dlbricks_tui.host import processor
+from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.models.library import ModelSource, shared_formats
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.variant import (
-    USUAL_KERNELS,
-    InstructionSet,
-    Optimisation,
-    Precision,
+from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Optimisation, Precision
+from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL
+from dlbricks_tui.settings.measuring import (
+    AGAIN,
+    END_TO_END,
+    METHOD,
+    PROBE_SECONDS,
+    RETRY_FAILED,
+    TARGET_INTERVAL,
+    TIME_BUDGET,
 )
-from dlbricks_tui.tui.choices import Choices, next_of
+from dlbricks_tui.settings.variant import (
+    BATCH,
+    INSTRUCTIONS,
+    KERNELS,
+    OPTIMISATION,
+    PRECISION,
+    RUNTIME,
+    SEVERAL_BATCHES,
+    THREADS,
+)
+from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.widgets.form import FormRow
+from dlbricks_tui.wording.numbers import duration, percent
 
 # The settings that a session keeps from run to run; all others belong to the models of a run.
-_GENERAL = ("method", "end_to_end", "target", "budget_seconds", "retry_failed")
+_GENERAL = ("method", "end_to_end", "target_interval", "time_budget_seconds", "retry_failed")
 
 
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """The settings of a run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings(MeasureOptions):
+    """The options of a run, with several values of a variant; an empty tuple is the usual value."""
 
-    choices: Choices
     # The names of the runtimes that measure, one after another, and those to choose from.
-    chosen: tuple[str, ...]
-    runtimes: tuple[str, ...]
-    # None is the default method.
-    method: Method | None = None
+    runtime: tuple[str, ...] = ()
+    registered: tuple[str, ...] = ()
+    threads: tuple[int, ...] = ()
+    batch: tuple[int, ...] = ()
+    precision: tuple[Precision, ...] = (Precision.F32,)
+    instructions: tuple[InstructionSet, ...] = ()
+    optimisation: tuple[Optimisation, ...] = ()
     end_to_end: bool = False
-    target: float = 0.01
-    budget_seconds: float | None = None
+    target_interval: float = 0.01
     # The time of a probe, which measures only the bricks that tell most; None: an ordinary run.
     probe_seconds: float | None = None
-    threads: tuple[int, ...] = ()
-    batch_sizes: tuple[int, ...] = ()
-    precisions: tuple[Precision, ...] = (Precision.F32,)
-    # The limits on the kernels; none: without a limit.
-    instructions: tuple[InstructionSet, ...] = ()
-    optimisations: tuple[Optimisation, ...] = ()
-    retry_failed: bool = False
-    again: bool = False
 
-    def stepped(self, name: str, values: Sequence[Any], step: int) -> "RunSettings":
-        """Return the settings with one of them at the next of its values."""
-        return self.with_value(name, next_of(tuple(values), getattr(self, name), step))
 
-    def with_value(self, name: str, value: Any) -> "RunSettings":
-        """Return the settings with another value of one of them."""
-        return replace(self, **{name: value})
+def _each_and_all(settings: RunSettings) -> tuple[tuple[str, ...], ...]:
+    names = settings.registered
+    every = tuple((name,) for name in names)
+    return (*every, names) if len(names) > 1 else every
 
-    def with_choices(self, **changed: Any) -> "RunSettings":
-        """Return the settings with other choices."""
-        return replace(self, choices=replace(self.choices, **changed))
+
+def _instruction_sets(_: RunSettings) -> tuple[tuple[InstructionSet, ...], ...]:
+    """Return each set of this processor, and the widths of its vectors together."""
+    found = [it for it in processor.instruction_sets(HostFiles()) if it is not InstructionSet.ALL]
+    widths = tuple([it for it in (InstructionSet.AVX2, InstructionSet.AVX512_CORE) if it in found])
+    together = ((*widths, InstructionSet.ALL),) if widths else ()
+    return (*((each,) for each in found), *together)
+
+
+def _time(seconds: float | None, otherwise: str) -> str:
+    return otherwise if seconds is None else duration(seconds)
+
+
+_BASIC = (
+    FormRow(setting=RUNTIME, meaning="the runtime that runs the bricks", many=True, offered=_each_and_all),
+    FormRow(setting=THREADS, many=True, usual="usual"),
+    FormRow(setting=BATCH, many=True, usual="of the file"),
+    FormRow(setting=TIME_BUDGET, usual="none", words=lambda it: _time(it.time_budget_seconds, "none")),
+)
+RUN_ROWS = (
+    *_BASIC,
+    FormRow(setting=LEVEL),
+    FormRow(setting=GRANULARITY),
+    FormRow(setting=CUT),
+    FormRow(setting=METHOD, usual="usual"),
+    FormRow(setting=END_TO_END),
+    FormRow(setting=TARGET_INTERVAL, words=lambda it: f"±{percent(it.target_interval, 1)}"),
+    FormRow(
+        setting=PROBE_SECONDS,
+        label="probe",
+        kept_in="probe_seconds",
+        usual="no",
+        words=lambda it: _time(it.probe_seconds, "no"),
+    ),
+    FormRow(setting=PRECISION, many=True),
+    FormRow(setting=INSTRUCTIONS, many=True, usual="all", offered=_instruction_sets),
+    FormRow(setting=OPTIMISATION, many=True, usual="all"),
+    FormRow(setting=AGAIN, label="known before"),
+    FormRow(setting=RETRY_FAILED, label="failed before"),
+)
+
+
+def shown_rows(settings: RunSettings, models: int, *, expert: bool) -> tuple[FormRow, ...]:
+    """Return the rows to show: all of them to an expert, else the basic ones and those that are not as usual."""
+    usual = RunSettings(runtime=settings.runtime, end_to_end=models <= MOST_MODELS_END_TO_END)
+    return tuple(it for it in RUN_ROWS if expert or it in _BASIC or it.shown(settings) != it.shown(usual))
+
+
+def in_several_variants(settings: RunSettings, choices: Choices) -> RunSettings:
+    """Return the settings of a run that compares runtimes and batch sizes: the chosen ones, or else many."""
+    has_runtimes = len(settings.runtime) > 1 or choices.runtime is not None
+    runtime = settings.runtime if has_runtimes else settings.registered
+    return replace(settings, runtime=runtime, batch=settings.batch or SEVERAL_BATCHES)
 
 
 def settings_for(
@@ -74,40 +135,47 @@ def settings_for(
     """
     registry = Registry(data.path)
     runtimes = runtimes_for(registry, sources)
-    before = last or _first(choices, registry, runtimes, config)
+    before = last or _first(registry, runtimes, config)
     if (general := of_session or last) is not None:
         before = replace(before, **{name: getattr(general, name) for name in _GENERAL})
     # Of several runtimes of the last run, those count that run these models.
-    kept_runtimes = tuple(name for name in before.chosen if name in runtimes)
-    chosen = kept_runtimes or (next(name for name in (config.runtime, *runtimes) if name in runtimes),)
+    kept_runtimes = tuple(name for name in before.runtime if name in runtimes)
     few = len(sources) <= MOST_MODELS_END_TO_END
-    # Repeating known measurements, or a probe, applies to one run only.
-    kept = replace(before, end_to_end=few and before.end_to_end, again=False, probe_seconds=None)
-    return _in_view(replace(kept, choices=choices, chosen=chosen, runtimes=runtimes), registry)
+    kept = replace(
+        before,
+        runtime=kept_runtimes or (next(name for name in (config.runtime, *runtimes) if name in runtimes),),
+        registered=runtimes,
+        level=choices.level,
+        granularity=choices.granularity,
+        cut=choices.cut,
+        order=choices.order,
+        end_to_end=few and before.end_to_end,
+        # Repeating known measurements, or a probe, applies to one run only.
+        again=False,
+        probe_seconds=None,
+    )
+    return _in_view(kept, choices, registry)
 
 
-def _in_view(settings: RunSettings, registry: Registry) -> RunSettings:
+def _in_view(settings: RunSettings, choices: Choices, registry: Registry) -> RunSettings:
     """Return the settings with the variant in view, unless they have it among others."""
-    batch, threads, precision = settings.choices.batch, settings.choices.threads, settings.choices.precision
-    chosen = None if settings.choices.runtime is None else registry.with_identity(settings.choices.runtime)
-    if chosen is not None and chosen.name in settings.runtimes:
+    threads = choices.threads
+    chosen = None if choices.runtime is None else registry.with_identity(choices.runtime)
+    if chosen is not None and chosen.name in settings.registered:
         threads = chosen.settings.threads if threads is None else threads
-        if chosen.name not in settings.chosen:
-            settings = replace(settings, chosen=(chosen.name,))
-    if precision not in settings.precisions:
-        settings = replace(settings, precisions=(precision,))
+        if chosen.name not in settings.runtime:
+            settings = replace(settings, runtime=(chosen.name,))
     if threads is not None and threads not in settings.threads:
         settings = replace(settings, threads=(threads,))
-    if batch not in (settings.batch_sizes or (None,)):
-        settings = replace(settings, batch_sizes=() if batch is None else (batch,))
-    kernels = settings.choices.kernels
-    instructions, optimisation = kernels.instructions, kernels.optimisation
-    if instructions not in (settings.instructions or (USUAL_KERNELS.instructions,)):
-        limits = () if instructions is USUAL_KERNELS.instructions else (instructions,)
-        settings = replace(settings, instructions=limits)
-    if optimisation not in (settings.optimisations or (USUAL_KERNELS.optimisation,)):
-        levels = () if optimisation is USUAL_KERNELS.optimisation else (optimisation,)
-        settings = replace(settings, optimisations=levels)
+    if choices.batch not in (settings.batch or (None,)):
+        settings = replace(settings, batch=() if choices.batch is None else (choices.batch,))
+    if choices.precision not in settings.precision:
+        settings = replace(settings, precision=(choices.precision,))
+    for field in (it.field for it in KERNELS):
+        value, usual = getattr(choices.kernels, field), getattr(USUAL_KERNELS, field)
+        if value not in (getattr(settings, field) or (usual,)):
+            limits: dict[str, Any] = {field: () if value is usual else (value,)}
+            settings = replace(settings, **limits)
     return settings
 
 
@@ -119,15 +187,13 @@ def runtimes_for(registry: Registry, sources: Sequence[ModelSource]) -> tuple[st
     return (usual.name, *others)
 
 
-def _first(choices: Choices, registry: Registry, runtimes: tuple[str, ...], config: Config) -> RunSettings:
+def _first(registry: Registry, runtimes: tuple[str, ...], config: Config) -> RunSettings:
     # An unknown runtime in the config is an error.
     runtime = runtimes[0] if config.runtime is None else registry.find(config.runtime).name
     return RunSettings(
-        choices,
-        (runtime,),
-        runtimes,
+        runtime=(runtime,),
         end_to_end=True,
-        target=config.target_ci,
-        budget_seconds=config.time_budget,
+        target_interval=config.target_ci,
+        time_budget_seconds=config.time_budget,
         threads=() if config.threads is None else (config.threads,),
     )

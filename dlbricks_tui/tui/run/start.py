@@ -6,16 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
-
-from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, wrapped
-from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
+from dlbricks_tui.documents.lines import BLANK, Line, Span, line, wrapped
+from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.run import actions
-from dlbricks_tui.tui.run.setting_rows import RunSetting, shown_settings
-from dlbricks_tui.tui.run.settings import RunSettings
+from dlbricks_tui.tui.run.settings import RUN_ROWS, RunSettings, shown_rows
 from dlbricks_tui.tui.run.words import joined
-from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
+from dlbricks_tui.tui.widgets.form import FormDialog
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import counted, duration, names_of
 
@@ -24,13 +21,12 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.tui.run.runs import RunPreview
 
-_NAME, _VALUE = 16, 13
 _LINES_BELOW = 3
 # The frame of the box, its padding, and the lines below the settings.
 _AROUND = 8
 
 
-class StartRunScreen(Dialog[RunSettings]):
+class StartRunScreen(FormDialog[RunSettings]):
     """Returns the settings to start the run with."""
 
     scope = actions.START_RUN
@@ -50,10 +46,10 @@ class StartRunScreen(Dialog[RunSettings]):
         show_expert: Callable[[bool], object],
     ) -> None:
         """`show_expert` is called when the user shows expert settings, or hides them."""
-        super().__init__()
+        super().__init__(RUN_ROWS, settings)
         self._models = models
         self._preview_run = preview_run
-        self._rows = _SettingRows(settings, len(models), expert=expert)
+        self._expert = expert
         self._show_expert = show_expert
         self._preview: RunPreview | None = None
         self._below = TextLines(self._below_lines, classes="run-preview")
@@ -70,59 +66,26 @@ class StartRunScreen(Dialog[RunSettings]):
     def on_resize(self) -> None:
         self._fit()
 
-    def action_begin(self) -> None:
-        self.dismiss(self._rows.settings)
-
-    def action_next(self) -> None:
-        self._change(1)
-
-    def action_previous(self) -> None:
-        self._change(-1)
-
     def action_expert(self) -> None:
         """Show the expert settings too, or hide them."""
-        self._rows.expert = not self._rows.expert
-        self._show_expert(self._rows.expert)
+        self._expert = not self._expert
+        self._show_expert(self._expert)
         self._fit()
         self._below.refresh(layout=True)
 
-    def action_write(self) -> None:
-        """Ask for the numbers of a setting that takes several."""
-        setting = self._rows.selected
-        if setting is None or setting.numbers is None:
-            self.notify("Only threads and batch sizes are written; the other settings have a next value.")
-            return
-        from dlbricks_tui.tui.dialogs.writing import WritingScreen, whole_numbers
-
-        field, most = setting.numbers
-        self.ask(
-            WritingScreen(
-                setting.label.capitalize(),
-                ",".join(map(str, getattr(self._rows.settings, field))),
-                "1,2,4",
-                "Several numbers are measured one after another, in one run.",
-                partial(whole_numbers, most=most),
-            ),
-            lambda numbers: self._take(self._rows.settings.with_value(field, numbers)),
-        )
-
-    def _change(self, step: int) -> None:
-        if self._rows.selected is not None:
-            self._take(self._rows.selected.changed(self._rows.settings, step))
-
-    def _take(self, settings: RunSettings) -> None:
-        self._rows.settings = settings
+    def take(self, form: RunSettings) -> None:
+        super().take(form)
         self._fit()
         self._show_preview(None)
         self._start_preview()
 
     def _fit(self) -> None:
         """Show the settings in a list as high as they are many, where the terminal has the room."""
-        self._rows.remake()
+        self._rows.show_rows(shown_rows(self._rows.form, len(self._models), expert=self._expert))
         self._rows.styles.height = max(1, min(len(self._rows.items), self.size.height - _AROUND))
 
     def _start_preview(self) -> None:
-        self.run_in_thread(partial(self._preview_run, self._rows.settings), "preview", self._show_preview)
+        self.run_in_thread(partial(self._preview_run, self._rows.form), "preview", self._show_preview)
 
     def _show_preview(self, preview: RunPreview | None) -> None:
         self._preview = preview
@@ -141,32 +104,9 @@ class StartRunScreen(Dialog[RunSettings]):
             found += wrapped(line(Span(f"It will wait for {self._preview.waits_for}", "warn")), width)
         for warning in () if self._preview is None else self._preview.warnings:
             found += wrapped(line(Span(warning, "warn")), width)
-        if hidden := len(RunSetting) - len(self._rows.items):
+        if hidden := len(RUN_ROWS) - len(self._rows.items):
             found += wrapped(Hint(f"{{start_run.expert}} shows {hidden} expert settings", "muted").line, width)
         return (*found, *[BLANK] * (_LINES_BELOW - len(found)))
-
-
-class _SettingRows(ItemRows[RunSetting]):
-    def __init__(self, settings: RunSettings, models: int, *, expert: bool) -> None:
-        super().__init__()
-        self.settings = settings
-        self.expert = expert
-        self._models = models
-
-    def remake(self) -> None:
-        """Show the settings again; the cursor stays on its setting."""
-        before = self.selected
-        self.items = shown_settings(self.settings, self._models, expert=self.expert)
-        self.rows_changed()
-        if before is not None:
-            self.move_to(place_of(before, self.items))
-
-    def row(self, index: int, width: int) -> Line:
-        setting = self.items[index]
-        value = setting.shown(self.settings)
-        # The name of a runtime may be long and must be complete.
-        said = column(value, max(_VALUE, cell_len(value) + 1), "strong")
-        return (column(setting.label, _NAME), said, Span(setting.meaning, "muted"))
 
 
 def _preview_line(preview: RunPreview | None) -> Line:

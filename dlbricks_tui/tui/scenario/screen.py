@@ -13,11 +13,10 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.scenario import actions, work
-from dlbricks_tui.tui.scenario.form import SettingsPanel
+from dlbricks_tui.tui.scenario.form import ScenarioSettings, SettingsPanel
 from dlbricks_tui.tui.scenario.latencies import LatenciesPanel
 from dlbricks_tui.tui.scenario.load import LoadPanel
 from dlbricks_tui.tui.scenario.load_tests import LoadTestsPanel
-from dlbricks_tui.tui.scenario.settings import ScenarioSettings
 from dlbricks_tui.tui.scenario.words import answer_line, state_line
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
 
@@ -71,7 +70,7 @@ class ScenarioScreen(AnsweringScreen[None]):
         self._predicted_before: PredictedLoad | None = None
         self._is_outdated = False
         self._load = LoadPanel()
-        self._form = SettingsPanel(self._settings)
+        self._form = SettingsPanel(self._settings, id="load-settings")
         self._latencies = LatenciesPanel()
         self._tests = LoadTestsPanel()
 
@@ -125,7 +124,7 @@ class ScenarioScreen(AnsweringScreen[None]):
         self._is_looking = False
         self._refusal = found if isinstance(found, str) else found.answer.refusal
         self._view = None if isinstance(found, str) else found
-        self._form.show(self._settings, None if self._view is None else self._view.answer.scenario.bound_ms)
+        self._form.show_bound(self._settings, None if self._view is None else self._view.answer.scenario.bound_ms)
         self._load.show_placeholder(line(Span(self._refusal, "warn")))
         if self._view is not None:
             self._tests.show(self._view.tests)

@@ -9,7 +9,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.tui.analysis.work import options_of
-from dlbricks_tui.tui.scenario.settings import ScenarioSettings
+from dlbricks_tui.tui.scenario.form import ScenarioSettings
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import Estimator

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.trace.measuring import Tracing
-    from dlbricks_tui.tui.trace.settings import TraceSettings
+    from dlbricks_tui.tui.trace.start import TraceSettings
     from dlbricks_tui.tui.widgets.panel import Panel
 
 

@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
-
-from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
-from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
+from dlbricks_tui.answers.traces.tracing import TraceOptions
+from dlbricks_tui.documents.lines import Span, line, wrapped
+from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
+from dlbricks_tui.settings.variant import BATCH, RUNTIME, THREADS
+from dlbricks_tui.traces.trace import TraceLevel
+from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.trace import actions
-from dlbricks_tui.tui.trace.settings import TraceSetting, TraceSettings
-from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
 from dlbricks_tui.tui.widgets.text import TextLines
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-_NAME, _VALUE = 14, 13
 _TOLD = (
     "The model runs once more for each level: model, layer (the runtime's profiler), primitive (the kernels of oneDNN) "
     "and thread. Each level adds instruments to the one before, and so shows what they cost."
 )
+# Each level with all below it.
+_LEVELS = tuple(tuple(TraceLevel)[:count] for count in range(len(TraceLevel), 0, -1))
 
 
-class StartTraceScreen(Dialog[TraceSettings]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSettings(TraceOptions):
+    """The options of a trace, and the names of the runtimes to choose from."""
+
+    registered: tuple[str, ...]
+
+
+TRACE_ROWS = (
+    FormRow(setting=RUNTIME, offered=lambda it: it.registered),
+    FormRow(setting=THREADS, usual="usual"),
+    FormRow(setting=BATCH, usual="of the file"),
+    FormRow(setting=LEVELS, many=True, offered=lambda _: _LEVELS, words=lambda it: it.levels[-1].value),
+    FormRow(setting=INFERENCES),
+)
+
+
+class StartTraceScreen(FormDialog[TraceSettings]):
     """Returns the settings to trace the model with."""
 
     scope = actions.START
@@ -35,63 +54,10 @@ class StartTraceScreen(Dialog[TraceSettings]):
     )
 
     def __init__(self, model: str, settings: TraceSettings) -> None:
-        super().__init__()
+        super().__init__(TRACE_ROWS, settings)
         self._model = model
-        self._rows = _SettingRows(settings)
 
     def compose(self) -> ComposeResult:
         with Box(f"Trace {self._model}", actions.START):
             yield self._rows
             yield TextLines(lambda width: tuple(wrapped(line(Span(_TOLD, "muted")), width)))
-
-    def on_mount(self) -> None:
-        self._rows.rows_changed()
-
-    def action_begin(self) -> None:
-        self.dismiss(self._rows.settings)
-
-    def action_next(self) -> None:
-        self._step(1)
-
-    def action_previous(self) -> None:
-        self._step(-1)
-
-    def action_write(self) -> None:
-        """Ask for the number of a setting that has one."""
-        setting = self._rows.selected
-        if setting is None or setting.most is None:
-            self.notify("Only numbers are written; the other settings have a next value.")
-            return
-        from dlbricks_tui.tui.dialogs.writing import WritingScreen, one_number
-
-        most, value = setting.most, getattr(self._rows.settings, setting.field)
-        box = WritingScreen(
-            setting.label.capitalize(),
-            "" if value is None else f"{value}",
-            "4",
-            f"A whole number from 1 to {most:,}; an empty line is the usual value.",
-            lambda text: setting.with_number(self._rows.settings, one_number(text, most)),
-        )
-        self.ask(box, self._take)
-
-    def _step(self, step: int) -> None:
-        if self._rows.selected is not None:
-            self._take(self._rows.selected.stepped(self._rows.settings, step))
-
-    def _take(self, settings: TraceSettings) -> None:
-        self._rows.settings = settings
-        self._rows.refresh()
-
-
-class _SettingRows(ItemRows[TraceSetting]):
-    def __init__(self, settings: TraceSettings) -> None:
-        super().__init__()
-        self.settings = settings
-        self.items = tuple(TraceSetting)
-
-    def row(self, index: int, width: int) -> Line:
-        setting = self.items[index]
-        value = setting.shown(self.settings)
-        # The name of a runtime may be long and must be complete.
-        said = column(value, max(_VALUE, cell_len(value) + 1), "strong")
-        return (column(setting.label, _NAME), said, Span(setting.meaning, "muted"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.tui.trace.rows import TimelineState
-from dlbricks_tui.tui.trace.settings import TraceSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.trace.measuring import Tracing
+    from dlbricks_tui.tui.trace.start import TraceSettings
 
 
 class ListedTraces(NamedTuple):
@@ -87,6 +88,7 @@ def first_settings(session: Session, spec: ModelSpec, choices: Choices, config: 
     """Return the settings to begin with: those in view, else those of the config; or why no runtime has the model."""
     from dlbricks_tui.runtime.registry import Registry
     from dlbricks_tui.tui.run.settings import runtimes_for
+    from dlbricks_tui.tui.trace.start import TraceSettings
 
     registry = Registry(session.data.path)
     try:
@@ -99,24 +101,18 @@ def first_settings(session: Session, spec: ModelSpec, choices: Choices, config: 
                 usual = named if named in runtimes else usual
     except UserError as error:
         return str(error)
-    return TraceSettings(runtimes, usual, threads=choices.threads or config.threads, batch=choices.batch)
+    return TraceSettings(
+        registered=runtimes, runtime=usual, threads=choices.threads or config.threads, batch=choices.batch
+    )
 
 
 def order_of(session: Session, spec: ModelSpec, choices: Choices, settings: TraceSettings) -> TraceOrder | str:
     """Return the order to trace a model, or the reason why this host cannot trace it."""
-    from dlbricks_tui.answers.traces.tracing import TraceOptions, require_room, trace_order
+    from dlbricks_tui.answers.traces.tracing import require_room, trace_order
 
+    precision = None if choices.precision is Precision.F32 else choices.precision
     try:
         require_room(session.data)
-        options = TraceOptions(
-            runtime=settings.runtime,
-            threads=settings.threads,
-            batch=settings.batch,
-            precision=None if choices.precision is Precision.F32 else choices.precision,
-            inferences=settings.inferences,
-            levels=settings.levels,
-            inputs=spec.shapes,
-        )
-        return trace_order(options, spec.source, session.data)
+        return trace_order(replace(settings, precision=precision, inputs=spec.shapes), spec.source, session.data)
     except UserError as error:
         return str(error)

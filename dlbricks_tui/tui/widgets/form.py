@@ -1,75 +1,162 @@
-"""Panels of settings: a row for each one with its value, which keys change and which the user can write."""
+"""Forms: a row for each setting with its value, which keys change and which the user can write."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from rich.cells import cell_len
 from textual.message import Message
 
 from dlbricks_tui.documents.lines import Line, Span, column
-from dlbricks_tui.tui.choices import next_of
+from dlbricks_tui.settings.kinds import next_of, with_own
+from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
+from dlbricks_tui.wording.numbers import capitalised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_NAME, _VALUE = 12, 9
+    from dlbricks_tui.settings.kinds import ValueKind
+    from dlbricks_tui.settings.setting import Setting
+
+# The widths of names, and of values in panels and in boxes.
+_NAME, _VALUE, _VALUE_IN_A_BOX = 12, 9, 13
 
 
-class Written(NamedTuple):
-    """How the value of a setting is written: an example, what to write, and how it is read."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormRow:
+    """A setting in a form, whose values are a frozen dataclass."""
 
-    hint: str
-    note: str
-    read: Callable[[str], object]
+    setting: Setting[Any]
+    # The words of the row, and the field of the form, where they differ from those of the setting.
+    label: str = ""
+    meaning: str = ""
+    kept_in: str = ""
+    # What the row shows where there is no value; empty: there always is one.
+    usual: str = ""
+    # True: several values may be chosen together.
+    many: bool = False
+    # The values to step through, and the value in words, where they depend on the form.
+    offered: Callable[[Any], Sequence[Any]] | None = None
+    words: Callable[[Any], str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The label of the row."""
+        return self.label or self.setting.name
+
+    @property
+    def field(self) -> str:
+        """The field of the form."""
+        return self.kept_in or self.setting.field
+
+    @property
+    def kind(self) -> ValueKind[Any]:
+        """The kind of its values."""
+        return self.setting.many if self.many else self.setting.kind
+
+    @property
+    def nothing(self) -> Any:
+        """The value that stands for the usual one."""
+        return () if self.many else None
+
+    def shown(self, form: Any) -> str:
+        """Return the value in words."""
+        value = getattr(form, self.field)
+        if self.words is not None:
+            return self.words(form)
+        return self.usual if value == self.nothing else self.kind.text(value)
+
+    def stepped(self, form: Any, step: int) -> Any:
+        """Return the form with the next value of this setting, or the previous one for `step` -1."""
+        value = getattr(form, self.field)
+        offered = self.kind.offered if self.offered is None else self.offered(form)
+        values = with_own(offered, None if value == self.nothing else value)
+        values = (self.nothing, *values) if self.usual else values
+        return replace(form, **{self.field: next_of(values, value, step)})
+
+    def written(self, form: Any, text: str) -> Any:
+        """Return the form with the value that a text tells; raise ValueRefusedError where it tells none."""
+        nothing = self.nothing if self.usual else self.setting.default
+        return replace(form, **{self.field: self.kind.read(text) if text else nothing})
+
+    def as_written(self, form: Any) -> str:
+        """Return the value as the user would write it."""
+        value = getattr(form, self.field)
+        return "" if value == self.nothing else self.kind.text(value)
 
 
-class FormSetting(Enum):
-    """A setting by the name of its row: its field, its meaning, its value as text, its values, and how to write one.
-
-    The settings of a form are a frozen dataclass with a field for each.
-    """
+class FormRows(ItemRows[FormRow]):
+    """The rows of a form; `changed` takes the form that a key asks for."""
 
     def __init__(
-        self,
-        label: str,
-        field: str,
-        meaning: str,
-        shown: Callable[[Any], str],
-        values: Callable[[Any], Sequence[Any]],
-        written: Written | None = None,
+        self, rows: Sequence[FormRow], form: Any, changed: Callable[[Any], object], *, value_width: int = _VALUE
     ) -> None:
-        self.label = label
-        self.field = field
-        self.meaning = meaning
-        self.shown = shown
-        self._values = values
-        self.written = written
+        super().__init__()
+        self._value_width = value_width
+        self.items = tuple(rows)
+        self.form = form
+        self._changed = changed
+        self._name_width = max(_NAME, *(len(row.name) + 1 for row in rows))
 
-    def stepped(self, settings: Any, step: int) -> Any:
-        """Return the settings with the next value of this one, or the previous one for `step` -1."""
-        value = next_of(tuple(self._values(settings)), getattr(settings, self.field), step)
-        return replace(settings, **{self.field: value})
+    def on_mount(self) -> None:
+        self.rows_changed()
 
-    def as_written(self, settings: Any) -> str:
-        """Return the value as the user would write it."""
-        value = getattr(settings, self.field)
-        if value is None:
-            return ""
-        if isinstance(value, tuple):
-            return ",".join(map(str, value))
-        return f"{value:g}" if isinstance(value, float) else f"{value}"
+    def show(self, form: Any) -> None:
+        """Show these values."""
+        self.form = form
+        self.refresh()
+
+    def show_rows(self, rows: Sequence[FormRow]) -> None:
+        """Show these rows only; the cursor stays on its setting."""
+        before = self.selected
+        self.items = tuple(rows)
+        self.rows_changed()
+        if before is not None:
+            self.move_to(place_of(before, self.items))
+
+    def row(self, index: int, width: int) -> Line:
+        row = self.items[index]
+        value = row.shown(self.form)
+        # The name of a runtime may be long and must be complete.
+        said = column(value, max(self._value_width, cell_len(value) + 1), "strong")
+        return (column(row.name, self._name_width), said, Span(row.meaning or row.setting.meaning, "muted"))
+
+    def step(self, step: int) -> None:
+        """Change the selected setting to its next or previous value."""
+        if self.selected is not None:
+            self._changed(self.selected.stepped(self.form, step))
+
+    def write(self) -> None:
+        """Ask for the value of a setting that is a number; change another one to its next value."""
+        row = self.selected
+        if row is None or not row.setting.kind.is_number:
+            self.step(1)
+            return
+        from dlbricks_tui.tui.dialogs.writing import WritingScreen
+
+        empty = f"; an empty line: {row.usual or row.setting.text(row.setting.default)}."
+        box: WritingScreen[Any] = WritingScreen(
+            capitalised(row.name),
+            row.as_written(self.form),
+            f"{capitalised(row.kind.allowed)}{empty}",
+            partial(row.written, self.form),
+        )
+        self.app.push_screen(box, self._take)
+
+    def _take(self, form: Any) -> None:
+        # A box that the user closes returns nothing.
+        if form is not None:
+            self._changed(form)
 
 
 class FormPanel(Panel):
-    """A row for each setting with its value."""
+    """A panel with a form; the screen decides what a change does, and shows it."""
 
-    # The settings of the rows, as members of an enumeration.
-    SETTINGS: type[FormSetting]
+    ROWS: ClassVar[tuple[FormRow, ...]]
 
     @dataclass
     class Chosen(Message):
@@ -78,64 +165,45 @@ class FormPanel(Panel):
         settings: Any
 
     def __init__(self, settings: Any, *, id: str) -> None:  # noqa: A002 - Textual's name
-        self._list = _SettingRows(self.SETTINGS, settings, self.value_of)
+        self._list = FormRows(self.ROWS, settings, lambda form: self.post_message(self.Chosen(form)))
         super().__init__(self._list, id=id)
-
-    def on_mount(self) -> None:
-        self._list.rows_changed()
 
     def show(self, settings: Any) -> None:
         """Show the values of these settings."""
-        self._list.settings = settings
-        self._list.refresh()
-
-    def value_of(self, setting: FormSetting, settings: Any) -> str:
-        """Return the value of a setting as it is shown."""
-        return setting.shown(settings)
+        self._list.show(settings)
 
     def action_next(self) -> None:
-        self._step(1)
+        self._list.step(1)
 
     def action_previous(self) -> None:
-        self._step(-1)
+        self._list.step(-1)
 
     def action_write(self) -> None:
-        """Ask for the value of a setting that can be written; change another one to its next value."""
-        from dlbricks_tui.tui.dialogs.writing import WritingScreen
-
-        setting, settings = self._list.selected, self._list.settings
-        if setting is None or setting.written is None:
-            self._step(1)
-            return
-        field, written = setting.field, setting.written
-        box: WritingScreen[Any] = WritingScreen(
-            setting.label.capitalize(),
-            setting.as_written(settings),
-            written.hint,
-            written.note,
-            lambda text: replace(settings, **{field: written.read(text)}),
-        )
-        self.app.push_screen(box, self._choose)
-
-    def _choose(self, settings: Any) -> None:
-        # The box that is closed returns nothing.
-        if settings is not None:
-            self.post_message(self.Chosen(settings))
-
-    def _step(self, step: int) -> None:
-        if self._list.selected is not None:
-            self._choose(self._list.selected.stepped(self._list.settings, step))
+        self._list.write()
 
 
-class _SettingRows(ItemRows[FormSetting]):
-    def __init__(self, items: type[FormSetting], settings: Any, shown: Callable[[FormSetting, Any], str]) -> None:
+Form = TypeVar("Form")
+
+
+class FormDialog(Dialog[Form]):
+    """A box with a form; returns the form if the user begins."""
+
+    def __init__(self, rows: Sequence[FormRow], form: Form) -> None:
         super().__init__()
-        self.items = tuple(items)
-        self.settings = settings
-        self._shown = shown
+        self._rows = FormRows(rows, form, self.take, value_width=_VALUE_IN_A_BOX)
 
-    def row(self, index: int, width: int) -> Line:
-        setting = self.items[index]
-        value = self._shown(setting, self.settings)
-        said = column(value, max(_VALUE, cell_len(value) + 1), "strong")
-        return (column(setting.label, _NAME), said, Span(setting.meaning, "muted"))
+    def take(self, form: Form) -> None:
+        """Take a change of the user."""
+        self._rows.show(form)
+
+    def action_begin(self) -> None:
+        self.dismiss(self._rows.form)
+
+    def action_next(self) -> None:
+        self._rows.step(1)
+
+    def action_previous(self) -> None:
+        self._rows.step(-1)
+
+    def action_write(self) -> None:
+        self._rows.write()

@@ -13,7 +13,7 @@ from textual.containers import Vertical
 
 from dlbricks_tui.documents.lines import Line, Span, contains_all
 from dlbricks_tui.printable import printable
-from dlbricks_tui.tui.choices import next_of
+from dlbricks_tui.settings.kinds import next_of
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import BY_ID, binding

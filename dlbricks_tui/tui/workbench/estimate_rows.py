@@ -11,7 +11,7 @@ from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, w
 from dlbricks_tui.documents.parts import BLANK_LINE
 from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
-from dlbricks_tui.tui.choices import Available, Choices, Setting, shown_settings
+from dlbricks_tui.tui.choices import Available, Choice, Choices, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.workbench.next_steps import NextStep, step_hints
 from dlbricks_tui.tui.workbench.under_way import NOTHING_UNDER_WAY, UnderWay, replaces, so_far_parts
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from dlbricks_tui.store.records import Runtime, System
 
 
-def setting_text(setting: Setting, choices: Choices, available: Available) -> str:
+def setting_text(setting: Choice, choices: Choices, available: Available) -> str:
     """Return the value of a setting in words."""
     value = getattr(choices, setting.value)
-    if setting is Setting.SYSTEM:
+    if setting is Choice.SYSTEM:
         return "this host" if value is None else _name_of(value, available.systems)
-    if setting is Setting.RUNTIME:
+    if setting is Choice.RUNTIME:
         return "the fastest" if value is None else _runtime_name(value, available.runtimes)
-    if setting is Setting.BATCH:
+    if setting is Choice.BATCH:
         return "as in the file" if value is None else f"{value}"
-    if setting is Setting.THREADS:
+    if setting is Choice.THREADS:
         return "any number" if value is None else f"{value}"
-    if setting is Setting.PREDICTIONS:
+    if setting is Choice.PREDICTIONS:
         return "on" if value else "off"
     return str(value.value if isinstance(value, Enum) else value)
 
@@ -66,7 +66,7 @@ class LayerStop(NamedTuple):
 
 # The place of the cursor, independent of the rows above it: a setting, a slow layer, or an explaining line by its
 # number.
-Stop: TypeAlias = Setting | LayerStop | int
+Stop: TypeAlias = Choice | LayerStop | int
 
 
 class EstimateRow(NamedTuple):
@@ -208,7 +208,7 @@ def _settings(choices: Choices, available: Available, width: int, *, expert: boo
         value = cut(setting_text(setting, choices, available), max(4, width - _NAME - 4))
         text = line(column(setting.value, _NAME), Span("◂ ", "muted"), Span(value, "accent"), Span(" ▸", "muted"))
         yield EstimateRow(text, setting)
-    if hidden := len(Setting) - len(settings):
+    if hidden := len(Choice) - len(settings):
         yield EstimateRow(Hint(f"{{workbench.expert}} shows {hidden} expert settings", "muted").line)
 
 

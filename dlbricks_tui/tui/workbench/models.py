@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.documents.lines import Line, Span, contains_all, cut, cut_start, highlighted, line, width_of
-from dlbricks_tui.tui.choices import next_of
+from dlbricks_tui.settings.kinds import next_of
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.model_names import FAMILY_INDENT

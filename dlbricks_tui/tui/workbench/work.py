@@ -21,7 +21,8 @@ from dlbricks_tui.models.errors import (
     UnreadableModelError,
 )
 from dlbricks_tui.runtime.variant import stated_threads
-from dlbricks_tui.tui.choices import BATCH_SIZES, with_own
+from dlbricks_tui.settings.kinds import with_own
+from dlbricks_tui.settings.variant import BATCH_SIZES
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.open_model import AskedShape
 from dlbricks_tui.tui.workbench.model_columns import KnownLatency, known_latency

@@ -1,0 +1,23 @@
+"""The settings of a fleet run."""
+
+from dlbricks_tui.fleet.request import Question
+from dlbricks_tui.settings.kinds import number, one_of
+from dlbricks_tui.settings.measuring import MOST_PROBE_SECONDS
+from dlbricks_tui.settings.setting import Setting
+
+QUESTION = Setting(
+    name="question",
+    kind=one_of(*Question),
+    about="which-host: end once the order of the hosts is certain for every model",
+    meaning="what to find out",
+    default=Question.EVERYTHING,
+    usual="everything",
+)
+PROBE = Setting(
+    name="probe seconds",
+    kind=number(MOST_PROBE_SECONDS, 10, 20, 60, sign="S"),
+    about="time of the first measurements on each host, which tell most",
+    meaning="on each host, first of all",
+    default=20.0,
+    usual="20",
+)

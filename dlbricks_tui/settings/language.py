@@ -1,0 +1,38 @@
+"""The settings of questions about language models."""
+
+from dlbricks_tui.language.precision import WeightPrecision
+from dlbricks_tui.settings.kinds import number, one_of, whole
+from dlbricks_tui.settings.setting import Setting
+
+# No model has a longer context.
+_MOST_TOKENS = 1 << 20
+
+PROMPT = Setting(
+    name="prompt",
+    kind=whole(1, _MOST_TOKENS, 16, 128, 512, 1024, 4096, 16384),
+    about="tokens of the prompt",
+    meaning="tokens to read",
+    default=512,
+    usual="512",
+)
+GENERATE = Setting(
+    name="generate",
+    kind=whole(1, _MOST_TOKENS, 32, 128, 512, 1024),
+    about="tokens to generate after the prompt",
+    meaning="tokens to make",
+    default=128,
+    usual="128",
+)
+WEIGHTS = Setting(
+    name="precision",
+    kind=one_of(*WeightPrecision),
+    about="how the weights are stored: int4, int8 or f32",
+    meaning="of the weights",
+    usual="int4",
+    kept_in="precisions",
+)
+AT_LEAST = Setting(
+    name="at least",
+    kind=number(1e6),
+    about="with --list: only models that fit, and that make at least N tokens per second",
+)

@@ -1,0 +1,22 @@
+"""The settings of a trace."""
+
+from dlbricks_tui.settings.kinds import one_of, whole
+from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.traces.messages import USUAL_INFERENCES
+from dlbricks_tui.traces.trace import TraceLevel
+
+LEVELS = Setting(
+    name="levels",
+    kind=one_of(*TraceLevel),
+    about="the levels to trace: model, layer, primitive, thread",
+    meaning="the last one, with all below it",
+    usual="all that are possible",
+)
+INFERENCES = Setting(
+    name="inferences",
+    kind=whole(1, 1000, 1, 3, 10, 30, 100),
+    about="trace so many inferences at each level",
+    meaning="of each level",
+    default=USUAL_INFERENCES,
+    usual=f"{USUAL_INFERENCES}",
+)

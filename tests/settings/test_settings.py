@@ -1,0 +1,113 @@
+"""The declared settings: unique where they share a command, and all that follows from one of them."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.cli.options import values_of
+from dlbricks_tui.cli.parser import Parser, UsageError, add_setting, add_settings
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.settings import cutting, fleets, language, loads, measuring, tracing, variant, workbench
+from dlbricks_tui.settings.cutting import CUTTING
+from dlbricks_tui.settings.kinds import whole
+from dlbricks_tui.settings.setting import Setting, fields_of, options_in_words, require_allowed
+from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME, USUAL_EXECUTION, VARIANT
+from dlbricks_tui.tui.widgets.form import FormRow
+
+MODULES = (cutting, fleets, language, loads, measuring, tracing, variant, workbench)
+DECLARED = [it for module in MODULES for it in vars(module).values() if isinstance(it, Setting)]
+
+
+@pytest.mark.parametrize("setting", DECLARED, ids=lambda it: f"{it.option}-{it.field}")
+def test_a_declaration_is_whole(setting: Setting[Any]) -> None:
+    assert setting.about and not setting.about.endswith(".")
+    assert setting.kind.allowed
+    for value in {*setting.kind.offered, setting.default} - {None}:
+        assert setting.kind.accepts(value)
+    assert setting.default is None or setting.usual != "usual" or setting.config or setting.kind.is_flag
+
+
+def test_settings_of_the_config_file_have_names_of_their_own() -> None:
+    names = [it.config for it in {id(it): it for it in DECLARED}.values() if it.config]
+    assert len(names) == len(set(names)) == 12
+
+
+# All that a new setting needs: its declaration, and the field of the options class that it decides.
+STREAMS = Setting(
+    name="copy streams",
+    kind=whole(1, 16, 1, 2, 4),
+    about="streams that copy the inputs of a model",
+    meaning="that copy inputs",
+    default=1,
+    usual="1",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    copy_streams: int = 1
+
+    def __post_init__(self) -> None:
+        require_allowed(self, (STREAMS,), UserError)
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = Parser(prog="dlbricks example")
+    add_settings(parser, STREAMS)
+    found: argparse.Namespace = parser.parse_args(words)
+    return found
+
+
+def test_everything_follows_from_the_declaration_of_a_new_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    options = Options(**values_of(parsed("--copy-streams", "4"), (STREAMS,)))
+    assert options == Options(copy_streams=4) and Options(**values_of(parsed(), (STREAMS,))) == Options()
+    with pytest.raises(UsageError, match=r"argument --copy-streams: '99': give a whole number from 1 to 16"):
+        parsed("--copy-streams", "99")
+    with pytest.raises(UserError, match=r"^copy streams 99: give a whole number from 1 to 16$"):
+        Options(copy_streams=99)
+    with pytest.raises(SystemExit):
+        parsed("--help")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--copy-streams N streams that copy the inputs of a model (default: 1)" in shown
+    row = FormRow(setting=STREAMS)
+    assert (row.name, row.shown(options), row.stepped(options, 1)) == ("copy streams", "4", Options())
+    assert row.written(options, "3") == Options(copy_streams=3)
+    assert [*options_in_words([(STREAMS, 4)])] == ["--copy-streams", "4"] and not [*options_in_words([(STREAMS, 1)])]
+
+
+def test_usual_values_need_no_option() -> None:
+    given: list[tuple[Setting[Any], Any]] = [
+        (RUNTIME, "default-onnx"),
+        (BATCH, None),
+        (PRECISION, Precision.F32),
+        *((it, it.default) for it in CUTTING),
+    ]
+    assert [*options_in_words(given, USUAL_EXECUTION)] == ["--runtime", "default-onnx"]
+    assert [*options_in_words([(PRECISION, Precision.INT8)], USUAL_EXECUTION)] == ["--precision", "int8"]
+
+
+def test_options_go_from_one_class_to_another_by_their_fields() -> None:
+    @dataclass
+    class One:
+        runtime: str = "mxnet"
+        threads: int | None = None
+        batch: Sequence[int] = (1, 8)
+        precision: None = None
+        instructions: None = None
+        optimisation: None = None
+
+    assert list(fields_of(One(), VARIANT).values()) == ["mxnet", None, (1, 8), None, None, None]
+
+
+def test_a_flag_without_default_can_be_refused_and_one_with_default_is_only_said() -> None:
+    parser = Parser(prog="dlbricks example")
+    add_settings(parser, measuring.END_TO_END, measuring.AGAIN)
+    add_setting(parser, BATCH, many=True, usual="all")
+    found = vars(parser.parse_args(["--no-end-to-end", "--again", "--batch", "1,8"]))
+    assert (found["end_to_end"], found["again"], found["batch"]) == (False, True, (1, 8))
+    with pytest.raises(UsageError):
+        parser.parse_args(["--no-again"])

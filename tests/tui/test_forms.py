@@ -1,0 +1,63 @@
+"""The forms of the workbench: every setting is stepped through, written, and refused in one line."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.settings.kinds import ValueRefusedError
+from dlbricks_tui.settings.loads import BOUND, RATE
+from dlbricks_tui.tui.language.settings import LanguageSettings, LanguageSettingsPanel
+from dlbricks_tui.tui.run.settings import RUN_ROWS, RunSettings
+from dlbricks_tui.tui.scenario.form import SCENARIO_ROWS, ScenarioSettings
+from dlbricks_tui.tui.trace.start import TRACE_ROWS, TraceSettings
+from dlbricks_tui.tui.widgets.form import FormRow
+from tests.tui.forms import row_of
+
+_TWO = ("mxnet", "openvino")
+FORMS: dict[str, tuple[tuple[FormRow, ...], Any]] = {
+    "run": (RUN_ROWS, RunSettings(registered=_TWO, runtime=("mxnet",))),
+    "scenario": (SCENARIO_ROWS, ScenarioSettings(_TWO)),
+    "trace": (TRACE_ROWS, TraceSettings(registered=_TWO, runtime="mxnet")),
+    "language": (LanguageSettingsPanel.ROWS, LanguageSettings(registered=_TWO)),
+}
+ROWS = [pytest.param(row, form, id=f"{name}-{row.name}") for name, (rows, form) in FORMS.items() for row in rows]
+NUMBERS = [it for it in ROWS if it.values[0].setting.kind.is_number]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("row", "form"), ROWS)
+def test_each_setting_steps_through_its_values_and_comes_back(row: FormRow, form: Any) -> None:
+    seen = [row.shown(form)]
+    stepped = row.stepped(form, 1)
+    while row.shown(stepped) not in seen and len(seen) < 100:
+        seen.append(row.shown(stepped))
+        assert row.stepped(row.stepped(stepped, 1), -1) == stepped
+        stepped = row.stepped(stepped, 1)
+    assert row.shown(stepped) in seen
+    # There is no usual rate beside the highest.
+    assert len(seen) > 1 or row.setting is RATE
+
+
+@pytest.mark.parametrize(("row", "form"), NUMBERS)
+@pytest.mark.parametrize("text", ["nan", "-1", "0", "inf", "1e99", "much", "1,,2"])
+def test_no_setting_takes_a_text_that_is_no_value(row: FormRow, form: Any, text: str) -> None:
+    with pytest.raises(ValueRefusedError, match=r"^give "):
+        row.written(form, text)
+
+
+@pytest.mark.parametrize(("row", "form"), NUMBERS)
+def test_a_value_is_written_as_it_is_read(row: FormRow, form: Any) -> None:
+    stepped = row.stepped(form, 1)
+    assert row.written(form, row.as_written(stepped)) == stepped
+    usual = row.written(stepped, "")
+    assert getattr(usual, row.field) == (row.nothing if row.usual else row.setting.default)
+
+
+def test_the_usual_bound_is_shown_once_it_is_known() -> None:
+    row = row_of(SCENARIO_ROWS, BOUND)
+    usual = ScenarioSettings()
+    assert (row.shown(usual), row.shown(replace(usual, usual_bound_ms=12.5)), row.as_written(usual)) == (
+        "usual",
+        "12.5 ms",
+        "",
+    )
