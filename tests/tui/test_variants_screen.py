@@ -147,7 +147,7 @@ async def test_keys_open_the_variants_of_the_open_model_and_measure_others(measu
         assert "m measures other runtimes and batch sizes." in shown
         await press(pilot, "m")
         shown = screen_text(pilot)
-        assert "Run resnet18_v1" in shown and "batch size      1,2,4,8 " in shown
+        assert "Run resnet18_v1" in shown and "batch           1,2,4,8 " in shown
         chosen = pilot.app.screen.query_one(FormRows).form
         assert chosen.runtime == chosen.registered and len(chosen.registered) > 1
         # The other batch sizes were not read yet: the time is that of the open one.
