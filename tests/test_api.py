@@ -23,8 +23,8 @@ from dlbricks_tui.fleet.driving import running
 from dlbricks_tui.fleet.driving.running import FleetPlace
 from dlbricks_tui.fleet.folder import FleetFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
-from dlbricks_tui.language.library import NamedModel
-from dlbricks_tui.language.messages import LanguageMessage, ModelBegins
+from dlbricks_tui.language.opening import NamedModel
+from dlbricks_tui.language.orders import LanguageMessage, ModelBegins
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.run_folder import RunState
 from tests.answers.language_answers import ENGINE, answer, predicted

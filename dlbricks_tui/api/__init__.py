@@ -26,13 +26,11 @@ from dlbricks_tui.answers.fleets.results import (
     FleetResult,
     LeftOutModel,
 )
-from dlbricks_tui.answers.language.options import LanguageOptions
 from dlbricks_tui.answers.language.results import (
     DelayOfPrompt,
     LanguageAnswer,
     LanguageIntervals,
-    MeasuredEngine,
-    MemoryNeed,
+    LanguageOptions,
     PartTime,
     SpeedAtContext,
 )
@@ -74,8 +72,9 @@ from dlbricks_tui.evaluations.evaluation import Evaluation
 from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.request import Question as FleetQuestion
-from dlbricks_tui.language.errors import LanguageError
-from dlbricks_tui.language.precision import WeightPrecision
+from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.memory import MemoryNeed
+from dlbricks_tui.language.orders import MeasuredEngine
 from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError

@@ -5,10 +5,8 @@ from collections.abc import Callable, Sequence
 
 from dlbricks_tui.answers.language.asking import measure as measure_models
 from dlbricks_tui.answers.language.asking import stored_answers
-from dlbricks_tui.answers.language.options import LanguageOptions
-from dlbricks_tui.answers.language.results import LanguageAnswer
+from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.opening import Model, folder_at, names_of
-from dlbricks_tui.language.messages import LanguageMessage
 from dlbricks_tui.language.opening import open_language_model
 from dlbricks_tui.wording.language import message_line
 
@@ -36,8 +34,5 @@ def language(
     if not measure:
         return stored_answers(named, options, folder)
 
-    def take(message: LanguageMessage) -> None:
-        if progress is not None:
-            progress(message_line(message))
-
-    return measure_models(named, options, folder, take, end_to_end=end_to_end)
+    tell = progress or (lambda _: None)
+    return measure_models(named, options, folder, lambda it: tell(message_line(it)), end_to_end=end_to_end)

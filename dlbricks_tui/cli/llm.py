@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.language.options import LanguageOptions
+from dlbricks_tui.answers.language.results import LanguageOptions
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import (
@@ -23,8 +23,8 @@ from dlbricks_tui.cli.parser import (
 )
 from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.language.errors import LanguageError
-from dlbricks_tui.language.messages import LanguageRound, LanguageStopped, ModelNotMeasured
+from dlbricks_tui.language.architecture import LanguageError
+from dlbricks_tui.language.orders import LanguageRound, LanguageStopped, ModelNotMeasured
 from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.language import message_line
@@ -33,8 +33,8 @@ from dlbricks_tui.wording.numbers import too_many_threads
 if TYPE_CHECKING:
     from dlbricks_tui.answers.language.results import LanguageAnswer
     from dlbricks_tui.documents.parts import Part
-    from dlbricks_tui.language.library import NamedModel
-    from dlbricks_tui.language.messages import LanguageMessage
+    from dlbricks_tui.language.opening import NamedModel
+    from dlbricks_tui.language.orders import LanguageMessage
 
 _USUAL = LanguageOptions()
 # Rounds of small models end many times a second.
@@ -44,7 +44,6 @@ _WIDEST = 100
 
 
 def register(parser: Parser) -> None:
-    """Add the options of `llm`."""
     parser.add_argument(
         "models",
         metavar="MODEL",
@@ -76,22 +75,30 @@ def register(parser: Parser) -> None:
 
 def answer_models(args: argparse.Namespace) -> int:
     """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
+    # Loaded here: the help needs no store, and documents need no tables.
+    from dlbricks_tui.answers.language.asking import library_answers
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.language import fastest_first, library_parts
+
     _require_question(args)
     threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
     options = LanguageOptions(**values_of(args, (PROMPT, GENERATE, WEIGHTS)), threads=threads, runtimes=args.runtime)
     if args.list:
-        return _list(args, options)
-    models, left_out = _opened(args.models, options)
-    found, failures = _answers(args, models, options)
-    if args.json:
-        write_json(found)
+        found, at_least, failures = library_answers(options, args.data), args.at_least or 0.0, 0
+        parts = library_parts(found, at_least)
+        answers: Sequence[LanguageAnswer] = fastest_first(found, at_least)
     else:
-        _show(found)
-    return Status.DONE_WITH_FAILURES if left_out or failures else Status.DONE
+        models, left_out = _opened(args.models, options)
+        answers, failures = _answers(args, models, options)
+        parts, failures = _parts(answers), failures + left_out
+    if args.json:
+        write_json(answers)
+    else:
+        show_parts(parts, _WIDEST)
+    return Status.DONE_WITH_FAILURES if failures else Status.DONE
 
 
 def _require_question(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that do not go together."""
     if args.list == bool(args.models):
         what = "MODEL and --list do not go together" if args.list else "no model is named"
         raise UsageError(f"{what}: give a MODEL, or --list (see `dlbricks llm --help`)")
@@ -103,7 +110,6 @@ def _require_question(args: argparse.Namespace) -> None:
 
 def _opened(given: Sequence[str], options: LanguageOptions) -> tuple[list[NamedModel], int]:
     """Return the models, each once, and how many are left out; raise the first refusal where none can be opened."""
-    # Loaded here: the help needs no models.
     from dlbricks_tui.language.opening import open_language_model
 
     models: list[NamedModel] = []
@@ -127,7 +133,6 @@ def _answers(
     args: argparse.Namespace, models: Sequence[NamedModel], options: LanguageOptions
 ) -> tuple[Sequence[LanguageAnswer], int]:
     """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
-    # Loaded here: the help needs no store.
     from dlbricks_tui.answers.child_process import ChildError
     from dlbricks_tui.answers.language import asking
     from dlbricks_tui.host.fingerprint import fingerprint
@@ -157,7 +162,6 @@ class LanguageNarration:
         self.failures = 0
 
     def take(self, message: LanguageMessage) -> None:
-        """Narrate a message; of rounds only one in some seconds."""
         if isinstance(message, ModelNotMeasured | LanguageStopped):
             self.failures += 1
         elif self._quiet:
@@ -169,29 +173,10 @@ class LanguageNarration:
         narrate(message_line(message))
 
 
-def _show(found: Sequence[LanguageAnswer]) -> None:
-    """Write the answers of each model: everything about one, or a comparison of several."""
-    # Loaded here: documents need no tables.
-    from dlbricks_tui.cli.rendering import show_parts
+def _parts(found: Sequence[LanguageAnswer]) -> Iterator[Part]:
+    """Yield the answers of each model: everything about one, or a comparison of several."""
     from dlbricks_tui.documents.language import comparison_parts, language_parts
 
-    parts: list[Part] = []
     for _, of_model in groupby(found, lambda it: it.model):
         answers = list(of_model)
-        parts += language_parts(answers[0]) if len(answers) == 1 else comparison_parts(answers)
-    show_parts(parts, _WIDEST)
-
-
-def _list(args: argparse.Namespace, options: LanguageOptions) -> int:
-    # Loaded here: the help needs no store.
-    from dlbricks_tui.answers.language.asking import library_answers
-    from dlbricks_tui.documents.language import fastest_first, library_parts
-
-    found = library_answers(options, args.data)
-    if args.json:
-        write_json(fastest_first(found, args.at_least or 0.0))
-    else:
-        from dlbricks_tui.cli.rendering import show_parts
-
-        show_parts(library_parts(found, args.at_least or 0.0), _WIDEST)
-    return Status.DONE
+        yield from language_parts(answers[0]) if len(answers) == 1 else comparison_parts(answers)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import astuple, replace
+from typing import NamedTuple, TypeVar
 
-from dlbricks_tui.answers.language.options import LanguageOptions
-from dlbricks_tui.answers.language.results import Bounds, LanguageAnswer, MeasuredEngine, PartTime
-from dlbricks_tui.documents.language_plots import language_plots
+from dlbricks_tui.answers.language.results import Bounds, LanguageAnswer, LanguageOptions, PartTime
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     Column,
@@ -25,7 +24,9 @@ from dlbricks_tui.documents.parts import (
     name_column,
     word_column,
 )
-from dlbricks_tui.language.precision import WeightPrecision
+from dlbricks_tui.documents.pictures import Axis, Level, Plot, Series
+from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.orders import MeasuredEngine
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from dlbricks_tui.runtime.variant import threads_in_words, without_variant
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
@@ -33,36 +34,34 @@ from dlbricks_tui.settings.setting import options_in_words
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.ages import ago
 from dlbricks_tui.wording.language import (
-    answer_line,
-    basis_sentence,
     between,
-    bound_sentence,
     delay_text,
-    fits_sentence,
-    head_sentence,
     memory_text,
-    memory_words,
     parameters_text,
     parameters_words,
     rate_text,
-    variant_words,
+    rate_words,
 )
 from dlbricks_tui.wording.numbers import PREDICTED, counted, or_dash, percent, signed_percent
 
 # A smaller share of the time is not mentioned.
 _LEAST_COVERAGE = 0.005
 _PLOT_LINES = 14
+# The room above the highest point, and beside the first and the last one.
+_ABOVE, _BESIDE = 1.1, 1.3
+# Bounds and intervals that are higher would press all points to the ground.
+_MOST_ABOVE = 2.0
+# The least distance between two numbers on an axis, as a share of it.
+_LEAST_APART = 0.25
+_MEASURED = "o"
 _USUAL = LanguageOptions()
+_Row = TypeVar("_Row")
 
 
 def language_parts(answer: LanguageAnswer, *, with_plots: bool = True) -> Iterator[Part]:
     """Yield everything about a language model in one execution; some documents are too small for plots."""
-    yield Heading(answer.title or answer.model)
-    yield Sentence(line_of(answer), "strong")
-    yield Sentence(_common_line([answer]))
-    yield Sentence(f"{parameters_words(answer.parameters, answer.active_parameters)}; {_request(answer)}")
-    yield BLANK_LINE
-    yield from figures_parts(answer)
+    yield from _headings(answer, [answer], line_of(answer))
+    yield from _figures_parts(answer)
     if with_plots and (plots := language_plots(answer)):
         yield BLANK_LINE
         yield Plots(plots, _PLOT_LINES, " ".join(it.says for it in plots))
@@ -71,28 +70,30 @@ def language_parts(answer: LanguageAnswer, *, with_plots: bool = True) -> Iterat
 
 def panel_parts(answer: LanguageAnswer) -> Iterator[Part]:
     """Yield what stands below the answer in a line, and beside its plots, on a screen."""
-    yield Sentence(f"{answer.title or answer.model}: {parameters_words(answer.parameters, answer.active_parameters)}")
+    yield Sentence(f"{answer.title or answer.model}: {_parameters(answer)}")
     yield BLANK_LINE
-    yield from figures_parts(answer)
+    yield from _figures_parts(answer)
     yield from _shares(answer)
 
 
-def _shares(answer: LanguageAnswer) -> Iterator[Part]:
-    yield Heading("Where the time goes")
-    yield from time_parts(answer)
-    yield Heading("Memory")
-    yield from memory_parts(answer)
+def _headings(first: LanguageAnswer, answers: Sequence[LanguageAnswer], told: str) -> Iterator[Part]:
+    yield Heading(first.title or first.model)
+    yield Sentence(told, "strong")
+    yield Sentence(_common_line(answers))
+    yield Sentence(f"{_parameters(first)}; {_request(first)}")
+    yield BLANK_LINE
+
+
+def _parameters(answer: LanguageAnswer) -> str:
+    return parameters_words(answer.parameters, answer.active_parameters)
 
 
 def line_of(answer: LanguageAnswer) -> str:
-    """Return the answer in a line."""
-    return answer_line(
-        answer.decode_tokens_per_second,
-        answer.first_token_ms,
-        memory_words(answer.memory_bytes, answer.host_memory_bytes),
-        fits=answer.fits,
-        predicted=answer.is_predicted,
-    )
+    memory, host, sign = memory_text(answer.memory_bytes), answer.host_memory_bytes, _sign(answer)
+    needed = f"{memory} of {memory_text(host)}" if host else memory
+    rate = rate_words(answer.decode_tokens_per_second)
+    speed = f"{sign}{rate}, the first after {sign}{delay_text(answer.first_token_ms)}"
+    return f"{speed}; {needed}" if answer.fits else f"does not fit: {needed}; with enough memory {speed}"
 
 
 def execution_words(answer: LanguageAnswer) -> str:
@@ -114,7 +115,7 @@ class _Figure(NamedTuple):
     text: Callable[[float], str] = delay_text
 
 
-def figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
+def _figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
     """Yield the figures beside those of the whole model, if it was timed, and what they rest on."""
     within, sign = answer.intervals, _sign(answer)
     speed, rate = answer.prefill_tokens_per_second, answer.decode_tokens_per_second
@@ -140,11 +141,26 @@ def figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
             f"measured: {answer.measured.engine} with the whole model and random weights, {ago(answer.measured.when)}"
         )
         yield Sentence(told)
-    told = basis_sentence(
-        answer.coverage, answer.measured_when, None if answer.is_measured else language_command(answer)
-    )
-    yield Sentence(told, "warn" if answer.is_predicted else "text")
-    yield Sentence(bound_sentence(rate, answer.bound_tokens_per_second, predicted=answer.is_predicted))
+    yield Sentence(basis_sentence(answer), "warn" if answer.is_predicted else "text")
+    bound = answer.bound_tokens_per_second
+    if bound is None:
+        yield Sentence("the bandwidth of the memory is not known: `dlbricks doctor --peaks` measures it")
+    else:
+        reached = f"decoding reaches {sign}{percent(rate / bound)} of that"
+        yield Sentence(f"memory bandwidth allows {rate_words(bound)}; {reached}")
+
+
+def basis_sentence(answer: LanguageAnswer) -> str:
+    """Return what the figures rest on, how old that is, and the command that measures the rest, if one does."""
+    when, coverage = answer.measured_when, answer.coverage
+    made = f"measurements made {ago(when)}" if when else "measurements"
+    if coverage >= 1.0:
+        return f"the estimate rests on {made}"
+    cure = f": `{language_command(answer)}` measures it"
+    if coverage <= 0.0:
+        return f"{PREDICTED} all of it is predicted{cure}"
+    told = f"{PREDICTED} {percent(min(max(coverage, 0.01), 0.99))} of the time rests on {made}, the rest is predicted"
+    return f"{told}{' from a shorter prompt, as the model is large' if answer.is_measured else cure}"
 
 
 def _engine_columns(answer: LanguageAnswer, whole: MeasuredEngine) -> tuple[Column[_Figure], ...]:
@@ -154,15 +170,17 @@ def _engine_columns(answer: LanguageAnswer, whole: MeasuredEngine) -> tuple[Colu
         "prefill speed": 1000.0 * answer.prompt_tokens / whole.prefill_ms,
         "decode": whole.decode_tokens_per_second,
     }
-
-    def error(it: _Figure) -> float | None:
-        return it.value / reached[it.name] - 1.0 if it.name in reached else None
-
-    columns: tuple[Column[_Figure], ...] = (
-        Column("measured", lambda it: it.text(reached[it.name]) if it.name in reached else "-"),
-        Column("error", lambda it: or_dash(signed_percent, error(it)), style=lambda it: error_style(error(it) or 0.0)),
+    measured: Column[_Figure] = Column("measured", lambda it: it.text(reached[it.name]) if it.name in reached else "-")
+    errors: Column[_Figure] = _error_column(
+        lambda it: it.value / reached[it.name] - 1.0 if it.name in reached else None
     )
-    return columns if answer.coverage > 0 else columns[:1]
+    return (measured, errors) if answer.coverage > 0 else (measured,)
+
+
+def _error_column(error: Callable[[_Row], float | None]) -> Column[_Row]:
+    return Column(
+        "error", lambda it: or_dash(signed_percent, error(it)), style=lambda it: error_style(error(it) or 0.0)
+    )
 
 
 def _per_second(tokens: float) -> str:
@@ -184,8 +202,8 @@ def language_command(answer: LanguageAnswer) -> str:
     return shlex.join(["dlbricks", "llm", answer.model, *words])
 
 
-def time_parts(answer: LanguageAnswer) -> Iterator[Part]:
-    """Yield the share of each part of the model in both phases, and for which tokens the head computes."""
+def _shares(answer: LanguageAnswer) -> Iterator[Part]:
+    """Yield the share of each part of the model in both phases, and the parts of the memory beside the host's."""
     prefill_ms = sum(it.prefill_ms for it in answer.parts) or 1.0
     decode_ms = sum(it.decode_ms for it in answer.parts) or 1.0
     columns: tuple[Column[PartTime], ...] = (
@@ -197,20 +215,26 @@ def time_parts(answer: LanguageAnswer) -> Iterator[Part]:
         Column("share", lambda it: percent(it.decode_ms / decode_ms, 1)),
         bar_column(lambda it: it.decode_ms / decode_ms),
     )
+    yield Heading("Where the time goes")
     yield Table(columns, sorted(answer.parts, key=lambda it: it.decode_ms, reverse=True))
-    yield Sentence(head_sentence(answer.head), "muted")
-
-
-def memory_parts(answer: LanguageAnswer) -> Iterator[Part]:
-    """Yield the parts of the memory beside that of the host, and whether the model fits."""
+    yield Sentence(f"the head computes logits for {answer.head} of the prompt", "muted")
+    yield Heading("Memory")
     need, host, context = answer.memory, answer.host_memory_bytes, answer.prompt_tokens + answer.generated_tokens
     sizes = {"weights": need.weights, "cache": need.cache, "buffers": need.buffers, "in all": answer.memory_bytes}
     sizes |= {"this host": host} if host else {}
     remarks = {"weights": (answer.precision,), "cache": (f"of {counted(context, 'token')}",)}
     rows = (Figure(it, memory_text(size), float(size), remarks=remarks.get(it, ())) for it, size in sizes.items())
     yield Figures(tuple(rows))
-    told = fits_sentence(answer.memory_bytes, host, fits=answer.fits)
-    yield Sentence(told, "good" if answer.fits else "bad")
+    yield Sentence(fits_sentence(answer), "good" if answer.fits else "bad")
+
+
+def fits_sentence(answer: LanguageAnswer) -> str:
+    """Return whether the memory of the host is enough, and how much is left or lacks."""
+    left = answer.host_memory_bytes - answer.memory_bytes
+    difference = memory_text(abs(left))
+    if answer.fits:
+        return f"it fits: {difference} are left" if answer.host_memory_bytes else "it fits"
+    return f"it does not fit: {f'only {difference} would be left' if left >= 0 else f'{difference} are missing'}"
 
 
 def _runtime_name(answer: LanguageAnswer) -> str:
@@ -231,13 +255,11 @@ def _differing(answers: Sequence[LanguageAnswer]) -> tuple[Column[LanguageAnswer
 
 
 def _common_line(answers: Sequence[LanguageAnswer]) -> str:
-    """Return what all executions have in common."""
     first, differing = answers[0], _differing(answers)
     return ", ".join([*(words(first) for column, words in _AXES if column not in differing), f"on {first.system}"])
 
 
 def _figure_columns() -> tuple[Column[LanguageAnswer], ...]:
-    """Return the columns of the figures, which tables of several answers have."""
     return (
         Column("tokens/s", lambda it: f"{_sign(it)}{rate_text(it.decode_tokens_per_second)}", style="strong"),
         Column(
@@ -276,12 +298,9 @@ def fastest_first(answers: Iterable[LanguageAnswer], at_least: float = 0.0) -> l
 def comparison_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
     """Yield one model in several precisions, numbers of threads or runtimes, and the best for each phase."""
     ordered = fastest_first(answers)
-    decoding = ordered[0]
-    yield Heading(decoding.title or decoding.model)
-    yield Sentence(f"{variant_words(decoding.precision, decoding.threads)}: {line_of(decoding)}", "strong")
-    yield Sentence(_common_line(ordered))
-    yield Sentence(f"{parameters_words(decoding.parameters, decoding.active_parameters)}; {_request(decoding)}")
-    yield BLANK_LINE
+    best = ordered[0]
+    told = f"{best.precision}, {threads_in_words(best.threads or None)}: {line_of(best)}"
+    yield from _headings(best, ordered, told)
     yield from executions_parts(ordered)
     yield from _legend(ordered)
 
@@ -299,24 +318,17 @@ def executions_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
         "prefill/s", lambda it: f"{_sign(it)}{rate_text(it.prefill_tokens_per_second)}", style="strong"
     )
     best: Column[LanguageAnswer] = word_column("best for", lambda it: marks.get(id(it), ""), "good")
-    errors = [_error_column()] * any(it.measured for it in ordered)
+    errors = [_error_column(_decode_error)] * any(it.measured for it in ordered)
     yield Table((*_differing(ordered), decode, *errors, prefill, *others, best), ordered)
     kind = _runtime_name(decoding), decoding.precision
     others_alike = [it for it in alike if (_runtime_name(it), it.precision) == kind]
     yield from map(Sentence, filter(None, [threads_sentence(others_alike)]))
 
 
-def _error_column() -> Column[LanguageAnswer]:
-    """Return the errors of decoding, where the whole model was timed."""
-
-    def error(it: LanguageAnswer) -> float | None:
-        if it.measured is None or it.coverage <= 0:
-            return None
-        return it.decode_tokens_per_second / it.measured.decode_tokens_per_second - 1.0
-
-    return Column(
-        "error", lambda it: or_dash(signed_percent, error(it)), style=lambda it: error_style(error(it) or 0.0)
-    )
+def _decode_error(it: LanguageAnswer) -> float | None:
+    if it.measured is None or it.coverage <= 0:
+        return None
+    return it.decode_tokens_per_second / it.measured.decode_tokens_per_second - 1.0
 
 
 def threads_sentence(answers: Sequence[LanguageAnswer]) -> str:
@@ -359,3 +371,87 @@ def _legend(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
     if predicted := [it for it in answers if it.is_predicted]:
         command = language_command(predicted[0])
         yield Sentence(f"{PREDICTED} predicted, in part or in full: `{command}` measures the first of these")
+
+
+class _Point(NamedTuple):
+    """A place on the horizontal axis, and a value with its interval."""
+
+    at: int
+    value: float
+    low: float
+    high: float
+    predicted: bool
+
+    def told(self, text: Callable[[float], str]) -> str:
+        return f"{PREDICTED if self.predicted else ''}{text(self.value)}"
+
+
+def _points(answer: LanguageAnswer) -> tuple[list[_Point], list[_Point]]:
+    """Return tokens per second by context length, and milliseconds to the first token by prompt length."""
+    return [_Point(*astuple(it)) for it in answer.contexts], [_Point(*astuple(it)) for it in answer.prompts]
+
+
+def language_plots(answer: LanguageAnswer) -> tuple[Plot, ...]:
+    """Return tokens per second by context length, and time to first token by prompt length.
+
+    Fewer than two points of one of them make no picture.
+    """
+    speeds, waits_ms = _points(answer)
+    delays = [_Point(it.at, it.value / 1000, it.low / 1000, it.high / 1000, it.predicted) for it in waits_ms]
+    if min(len(speeds), len(delays)) < 2:
+        return ()
+    (first, *_, last), (least, *_, most) = speeds, delays
+    rates = f"{first.told(rate_words)} after {counted(first.at, 'token')}, {last.told(rate_text)} after {last.at:,}."
+    after, then = (it.told(lambda seconds: delay_text(1000 * seconds)) for it in (least, most))
+    waits = f"The first token comes {after} after a prompt of {counted(least.at, 'token')}, {then} after {most.at:,}."
+    bound, most_bound = answer.bound_tokens_per_second, _MOST_ABOVE * max(it.value for it in speeds)
+    levels = () if bound is None or bound > most_bound else (Level("bound by memory bandwidth", bound),)
+    is_mixed = len({it.predicted for it in (*speeds, *delays)}) > 1
+    return (
+        _plot("Tokens per second by context length", rates, speeds, levels, is_log=False, is_mixed=is_mixed),
+        _plot("First token (s) by prompt length", waits, delays, (), is_log=True, is_mixed=is_mixed),
+    )
+
+
+def curve_parts(answer: LanguageAnswer) -> Iterator[Part]:
+    """Yield tokens per second by context length, and time to first token by prompt length, with their intervals."""
+    speeds, delays = _points(answer)
+    yield Table(_columns("context", "tokens/s", rate_text), speeds)
+    yield Table(_columns("prompt", "first token", delay_text), delays)
+
+
+def _columns(length: str, figure: str, text: Callable[[float], str]) -> tuple[Column[_Point], ...]:
+    return (
+        Column(length, lambda it: f"{it.at:,}"),
+        Column(figure, lambda it: it.told(text), style="strong"),
+        Column("95 %", lambda it: between(it.low, it.high, text)),
+    )
+
+
+def _plot(
+    title: str, says: str, points: Sequence[_Point], levels: tuple[Level, ...], *, is_log: bool, is_mixed: bool
+) -> Plot:
+    """Return points with their intervals; the legend of a plot beside another one names the marks of both."""
+    placed = [(float(max(1, it.at)), it) for it in points]
+    of = {kind: tuple((x, it.value) for x, it in placed if it.predicted is kind) for kind in (True, False)}
+    series = (
+        Series("", ".", "muted", tuple((x, it.value) for x, it in placed), "."),
+        Series("95 %", "-", "muted", tuple((x, end) for x, it in placed for end in (it.low, it.high))),
+        Series("predicted", PREDICTED, "warn", of[True]),
+        Series("measured", _MEASURED, "accent", of[False]),
+    )
+    across = Axis(placed[0][0] / _BESIDE, placed[-1][0] * _BESIDE, True)
+    across = replace(across, ticks=tuple((x, f"{x:,.0f}") for x in _apart([x for x, _ in placed], across)))
+    # Ends of wide intervals stand at the upper edge.
+    most = _MOST_ABOVE * max(it.value for it in points)
+    highest = max([*(min(most, it.high) for it in points), *(it.value for it in levels)])
+    up = Axis(min(it.low for it in points) / _ABOVE if is_log else 0.0, highest * _ABOVE, is_log)
+    return Plot(title, says, across, up, tuple(it for it in series if it.points or is_mixed), levels)
+
+
+def _apart(places: Sequence[float], axis: Axis) -> list[float]:
+    """Return the last of some places, and those before it whose numbers do not touch."""
+    least, kept = (axis.high / axis.low) ** _LEAST_APART, [places[-1]]
+    for each in reversed(places):
+        kept += [each] if kept[-1] / each >= least else []
+    return kept[::-1]

@@ -1,43 +1,41 @@
-"""The sizes of a language model, and what follows from them."""
+"""The sizes of a language model, how its weights are stored, and what follows from the sizes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from dlbricks_tui.language.errors import LanguageError
+from dlbricks_tui.errors import UserError
+
+# Weights of 4 or 8 bits share a scale in blocks of so many.
+BLOCK_SIZE = 32
+# The cache of a windowed block holds its window and so many tokens more.
+WINDOW_SLACK = 16
+MIXTURES = frozenset({"qwen3_moe", "mixtral", "gpt_oss"})
+MOST_PARAMETERS = 10**13
 
 
-class Family(Enum):
-    """The models whose blocks have the same form."""
-
-    LLAMA = "llama"
-    QWEN2 = "qwen2"
-    QWEN3 = "qwen3"
-    MISTRAL = "mistral"
-    GEMMA2 = "gemma2"
-    GEMMA3 = "gemma3"
-    PHI3 = "phi3"
-    GRANITE = "granite"
-    QWEN3_MOE = "qwen3_moe"
-    MIXTRAL = "mixtral"
-    GPT_OSS = "gpt_oss"
+class LanguageError(UserError):
+    """A language model that is not known, cannot be read, or is impossible."""
 
 
-MIXTURES = frozenset({Family.QWEN3_MOE, Family.MIXTRAL, Family.GPT_OSS})
+class WeightPrecision(str, Enum):
+    """How the weights of products are stored: 4 or 8 bits in blocks of 32, or 32-bit floating point."""
 
+    INT4 = "int4"
+    INT8 = "int8"
+    F32 = "f32"
 
-class Activation(Enum):
-    """The function between the two products of the feed-forward part."""
-
-    SILU = "silu"
-    GELU = "gelu"
+    @property
+    def bits(self) -> int:
+        return {"int4": 4, "int8": 8, "f32": 32}[self.value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
     """The sizes of a decoder: a table, blocks, a last norm, and a head. Impossible sizes raise LanguageError."""
 
-    family: Family
+    # The models whose blocks have the same form, such as llama.
+    family: str
     # Numbers per token between blocks.
     hidden: int
     blocks: int
@@ -52,7 +50,8 @@ class Architecture:
     positions: int
     # The head multiplies with the table of the embedding.
     is_tied: bool
-    activation: Activation
+    # Between the products of the feed-forward part: GELU instead of SiLU.
+    has_gelu: bool
     qkv_bias: bool
     output_bias: bool
     # In a mixture, the router has a bias, too.
@@ -91,7 +90,6 @@ class Architecture:
 
     @property
     def parameters(self) -> int:
-        """The number of all weights."""
         return self._parameters(self.experts)
 
     @property
@@ -132,14 +130,12 @@ class Architecture:
         if any(self.windowed) != (self.window > 0):
             yield f"the window is {self.window}, and {sum(self.windowed)} blocks are windowed"
         if (self.experts > 0) != (self.family in MIXTURES):
-            yield f"the number of experts is {self.experts}, which does not suit the family {self.family.value}"
+            yield f"the number of experts is {self.experts}, which does not suit the family {self.family}"
         if not min(self.experts, 1) <= self.active_experts <= self.experts:
             yield f"the number of active experts is {self.active_experts}, and has to be from 1 to {self.experts}"
         if self.parameters > MOST_PARAMETERS:
             yield f"the number of parameters is {self.parameters:,}, and has to be at most {MOST_PARAMETERS:,}"
 
-
-MOST_PARAMETERS = 10**13
 
 # The words, the least and the most of each size.
 _LIMITS = {
@@ -159,7 +155,6 @@ _LIMITS = {
 
 
 def shown_value(value: object) -> str:
-    """Return a value of a file in few characters."""
     if isinstance(value, int) and abs(value) >= 10**15:
         # Python refuses to write integers of many digits.
         return "more than 10^15" if value > 0 else "less than -10^15"

@@ -1,4 +1,4 @@
-"""From the latencies of bricks to those of the whole model: each layer counts as often as the model has it."""
+"""Latencies of language models from those of stored bricks: each layer counts as often as the model has it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,61 @@ from dataclasses import dataclass
 
 from dlbricks_tui.language.decoder import Decoder
 from dlbricks_tui.language.layers import ModelPart
-from dlbricks_tui.language.stored import BrickTime
-from dlbricks_tui.language.work import work_of
 from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.store.columns import Summary
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.index import SHARED_COLUMN
+from dlbricks_tui.store.selections import OLDEST_FIRST
 
+# The id of the method under which bricks of language models are stored.
+PROTOCOL = "decoder-1"
 # However wide its interval is, a step takes at least this share of its latency.
 _LEAST_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class BrickTime:
+    """The latency of a brick, and half of its 95 % interval: by itself, and in common with bricks of its rounds."""
+
+    ms: float
+    half_ms: float
+    shared_half_ms: float
+    # Of the measurement; empty for a prediction.
+    when: str = ""
+
+    @property
+    def is_predicted(self) -> bool:
+        return not self.when
+
+
 # Returns the latency of a layer: measured, or predicted.
 TimeOf = Callable[[LayerGraph, int], BrickTime]
 
 
+def known_bricks(store: ResultsDatabase, system: str, runtime: str) -> Mapping[str, BrickTime]:
+    """Return the newest results of all bricks of language models, by key."""
+    found = store.select(equal(system=system, runtime=runtime, protocol=PROTOCOL, good=True), order=OLDEST_FIRST)
+    # The results of the newest run, one for each place of the brick.
+    newest: dict[str, list[tuple[Summary, float]]] = {}
+    for summary, share in zip(found, found.numbers(SHARED_COLUMN), strict=True):
+        places = newest.get(summary.brick, [])
+        same_run = [it for it in places[:1] if it[0].run == summary.run]
+        newest[summary.brick] = [*(places if same_run else ()), (summary, float(share))]
+    return {brick: _time_of(places) for brick, places in newest.items()}
+
+
+def _time_of(places: list[tuple[Summary, float]]) -> BrickTime:
+    count = len(places)
+    ms = sum(it.trimmed_mean_ms for it, _ in places) / count
+    half_ms = sum((it.high_ms - it.low_ms) / 2 for it, _ in places) / count
+    shared = max(max(0.0, share) for _, share in places)
+    return BrickTime(ms, half_ms, shared * ms, places[-1][0].when)
+
+
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """The latency of one step of a language model, with half of its 95 % interval."""
+    """The latency of one step of a language model, or of several, with half of its 95 % interval."""
 
     ms: float
     half_ms: float
@@ -32,7 +74,6 @@ class StepTime:
 
     @property
     def bounds_ms(self) -> tuple[float, float]:
-        """The 95 % interval."""
         return max(_LEAST_SHARE * self.ms, self.ms - self.half_ms), self.ms + self.half_ms
 
 
@@ -54,22 +95,16 @@ def step_time(found: Decoder, time_of: TimeOf) -> StepTime:
             together += count * brick.shared_half_ms
             when = max(when, brick.when)
     half = math.hypot(together, math.sqrt(apart)) + predicted
-    return StepTime(total, half, dict(parts), measured / total if total else 0.0, when)
+    return StepTime(total, half, parts, measured / total if total else 0.0, when)
 
 
-def mean_step(first: StepTime, last: StepTime) -> StepTime:
-    """Return the mean of all steps between two, whose latencies grow evenly."""
-    parts = {it: (first.parts_ms.get(it, 0.0) + last.parts_ms.get(it, 0.0)) / 2 for it in ModelPart}
-    return StepTime(
-        (first.ms + last.ms) / 2,
-        (first.half_ms + last.half_ms) / 2,
-        {part: ms for part, ms in parts.items() if ms},
-        (first.coverage + last.coverage) / 2,
-        max(first.when, last.when),
-    )
-
-
-def bytes_read(found: Decoder) -> int:
-    """Return the bytes of weights and caches that one step of the model reads."""
-    layers = zip(found.graph.layers, found.counts, strict=True)
-    return sum(count * work_of(layer).bytes_read for layer, count in layers)
+def steps_time(*steps: tuple[float, StepTime]) -> StepTime:
+    """Return the latency of steps, each so many times, which are wrong alike."""
+    ms = sum(times * it.ms for times, it in steps)
+    parts: defaultdict[ModelPart, float] = defaultdict(float)
+    for times, it in steps:
+        for part, part_ms in it.parts_ms.items():
+            parts[part] += times * part_ms
+    measured = sum(times * it.ms * it.coverage for times, it in steps)
+    half = sum(times * it.half_ms for times, it in steps)
+    return StepTime(ms, half, parts, measured / ms if ms else 0.0, max(it.when for _, it in steps))

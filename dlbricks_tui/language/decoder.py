@@ -7,29 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.language.architecture import Activation, Architecture, Family
-from dlbricks_tui.language.layers import (
-    MICROSOFT,
-    Constant,
-    LayerWriter,
-    Made,
-    ModelPart,
-    Read,
-    Stored,
-    float_type,
-)
-from dlbricks_tui.language.precision import WeightPrecision
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.language.architecture import BLOCK_SIZE, WINDOW_SLACK, Architecture, WeightPrecision
+from dlbricks_tui.language.layers import MICROSOFT, Constant, LayerWriter, Made, ModelPart, Read, Stored, float_type
 from dlbricks_tui.models.graph import TensorType
 
 if TYPE_CHECKING:
     from dlbricks_tui.models.graph import LayerGraph
     from dlbricks_tui.runtime.traits import Traits
 
-BLOCK_SIZE = 32
 # The products round activations to 8 bits, as the builder asks for.
 _ACCURACY_LEVEL = 4
 # A step reads a row of the table for each token; so much of it stands for all of it.
@@ -39,8 +29,6 @@ _ROW_STEP = 7919
 _MOST_POSITIONS = 1 << 13
 # How experts of this family compute.
 _GPT_OSS = {"activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 7.0}
-# The cache of a windowed block holds its window and so many tokens more.
-WINDOW_SLACK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +41,10 @@ class Step:
 
     @property
     def total(self) -> int:
-        """The tokens that attention sees."""
         return self.past + self.tokens
 
     @classmethod
     def prefill(cls, prompt: int, buffer: int = 0) -> Step:
-        """Return the step that reads a prompt."""
         return cls(prompt, 0, max(prompt, buffer))
 
     @classmethod
@@ -67,13 +53,10 @@ class Step:
         return cls(1, context, context + 1)
 
 
-def windowed_cache(window: int, total: int) -> int:
-    """Return the length of a windowed block's cache that holds so many tokens.
-
-    The kernel wants room for the window. What a short context leaves empty is added, which costs no time: the length
-    tells how full it is, so that bricks of different contexts have different keys.
-    """
-    return window + WINDOW_SLACK + max(0, window - total)
+def steps_for(prompt: int, generate: int) -> tuple[Step, ...]:
+    """Return the steps from which the whole answer follows: the prompt, the first token behind it, and the last."""
+    contexts = dict.fromkeys((prompt, prompt + max(1, generate - 1) - 1))
+    return (Step.prefill(prompt), *map(Step.decode, contexts))
 
 
 class Extent(Enum):
@@ -96,6 +79,11 @@ class Decoder:
     counts: tuple[int, ...]
     # The inputs that hold caches, by number, each with the output of the graph that is written into its array.
     in_place: Mapping[int, int]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key of each layer's brick in the store."""
+        return tuple([brick_of(self.graph, (it.index,)).key for it in self.graph.layers])
 
 
 def distinct_blocks(model: Architecture, *, fewest: bool = False) -> tuple[int, ...]:
@@ -127,57 +115,54 @@ def decoder(
     A large table is shortened unless it is to be whole.
     """
     blocks = distinct_blocks(model) if blocks is None else blocks
-    return _Decoder(model, precision, step, blocks, whole_table=whole_table).decoder(name, traits, extent)
+    return _Decoder(model, precision, step, blocks, whole_table).decoder(name, traits, extent)
 
 
+@dataclass
 class _Decoder:
-    def __init__(
-        self,
-        model: Architecture,
-        precision: WeightPrecision,
-        step: Step,
-        blocks: Sequence[int],
-        *,
-        whole_table: bool,
-    ) -> None:
-        self._model = model
-        self._precision = precision
-        self._step = step
-        self._blocks = blocks
-        self._whole_table = whole_table
-        self._out = LayerWriter()
-        self._caches: list[Made] = []
-        self._in_place: dict[int, int] = {}
-        self._state = float_type(1, step.tokens, model.hidden)
+    model: Architecture
+    precision: WeightPrecision
+    step: Step
+    blocks: Sequence[int]
+    whole_table: bool
+    out: LayerWriter = field(default_factory=LayerWriter)
+    caches: list[Made] = field(default_factory=list)
+    in_place: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.state = float_type(1, self.step.tokens, self.model.hidden)
 
     def decoder(self, name: str, traits: Traits, extent: Extent) -> Decoder:
-        out = self._out
+        out = self.out
         if extent is Extent.HEAD:
-            state, residual = out.input("state", self._state), out.input("residual", self._state)
+            state, residual = out.input("state", self.state), out.input("residual", self.state)
         else:
             state, residual = self._all_blocks()
         if extent is Extent.BLOCKS:
-            heads = [state, *self._caches, residual]
+            heads = [state, *self.caches, residual]
         else:
             out.times = 1
             normed, _ = self._skip_norm(state, residual, "last", is_last=True)
-            heads = [self._head(normed), *self._caches]
-        return Decoder(out.graph(name, heads, traits), tuple(out.parts), tuple(out.counts), self._in_place)
+            heads = [self._head(normed), *self.caches]
+        return Decoder(out.graph(name, heads, traits), tuple(out.parts), tuple(out.counts), self.in_place)
 
     def _all_blocks(self) -> tuple[Made, Made]:
         """Write the table and the blocks; return the output of the last one, and the residual."""
-        model, step, out = self._model, self._step, self._out
-        rows = self._table_rows()
+        model, step, out = self.model, self.step, self.out
+        shares_table = model.is_tied and self.precision is not WeightPrecision.F32
+        bytes_per_row = model.hidden * (self.precision.bits if shares_table else 32) // 8
+        most = model.vocabulary if self.whole_table else max(1, _MOST_TABLE_BYTES // bytes_per_row)
+        rows = min(model.vocabulary, most)
         numbers = tuple([place * _ROW_STEP % rows for place in range(step.tokens)])
         tokens = out.input("input_ids", TensorType((1, step.tokens), "int64"), numbers)
         mask = out.input("attention_mask", TensorType((1, step.total), "int64"), (1,))
-        self._lengths = self._attention_lengths(mask)
-        state = self._table(tokens, rows)
+        self.lengths = self._attention_lengths(mask)
+        state = self._table(tokens, rows, is_packed=shares_table)
         residual: Made | None = None
         kinds = Counter(model.kinds)
-        first, *others = self._blocks
+        first, *others = self.blocks
         standing = {model.kinds[it] for it in others}
-        for number in self._blocks:
+        for number in self.blocks:
             kind = model.kinds[number]
             # The first block stands for itself, and for others of its kind where none of them is there.
             alone = number == first and kind in standing
@@ -187,24 +172,9 @@ class _Decoder:
             state, residual = self._block(number, state, residual)
         return state, residual or state
 
-    def _table_rows(self) -> int:
-        if self._whole_table:
-            return self._model.vocabulary
-        bytes_per_row = self._model.hidden * (self._precision.bits if self._shares_table else 32) // 8
-        return max(1, min(self._model.vocabulary, _MOST_TABLE_BYTES // bytes_per_row))
-
-    @property
-    def _positions(self) -> int:
-        """The rows of the tables of angles: a long table costs memory and no time."""
-        return max(self._step.buffer, min(self._model.positions, _MOST_POSITIONS))
-
-    @property
-    def _shares_table(self) -> bool:
-        return self._model.is_tied and self._precision is not WeightPrecision.F32
-
     def _attention_lengths(self, mask: Made) -> tuple[Made, Made]:
         """Return the tokens that each sequence has had before the newest, and the tokens in all."""
-        out, one = self._out, Constant((1,))
+        out, one = self.out, Constant((1,))
         ones = out.one("ReduceSum", [mask, one], TensorType((1,), "int64"), keepdims=0)
         before = out.one("Sub", [ones, one], TensorType((1,), "int64"))
         past = out.one("Cast", [before], TensorType((1,), "int32"), to=6)
@@ -212,27 +182,37 @@ class _Decoder:
         total = out.one("Gather", [shape, Constant((1,), is_single=True)], TensorType((), "int64"), axis=0)
         return past, out.one("Cast", [total], TensorType((), "int32"), to=6)
 
-    def _table(self, tokens: Made, rows: int) -> Made:
-        model, out = self._model, self._out
+    def _table(self, tokens: Made, rows: int, *, is_packed: bool) -> Made:
+        model, out = self.model, self.out
         out.part = ModelPart.TABLE
-        if self._shares_table:
-            bits = self._precision.bits
-            packed = Stored("table", TensorType((rows, model.hidden * bits // 8), "uint8"))
-            scales = Stored("table scales", float_type(rows, _blocks_of(model.hidden)))
+        # The table of a whole model is the head's weights: ONNX Runtime holds a copy.
+        is_tied = self.whole_table and model.is_tied
+        if is_packed:
+            bits, blocks = self.precision.bits, _blocks_of(model.hidden)
+            kind = TensorType((rows, model.hidden * bits // 8), "uint8")
+            packed: Read = Stored("table", kind)
+            if is_tied:
+                head = Stored("head", TensorType((rows, blocks, BLOCK_SIZE * bits // 8), "uint8"))
+                packed = out.one("Reshape", [head, Constant((rows, model.hidden * bits // 8))], kind)
+            scales = Stored("head scales" if is_tied else "table scales", float_type(rows, blocks))
             options = {"bits": bits, "block_size": BLOCK_SIZE, "gather_axis": 0, "quantize_axis": 1}
-            state = out.one("GatherBlockQuantized", [packed, tokens, scales], self._state, MICROSOFT, **options)
+            state = out.one("GatherBlockQuantized", [packed, tokens, scales], self.state, MICROSOFT, **options)
         else:
-            state = out.one("Gather", [Stored("table", float_type(rows, model.hidden)), tokens], self._state)
+            kind = float_type(rows, model.hidden)
+            table: Read = Stored("table", kind)
+            if is_tied:
+                table = out.one("Transpose", [Stored("head", float_type(model.hidden, rows))], kind, perm=(1, 0))
+            state = out.one("Gather", [table, tokens], self.state)
         return self._scaled(state, model.embedding_scale)
 
     def _scaled(self, state: Made, factor: float) -> Made:
         if factor == 1.0:
             return state
-        return self._out.one("Mul", [state, Constant((factor,), "float32", is_single=True)], state.type)
+        return self.out.one("Mul", [state, Constant((factor,), "float32", is_single=True)], state.type)
 
     def _block(self, number: int, state: Made, residual: Made | None) -> tuple[Made, Made]:
         """Write a block behind the output of the one before and the residual; return its own."""
-        model = self._model
+        model = self.model
         if residual is None:
             normed, residual = self._norm(state, f"{number} first"), state
         else:
@@ -248,32 +228,32 @@ class _Decoder:
         return self._scaled(made, model.residual_scale), residual
 
     def _norm(self, state: Made, name: str) -> Made:
-        self._out.part = ModelPart.NORMS
+        self.out.part = ModelPart.NORMS
         (*_, size) = state.type.shape or ()
-        weight, epsilon = Stored(f"norm {name}", float_type(size)), self._model.epsilon
+        weight, epsilon = Stored(f"norm {name}", float_type(size)), self.model.epsilon
         read: list[Read] = [state, weight]
-        return self._out.one("SimplifiedLayerNormalization", read, state.type, axis=-1, epsilon=epsilon, stash_type=1)
+        return self.out.one("SimplifiedLayerNormalization", read, state.type, axis=-1, epsilon=epsilon, stash_type=1)
 
     def _skip_norm(self, state: Made, residual: Made, name: str, *, is_last: bool = False) -> tuple[Made, Made]:
         """Add a state to the residual, and return the sum with and without a norm."""
-        self._out.part = ModelPart.NORMS
-        weight, epsilon = Stored(f"norm {name}", float_type(self._model.hidden)), self._model.epsilon
-        outputs = [self._state] if is_last else [self._state, None, None, self._state]
-        found = self._out.add(
+        self.out.part = ModelPart.NORMS
+        weight, epsilon = Stored(f"norm {name}", float_type(self.model.hidden)), self.model.epsilon
+        outputs = [self.state] if is_last else [self.state, None, None, self.state]
+        found = self.out.add(
             "SkipSimplifiedLayerNormalization", [residual, state, weight], outputs, MICROSOFT, epsilon=epsilon
         )
         return found[0], found[-1]
 
     def _product(self, state: Made, size: int, name: str, *, bias: bool = False) -> Made:
         """Multiply the last axis of a state with a matrix of weights."""
-        out = self._out
+        out = self.out
         (*outer, width) = state.type.shape or ()
         made = float_type(*outer, size)
         offset = Stored(f"{name} bias", float_type(size)) if bias else None
-        if self._precision is WeightPrecision.F32:
+        if self.precision is WeightPrecision.F32:
             found = out.one("MatMul", [state, Stored(name, float_type(width, size))], made)
             return out.one("Add", [found, offset], made) if offset else found
-        bits, count = self._precision.bits, _blocks_of(width)
+        bits, count = self.precision.bits, _blocks_of(width)
         packed = Stored(name, TensorType((size, count, BLOCK_SIZE * bits // 8), "uint8"))
         read: list[Read] = [state, packed, Stored(f"{name} scales", float_type(size, count))]
         # ONNX Runtime adds the bias within the product.
@@ -282,7 +262,7 @@ class _Decoder:
         return out.one("MatMulNBits", read, made, MICROSOFT, **options)
 
     def _attention(self, number: int, normed: Made) -> Made:
-        model, out, step = self._model, self._out, self._step
+        model, out, step = self.model, self.out, self.step
         queries, keys = model.heads * model.head_size, model.kv_heads * model.head_size
         out.part = ModelPart.PRODUCTS
         packed = self._product(normed, queries + 2 * keys, f"{number} qkv", bias=model.qkv_bias)
@@ -297,17 +277,21 @@ class _Decoder:
             out.part = ModelPart.ATTENTION
         window = model.window if model.windowed and model.windowed[number] else 0
         is_short = window > 0 and model.has_short_caches
-        length = windowed_cache(window, step.total) if is_short else step.buffer
+        # The kernel wants room for the window. What a short context leaves empty is added, which costs no time: the
+        # length tells how full it is, so that bricks of different contexts have different keys.
+        length = window + WINDOW_SLACK + max(0, window - step.total) if is_short else step.buffer
         cache = float_type(1, model.kv_heads, length, model.head_size)
         caches = []
         for what in ("key", "value"):
             caches.append(out.input(f"past_key_values.{number}.{what}", cache))
-            self._in_place[caches[-1].feed.output] = len(self._caches) + len(caches)
-        angles = [Stored(what, float_type(self._positions, model.rotary_size // 2)) for what in ("cos", "sin")]
+            self.in_place[caches[-1].feed.output] = len(self.caches) + len(caches)
+        # A long table of angles costs memory and no time.
+        positions = max(step.buffer, min(model.positions, _MOST_POSITIONS))
+        angles = [Stored(what, float_type(positions, model.rotary_size // 2)) for what in ("cos", "sin")]
         sinks = Stored(f"{number} sinks", float_type(model.heads)) if model.has_sinks else None
         attended, *present = out.add(
             "GroupQueryAttention",
-            [*read, *caches, *self._lengths, *angles, None, None, sinks],
+            [*read, *caches, *self.lengths, *angles, None, None, sinks],
             [float_type(1, step.tokens, queries), cache, cache],
             MICROSOFT,
             num_heads=model.heads,
@@ -319,13 +303,13 @@ class _Decoder:
             **({"local_window_size": window} if window else {}),
             **({"sliding_window_cache": 1} if is_short else {}),
         )
-        self._caches += present
+        self.caches += present
         out.part = ModelPart.PRODUCTS
         return self._product(attended, model.hidden, f"{number} output", bias=model.output_bias)
 
     def _head_norm(self, number: int, part: Made, which: str) -> Made:
         """Normalise each head of queries or keys by itself."""
-        out, size = self._out, self._model.head_size
+        out, size = self.out, self.model.head_size
         (_, tokens, width) = part.type.shape or ()
         rows = float_type(1, tokens * width // size, size)
         out.part = ModelPart.ATTENTION
@@ -335,12 +319,12 @@ class _Decoder:
         return out.one("Reshape", [normed, Constant((0, -1, width))], part.type)
 
     def _inner(self, number: int, normed: Made) -> Made:
-        model, out = self._model, self._out
+        model, out = self.model, self.out
         out.part = ModelPart.PRODUCTS
         gate = self._product(normed, model.inner, f"{number} gate", bias=model.inner_bias)
         up = self._product(normed, model.inner, f"{number} up", bias=model.inner_bias)
         out.part = ModelPart.OTHER
-        if model.activation is Activation.GELU:
+        if model.has_gelu:
             active = out.one("Gelu", [gate], gate.type, approximate="tanh")
         else:
             # ONNX Runtime makes this of a product with a sigmoid.
@@ -351,35 +335,35 @@ class _Decoder:
 
     def _experts(self, number: int, normed: Made) -> Made:
         """Write a mixture: a router, and the experts that it chooses for each token."""
-        model, out = self._model, self._out
+        model, out = self.model, self.out
         out.part = ModelPart.EXPERTS
         routed = self._product(normed, model.experts, f"{number} router", bias=model.inner_bias)
         routed = out.one(
-            "Reshape", [routed, Constant((-1, model.experts))], float_type(self._step.tokens, model.experts)
+            "Reshape", [routed, Constant((-1, model.experts))], float_type(self.step.tokens, model.experts)
         )
         sizes = (("gate up", 2 * model.inner, model.hidden), ("down", model.hidden, model.inner))
         read: list[Read] = [normed, routed]
         for name, size, width in sizes:
             read += self._expert_weights(f"{number} experts {name}", size, width)
         options: dict[str, Any] = {"activation_type": "swiglu", "swiglu_fusion": 1, "normalize_routing_weights": 1}
-        options |= _GPT_OSS if model.family is Family.GPT_OSS else {}
-        if self._precision is WeightPrecision.F32:
-            return out.one("MoE", read, self._state, MICROSOFT, k=model.active_experts, **options)
-        options |= {"expert_weight_bits": self._precision.bits, "block_size": BLOCK_SIZE}
-        return out.one("QMoE", read, self._state, MICROSOFT, k=model.active_experts, **options)
+        options |= _GPT_OSS if model.family == "gpt_oss" else {}
+        if self.precision is WeightPrecision.F32:
+            return out.one("MoE", read, self.state, MICROSOFT, k=model.active_experts, **options)
+        options |= {"expert_weight_bits": self.precision.bits, "block_size": BLOCK_SIZE}
+        return out.one("QMoE", read, self.state, MICROSOFT, k=model.active_experts, **options)
 
     def _expert_weights(self, name: str, size: int, width: int) -> list[Read]:
         """Return the weights of a product of all experts, its scales if they are packed, and its bias."""
-        model, bits = self._model, self._precision.bits
+        model, bits = self.model, self.precision.bits
         bias = Stored(f"{name} bias", float_type(model.experts, size)) if model.inner_bias else None
-        if self._precision is WeightPrecision.F32:
+        if self.precision is WeightPrecision.F32:
             return [Stored(name, float_type(model.experts, size, width)), bias]
         packed = TensorType((model.experts, size, width * bits // 8), "uint8")
         scales = float_type(model.experts, size, _blocks_of(width))
         return [Stored(name, packed), Stored(f"{name} scales", scales), bias]
 
     def _head(self, normed: Made) -> Made:
-        model, out = self._model, self._out
+        model, out = self.model, self.out
         out.part = ModelPart.HEAD
         logits = self._scaled(self._product(normed, model.vocabulary, "head"), 1 / model.logit_scale)
         if not model.logit_cap:

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
 from dlbricks_tui.bricks.identity import whole_model
+from dlbricks_tui.host.contention import wait_until_idle
 from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.language.decoder import Decoder, Step, decoder
-from dlbricks_tui.language.engine import ENGINE, EngineRun, GenaiEngine, Waiting
-from dlbricks_tui.language.errors import LanguageError
-from dlbricks_tui.language.library import NamedModel
-from dlbricks_tui.language.orders import LanguageVariant
-from dlbricks_tui.language.stored import PROTOCOL
+from dlbricks_tui.language.architecture import LanguageError
+from dlbricks_tui.language.composing import PROTOCOL
+from dlbricks_tui.language.decoder import decoder, steps_for
+from dlbricks_tui.language.opening import NamedModel
+from dlbricks_tui.language.orders import LanguageVariant, MeasuredEngine
 from dlbricks_tui.language.whole_model import whole_model_files
 from dlbricks_tui.measure.noise import HostTrack, counting
+from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.columns import Summary
+from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerError, WorkerRefusedError
+from dlbricks_tui.runtime.process import INSIDE, Worker
+from dlbricks_tui.runtime.protocol import Generate, Generated, OpenEngine, Reason
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.index import SHARED_COLUMN
-from dlbricks_tui.store.records import EndToEnd, Record, Runtime, System, utc_now
+from dlbricks_tui.store.records import EndToEnd, Record, System, utc_now
 from dlbricks_tui.store.selections import OLDEST_FIRST
 
+ENGINE = "onnxruntime-genai"
+# Limits, which only an engine that hangs exceeds: of a request, and added to it per gigabyte of weights.
+_SECONDS, _SECONDS_TO_LOAD, _SECONDS_PER_TOKEN, _SECONDS_PER_PROMPT_TOKEN = 120.0, 120.0, 10.0, 2.0
+_NS_PER_MS = 1e6
+_NO_ROOM = "the whole model does not fit into the memory that is free: stop other programs, or choose a smaller one"
 # Of the tokens of an answer at most so many are generated: later ones take about as long.
 MOST_STEPS = 32
 # Runs of the engine: at least, at most, and for about so long if the fewest take less.
@@ -40,18 +49,7 @@ _TIMES_FILE, _MOST_MEMORY = 1.3, 0.9
 _FOLDERS = "whole-model-"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineResults:
-    """The time of the engine for a prompt, and for each token behind it."""
-
-    engine: str
-    prefill_ms: float
-    step_ms: float
-    when: str
-
-    @property
-    def tokens_per_second(self) -> float:
-        return 1000.0 / self.step_ms
+Waiting = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +62,16 @@ class EngineQuestion:
     generate: int
 
     @property
-    def longest(self) -> int:
-        """The tokens of prompt and answer."""
-        return self.prompt + self.generate
-
-    @property
     def keys(self) -> tuple[str, str]:
-        """The keys of prefill and decode in the store."""
-        last = self.prompt + max(1, self.generate - 1) - 1
-        first, *others = map(self._decoder, (Step.prefill(self.prompt), Step.decode(self.prompt), Step.decode(last)))
-        return _key([first]), _key(others)
-
-    def _decoder(self, step: Step) -> Decoder:
-        return decoder(self.model.architecture, self.variant.precision, step, self.variant.runtime.traits)
-
-
-def _key(steps: Sequence[Decoder]) -> str:
-    """Return a key like that of a model: equal blocks count as often as the model has them."""
-    parts = [(whole_model(it.graph).key, it.counts) for it in steps]
-    return sha256(repr(parts).encode()).hexdigest()[: len(parts[0][0])]
+        """The keys of prefill and decode in the store; equal blocks count as often as the model has them."""
+        sizes, precision, traits = self.model.architecture, self.variant.precision, self.variant.runtime.traits
+        first, *later = [decoder(sizes, precision, it, traits) for it in steps_for(self.prompt, self.generate)]
+        parts = [[(whole_model(it.graph).key, it.counts) for it in of] for of in ([first], [later[0], later[-1]])]
+        prefill, decode = (sha256(repr(it).encode()).hexdigest()[: len(it[0][0])] for it in parts)
+        return prefill, decode
 
 
-def engine_results(store: ResultsDatabase, system: str, asked: EngineQuestion) -> EngineResults | None:
+def engine_results(store: ResultsDatabase, system: str, asked: EngineQuestion) -> MeasuredEngine | None:
     """Return the newest results of the engine; None if it was not asked that on this system."""
     found = store.select(equal(system=system, protocol=PROTOCOL, good=True, brick=""), order=OLDEST_FIRST)
     if not len(found):
@@ -95,11 +81,71 @@ def engine_results(store: ResultsDatabase, system: str, asked: EngineQuestion) -
     prefill, decode = (newest.get(key) for key in asked.keys)
     if prefill is None or decode is None:
         return None
-    return EngineResults(_engine_of(decode), prefill.trimmed_mean_ms, decode.trimmed_mean_ms, decode.when)
+    engine = f"{ENGINE} {decode.runtime.partition(' ')[0].removeprefix(ENGINE).lstrip('-')}"
+    rate, when = 1000.0 / decode.trimmed_mean_ms, decode.when
+    return MeasuredEngine(engine=engine, prefill_ms=prefill.trimmed_mean_ms, decode_tokens_per_second=rate, when=when)
 
 
-def _engine_of(result: Summary) -> str:
-    return f"{ENGINE} {result.runtime.partition(' ')[0].removeprefix(ENGINE).lstrip('-')}"
+class GenaiEngine:
+    """The engine with the whole model of a folder; leaving the `with` block ends it."""
+
+    def __init__(
+        self, runtime: Runtime, folder: Path, log: Path, waiting: Waiting = nullcontext, program: Path = INSIDE
+    ) -> None:
+        self._folder = folder
+        self._threads = runtime.settings.threads or 0
+        self._worker = Worker(runtime, log, program)
+        self._gigabytes = sum(it.stat().st_size for it in folder.iterdir()) / 1e9
+        self._waiting = waiting
+        self.version = ""
+
+    def __enter__(self) -> GenaiEngine:
+        with _told():
+            self._worker.__enter__()
+        try:
+            self.load()
+        except BaseException:
+            self._worker.end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._worker.end()
+
+    def load(self) -> None:
+        """Load the model, in place of what was loaded before: its weights get other places in memory."""
+        request = OpenEngine(str(self._folder.resolve()), self._threads)
+        with _told(), self._waiting():
+            found = self._worker.ask(request, _SECONDS + _SECONDS_TO_LOAD * self._gigabytes)
+        self.version = found.version
+
+    def run(self, prompt: int, generate: int) -> Generated:
+        """Read a prompt of so many tokens, and generate so many, at least one."""
+        per_gigabyte = _SECONDS_PER_PROMPT_TOKEN * prompt + _SECONDS_PER_TOKEN * generate
+        with _told(), self._waiting():
+            found = self._worker.ask(Generate(prompt, generate), _SECONDS + self._gigabytes * per_gigabyte)
+        if self._worker.pid is not None:
+            # Its threads go on spinning for a while.
+            wait_until_idle(self._worker.pid)
+        return found
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn errors of the process into those of language models."""
+    try:
+        yield
+    except FrameworkMissingError as error:
+        raise LanguageError(
+            f"timing whole models needs {ENGINE} ({error.reason or error}); install it: pip install 'dlbricks-tui[llm]'"
+        ) from error
+    except WorkerRefusedError as error:
+        raise LanguageError(_NO_ROOM if error.reason is Reason.TOO_LARGE else f"{ENGINE}: {error}") from error
+    except WorkerDiedError as error:
+        # The kernel kills the process that takes too much.
+        raise LanguageError(_NO_ROOM if "SIGKILL" in str(error) else f"{ENGINE}: {error}") from error
+    except WorkerError as error:
+        raise LanguageError(f"{ENGINE}: {error}") from error
 
 
 class WholeModelRuns:
@@ -108,8 +154,8 @@ class WholeModelRuns:
     def __init__(self, asked: EngineQuestion, engine: GenaiEngine) -> None:
         self._asked = asked
         self._engine = engine
-        self._runs: list[EngineRun] = []
-        self._moments: list[int] = []
+        # Each with its moment.
+        self._runs: list[tuple[Generated, int]] = []
         # The part of all runs that may be over by now: those of all groups of carriers see the engine.
         self.part = 1.0
         # Why the engine has ended early.
@@ -119,10 +165,9 @@ class WholeModelRuns:
 
     @property
     def wants_more(self) -> bool:
-        """True if another run would tell more."""
         if self.failure is not None:
             return False
-        seconds = sum(it.prefill_ms + sum(it.step_ms) for it in self._runs) / 1000
+        seconds = sum(it.first_ns + sum(it.later_ns) for it, _ in self._runs) / 1e9
         most, most_seconds = max(_FEWEST, self.part * _MOST), self.part * _MOST_SECONDS
         return len(self._runs) < _FEWEST or (len(self._runs) < most and seconds < most_seconds)
 
@@ -137,9 +182,8 @@ class WholeModelRuns:
         except LanguageError as error:
             self.failure = error
             return 0.0
-        self._runs.append(run)
-        self._moments.append(moment)
-        return run.processor_seconds
+        self._runs.append((run, moment))
+        return run.processor_ns / 1e9
 
     def records(self, track: HostTrack, system: System, run: str) -> list[Record]:
         """Run as often as it still needs, and return the results for the store; none after a failure."""
@@ -147,27 +191,29 @@ class WholeModelRuns:
             self.sample(track.now)
         if self.failure is not None:
             return []
-        later = max(1, self._asked.generate - 1)
+        asked, runtime = self._asked, self._asked.variant.runtime
+        # On top of the runtime whose kernels it calls.
+        version = self._engine.version
+        identity, kept = f"{ENGINE}-{version} {runtime.identity}", runtime_record(runtime, system)
+        engine = replace(kept, id=identity, name=ENGINE, framework=ENGINE, version=version)
         # Each step is a sample: a run of seconds may be partly on a slow host, as carriers are in some rounds.
-        steps = [(ms, moment) for it, moment in zip(self._runs, self._moments, strict=True) for ms in _steps_ms(it)]
-        taken = {
-            "prefill": [(it.prefill_ms, at) for it, at in zip(self._runs, self._moments, strict=True)],
-            "decode": steps,
-        }
-        runtime = self._runtime
-        peak = max(it.peak_bytes for it in self._runs)
-        records: list[Record] = [system, runtime]
-        for (phase, samples), key in zip(taken.items(), self._asked.keys, strict=True):
-            samples_ms = [ms for ms, _ in samples]
-            counted = counting(samples_ms, [moment for _, moment in samples], track)
+        # The first one is often slower, right behind the prompt.
+        prefill = [(it.first_ns / _NS_PER_MS, moment) for it, moment in self._runs]
+        steps = [(it.later_ns[1:] or it.later_ns or (it.first_ns,), moment) for it, moment in self._runs]
+        decode = [(step / _NS_PER_MS, moment) for of_run, moment in steps for step in of_run]
+        peak = max(it.peak_bytes for it, _ in self._runs)
+        records: list[Record] = [system, engine]
+        phases = {f"prefill {asked.prompt}": prefill, f"decode {max(1, asked.generate - 1)}": decode}
+        for (words, taken), key in zip(phases.items(), asked.keys, strict=True):
+            samples_ms, moments = zip(*taken, strict=True)
+            counted = counting(samples_ms, moments, track)
             found = samples_of(counted.of(samples_ms), Adaptive())
-            tokens = self._asked.prompt if phase == "prefill" else later
             records.append(
                 EndToEnd(
                     model=key,
-                    name=f"{self._asked.model.name} {phase} {tokens}",
+                    name=f"{asked.model.name} {words}",
                     system=system.id,
-                    runtime=runtime.id,
+                    runtime=engine.id,
                     protocol=PROTOCOL,
                     level=Level.FUSED,
                     run=run,
@@ -178,25 +224,6 @@ class WholeModelRuns:
                 )
             )
         return records
-
-    @property
-    def _runtime(self) -> Runtime:
-        """The engine, on top of the runtime whose kernels it calls."""
-        runtime = self._asked.variant.runtime
-        return Runtime(
-            id=f"{ENGINE}-{self._engine.version} {runtime.identity}",
-            name=ENGINE,
-            framework=ENGINE,
-            version=self._engine.version,
-            python=runtime.python_version,
-            threads=self._asked.variant.threads,
-            settings=tuple(sorted(runtime.settings.environment)),
-        )
-
-
-def _steps_ms(run: EngineRun) -> Sequence[float]:
-    """Return the steps of decoding without the first one, which is often slower, right behind the prompt."""
-    return run.step_ms[1:] or run.step_ms or (run.prefill_ms,)
 
 
 @contextmanager
@@ -216,7 +243,9 @@ def open_whole_model(
     runtime = asked.variant.runtime
     if runtime.framework != "onnxruntime":
         raise LanguageError(f"whole models run in {ENGINE}, which needs ONNX Runtime, and not {runtime.traits.title}")
-    files = whole_model_files(asked.model.architecture, asked.variant.precision, asked.longest, runtime.traits)
+    files = whole_model_files(
+        asked.model.architecture, asked.variant.precision, asked.prompt + asked.generate, runtime.traits
+    )
     _refuse_small_memory(files.size_bytes, asked, memory_bytes)
     cache.mkdir(parents=True, exist_ok=True)
     # Only one process of a host measures at a time: other folders were left by processes that were killed.
@@ -231,7 +260,7 @@ def open_whole_model(
 
 def _refuse_small_memory(size_bytes: int, asked: EngineQuestion, memory_bytes: int) -> None:
     model = asked.model.architecture
-    cache = 8 * model.blocks * model.kv_heads * model.head_size * asked.longest
+    cache = 8 * model.blocks * model.kv_heads * model.head_size * (asked.prompt + asked.generate)
     available = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()
     free = 1024 * int(available[0]) if available and available[0].isdecimal() else memory_bytes
     needed = _TIMES_FILE * size_bytes + cache

@@ -6,11 +6,10 @@ takes many times longer, and trusts the counts in it.
 
 import struct
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from dlbricks_tui.language.architecture import Architecture
+from dlbricks_tui.language.architecture import Architecture, LanguageError
 from dlbricks_tui.language.config_file import FAMILY_NAMES, architecture_of_config
-from dlbricks_tui.language.errors import LanguageError
 
 # The longest known headers have 16 MiB, mostly vocabulary. What lies beyond counts as missing.
 MOST_BYTES = 32 * 2**20
@@ -20,9 +19,6 @@ _LONGEST_KEPT = 1024
 _STRING, _ARRAY = 8, 9
 # The forms of numbers, by their type in the file.
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-# The bits of most weights, by general.file_type.
-_FROM_0_ON = (32, 16, 4, 4, 0, 0, 0, 8, 5, 5, 2, 3, 3, 3, 4, 4, 5, 5, 6, 2, 2, 2, 3, 3, 1, 4, 3, 3, 2, 2, 4, 1, 16)
-_BITS = {**dict(enumerate(_FROM_0_ON)), 36: 2, 37: 2, 38: 4}
 # The keys of config.json, and where GGUF has their values. The first six are required.
 _KEYS = {
     "hidden_size": "embedding_length",
@@ -48,45 +44,25 @@ _KEYS = {
 _REQUIRED = tuple(_KEYS)[:6]
 
 
-@dataclass(slots=True)
-class GgufHeader:
-    """The values of a GGUF file by name, and the sizes of its tensors."""
-
-    # Of a list of texts, or of many numbers, a range of its length.
-    values: dict[str, object] = field(default_factory=dict)
-    tensors: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    # The part of the file does not end before.
-    is_complete: bool = False
-
-    @property
-    def precision(self) -> int | None:
-        """The bits of most weights, if the file says so."""
-        kind = self.values.get("general.file_type")
-        return _BITS.get(kind) or None if isinstance(kind, int) else None
-
-
-def gguf_header(content: bytes) -> GgufHeader:
-    """Return what the beginning of a GGUF file tells."""
-    reader = _HeaderReader(content)
-    with suppress(_EndOfPartError):
-        reader.read()
-    return reader.header
-
-
 class _EndOfPartError(Exception):
     """The part of the file ends."""
 
 
-class _HeaderReader:
-    """Reads values one after another, and keeps the short ones."""
+class GgufHeader:
+    """The values of a GGUF file by name, and the sizes of its tensors, as far as the beginning of the file tells."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
         self._at = 0
-        self.header = GgufHeader()
+        # Of a list of texts, or of many numbers, a range of its length.
+        self.values: dict[str, object] = {}
+        self.tensors: dict[str, tuple[int, ...]] = {}
+        # The part of the file does not end before.
+        self.is_complete = False
+        with suppress(_EndOfPartError):
+            self._read()
 
-    def read(self) -> None:
-        """Read the header, up to its end or that of the part."""
+    def _read(self) -> None:
         if self._content[:4] != b"GGUF":
             raise LanguageError("it is not a GGUF file: it does not begin with GGUF")
         self._skip(4)
@@ -102,13 +78,13 @@ class _HeaderReader:
             name, axes = self._text(), int(self._numbers("I", 1)[0])
             if axes > _MOST_AXES:
                 raise LanguageError(f"it is a broken GGUF file: it has a tensor of {axes:,} axes")
-            self.header.tensors[name] = tuple([self._count() for _ in range(axes)])
+            self.tensors[name] = tuple([self._count() for _ in range(axes)])
             # Its type, and its place in the file.
             self._skip(12)
-        self.header.is_complete = True
+        self.is_complete = True
 
     def _read_value(self, name: str) -> None:
-        values, kind = self.header.values, self._numbers("I", 1)[0]
+        values, kind = self.values, self._numbers("I", 1)[0]
         if kind == _STRING:
             values[name] = self._text()[:_LONGEST_KEPT]
         elif kind != _ARRAY:
@@ -204,15 +180,12 @@ def _with_tensors(found: Architecture, header: GgufHeader) -> Architecture:
     is_whole = header.is_complete and header.values.get("split.count", 1) == 1
     if not is_whole or "blk.0.attn_norm.weight" not in header.tensors:
         return found
-
-    def has_any(*names: str) -> bool:
-        return any(f"blk.0.{name}" in header.tensors for name in names)
-
+    names = {it.removeprefix("blk.0.") for it in header.tensors}
     return replace(
         found,
-        is_tied="output.weight" not in header.tensors,
-        qkv_bias=has_any("attn_q.bias", "attn_qkv.bias"),
-        output_bias=has_any("attn_output.bias"),
-        inner_bias=has_any("ffn_up.bias", "ffn_up_exps.bias"),
-        qk_norm=has_any("attn_q_norm.weight"),
+        is_tied="output.weight" not in names,
+        qkv_bias=not names.isdisjoint({"attn_q.bias", "attn_qkv.bias"}),
+        output_bias="attn_output.bias" in names,
+        inner_bias=not names.isdisjoint({"ffn_up.bias", "ffn_up_exps.bias"}),
+        qk_norm="attn_q_norm.weight" in names,
     )

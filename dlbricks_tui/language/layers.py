@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # The version of ONNX's own operators in graphs of language models.
 OPSET = 21
 MICROSOFT = "com.microsoft"
-_TABLES = frozenset({"Gather", "GatherBlockQuantized"})
+TABLES = frozenset({"Gather", "GatherBlockQuantized"})
 # Stands for an input that is no written number.
 _TENSOR = "tensor"
 
@@ -97,9 +97,19 @@ class LayerWriter:
         self, op: str, read: Sequence[Read], made: Sequence[TensorType | None], domain: str = "", **attributes: Any
     ) -> list[Made]:
         """Add an operator and return its outputs; None stands for an input or output that it lacks."""
-        taken = _Taken(self._arrays)
         tensors = [it for it in read if it is not None and not isinstance(it, Constant)]
-        wires = [taken.wire(it) for it in tensors]
+        feeds: dict[Feed, TensorType] = {}
+        # By the number of the array.
+        weights: dict[int, TensorType] = {}
+        wires = []
+        for it in tensors:
+            if isinstance(it, Made):
+                feeds.setdefault(it.feed, it.type)
+                wires.append(Wire(Origin.DATA, list(feeds).index(it.feed)))
+            else:
+                number = self._arrays.setdefault(it.array, len(self._arrays))
+                weights.setdefault(number, it.type)
+                wires.append(Wire(Origin.WEIGHT, list(weights).index(number)))
         outputs = tuple([it for it in made if it is not None])
         # ONNX's own operators may be shared ones, which depends on the types.
         types = () if domain else tuple([it.type for it in tensors])
@@ -119,14 +129,14 @@ class LayerWriter:
                 index=index,
                 name=f"{op.lower()}{index}",
                 op=operator.op,
-                kind=Kind.EMBEDDING if op in _TABLES and taken.weights else kind_of(operator.op),
+                kind=Kind.EMBEDDING if op in TABLES and weights else kind_of(operator.op),
                 operators=(operator,),
-                feeds=tuple(taken.feeds),
-                data=tuple(taken.feeds.values()),
-                weights=tuple(taken.weights.values()),
+                feeds=tuple(feeds),
+                data=tuple(feeds.values()),
+                weights=tuple(weights.values()),
                 results=tuple([Wire(Origin.OPERATOR, 0, place) for place in range(len(outputs))]),
                 outputs=outputs,
-                arrays=tuple(taken.weights),
+                arrays=tuple(weights),
             )
         )
         self.parts.append(self.part)
@@ -135,32 +145,13 @@ class LayerWriter:
 
     def one(self, op: str, read: Sequence[Read], made: TensorType, domain: str = "", **attributes: Any) -> Made:
         """Add an operator with a single output."""
-        (found,) = self.add(op, read, [made], domain, **attributes)
-        return found
+        return self.add(op, read, [made], domain, **attributes)[0]
 
     def graph(self, name: str, heads: Sequence[Made], traits: Traits) -> LayerGraph:
         """Return all layers; the runtime executes them as they are."""
         return LayerGraph(
             name, Level.FUSED, tuple(self._layers), tuple(self._inputs), tuple([it.feed for it in heads]), traits
         )
-
-
-class _Taken:
-    """The distinct tensors and weights that a layer reads."""
-
-    def __init__(self, arrays: dict[Hashable, int]) -> None:
-        self._arrays = arrays
-        self.feeds: dict[Feed, TensorType] = {}
-        # By the number of the array.
-        self.weights: dict[int, TensorType] = {}
-
-    def wire(self, read: Made | Stored) -> Wire:
-        if isinstance(read, Made):
-            self.feeds.setdefault(read.feed, read.type)
-            return Wire(Origin.DATA, list(self.feeds).index(read.feed))
-        number = self._arrays.setdefault(read.array, len(self._arrays))
-        self.weights.setdefault(number, read.type)
-        return Wire(Origin.WEIGHT, list(self.weights).index(number))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -194,7 +185,7 @@ def _text(written: Constant) -> str:
     from numpy import dtype
     from onnx.helper import make_tensor, np_dtype_to_tensor_dtype
 
-    shape: Sequence[int] = () if written.is_single else (len(written.values),)
+    shape = () if written.is_single else (len(written.values),)
     return text_of(make_tensor("", np_dtype_to_tensor_dtype(dtype(written.dtype)), shape, written.values))
 
 

@@ -1,37 +1,48 @@
-"""Language models are measured by their carriers, in rounds, and each brick goes to the store."""
+"""The process that measures language models: by their carriers, in rounds, and each brick goes to the store.
+
+It reads an order from its standard input, and writes messages as lines.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import fmean
 
 from dlbricks_tui.analysis.whole_models import turn_on_host
+from dlbricks_tui.bricks.carriers import whole
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.programs import carrier_program
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, arrival
-from dlbricks_tui.language.carriers import carrier_jobs, keys_of
-from dlbricks_tui.language.decoder import Decoder, decoder
-from dlbricks_tui.language.end_to_end import EngineQuestion, WholeModelRuns, engine_results, open_whole_model
-from dlbricks_tui.language.engine import ENGINE
-from dlbricks_tui.language.errors import LanguageError
-from dlbricks_tui.language.library import NamedModel
-from dlbricks_tui.language.messages import (
+from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, arrival, host_queue
+from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
+from dlbricks_tui.language.composing import PROTOCOL
+from dlbricks_tui.language.decoder import Decoder, Extent, Step, decoder, distinct_blocks
+from dlbricks_tui.language.end_to_end import ENGINE, EngineQuestion, WholeModelRuns, engine_results, open_whole_model
+from dlbricks_tui.language.opening import NamedModel
+from dlbricks_tui.language.orders import (
     LanguageMessage,
+    LanguageOrder,
     LanguageRound,
+    LanguageStopped,
+    LanguageVariant,
     LanguageWaits,
     ModelBegins,
     ModelMeasured,
     ModelNotMeasured,
     WholeModelBegins,
+    encode,
 )
-from dlbricks_tui.language.orders import LanguageOrder, LanguageVariant, measured_steps
-from dlbricks_tui.language.predicting import BrickPredictor
-from dlbricks_tui.language.stored import PROTOCOL
+from dlbricks_tui.language.predicting import BrickPredictor, measured_steps, work_of
 from dlbricks_tui.measure.carriers import CarrierJob, groups
 from dlbricks_tui.measure.events import Event, RoundDone
 from dlbricks_tui.measure.inside import Inside
-from dlbricks_tui.measure.jobs import Job, JobKey
+from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
 from dlbricks_tui.measure.known import Conditions, known_in
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink, runtime_record
@@ -41,11 +52,16 @@ from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.onnx.native import native_node
 from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runs.control import StopSignals
+from dlbricks_tui.runs.launch import take_order
+from dlbricks_tui.runs.orders import carry_out
 from dlbricks_tui.runs.provenance import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
+from dlbricks_tui.runtime.traits import Traits
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Facts, Statistics, new_uuid
+from dlbricks_tui.store.records import Facts, Statistics, System, new_uuid
+
+Write = Callable[[LanguageMessage], None]
 
 _LOG = "language.log"
 # One carrier and what the runtime makes of it may take this share of the memory.
@@ -56,103 +72,93 @@ _REFERENCE_BYTES = 1 << 26
 _MOST_SECONDS = 25.0
 # Carriers that are loaded at the same time take at most so much memory, unless a single one does.
 _MOST_AT_ONCE = 3 << 30
+# A carrier has more than two blocks of a kind up to so many bytes of weights.
+_ROOMY_BYTES = 96 << 20
+# Between two runs at most so much other memory is passed over: more than the caches of any processor hold.
+_MOST_BETWEEN_BYTES = 1 << 28
+# A carrier with more weights is loaded once, and profiled in its first rounds only.
+_HEAVY_BYTES = 1 << 27
+# The weights of a carrier take no more memory, unless a block or the head alone does.
+_MOST_BYTES = 1 << 30
 
 
-def measure_models(
-    order: LanguageOrder,
-    place: Workplace,
-    signals: StopSignals,
-    write: Callable[[LanguageMessage], None],
-    queue: HostQueue,
-    limits: TimeLimits | None = None,
-) -> None:
-    """Measure what the store lacks of each model in each variant; `RunStopped` ends it, and what is stored stays."""
-    _Measuring(order, place, signals, write, limits or TimeLimits()).measure(queue)
+def main(data: str) -> None:
+    """Measure the models of the order; the entry point of the process."""
+    order, write = take_order()
+    place = Workplace(DataFolder(Path(data)))
+    ended = execute(order, place, lambda message: write(encode(message)), host_queue())
+    sys.exit(0 if ended else 1)
 
 
+def execute(order: LanguageOrder, place: Workplace, write: Write, queue: HostQueue) -> bool:
+    """Measure what the store lacks of each model in each variant; return whether that came to its end."""
+
+    def work(signals: StopSignals) -> None:
+        _Measuring(order, place, write, signals).measure(queue)
+
+    return carry_out(work, place.data, lambda reason: write(LanguageStopped(reason=reason)))
+
+
+@dataclass
 class _Measuring:
-    def __init__(
-        self,
-        order: LanguageOrder,
-        place: Workplace,
-        signals: StopSignals,
-        write: Callable[[LanguageMessage], None],
-        limits: TimeLimits,
-    ) -> None:
-        self._order = order
-        self._place = place
-        self._signals = signals
-        self._write = write
-        self._limits = limits
-        self._system = fingerprint()
-        self._run = new_uuid()
+    order: LanguageOrder
+    place: Workplace
+    write: Write
+    signals: StopSignals
+    system: System = field(default_factory=fingerprint)
+    run: str = field(default_factory=new_uuid)
+    # A measurement ends by its own rule.
+    seconds_left: float | None = None
 
     def measure(self, queue: HostQueue) -> None:
         arrived = arrival()
-        task = QueuedWork(Kind.LANGUAGE, [it.name for it in self._order.models], self._place.data.path)
-
-        def tell(ahead: str) -> None:
-            self._write(LanguageWaits(holder=ahead))
-
-        pairs = [(variant.fitted(model), variant) for model in self._order.models for variant in self._order.variants]
-        with turn_on_host(queue, task, self._signals, tell, arrived) as ticket:
+        task = QueuedWork(Kind.LANGUAGE, [it.name for it in self.order.models], self.place.data.path)
+        pairs = [(variant.fitted(model), variant) for model in self.order.models for variant in self.order.variants]
+        with turn_on_host(
+            queue, task, self.signals, lambda ahead: self.write(LanguageWaits(holder=ahead)), arrived
+        ) as ticket:
             for number, (model, variant) in enumerate(pairs, start=1):
-                words = variant.words
                 began = time.monotonic()
                 ticket.progress((number - 1) / len(pairs), None)
-                self._write(ModelBegins(model=model.name, variant=words, number=number, of=len(pairs)))
+                self.write(ModelBegins(model=model.name, variant=variant.words, number=number, of=len(pairs)))
                 try:
                     self._measure_bricks(model, variant)
                 except LanguageError as error:
-                    self._write(ModelNotMeasured(model=model.name, variant=words, reason=str(error)))
+                    self._tell_failure(model, variant, error)
                     continue
                 seconds = time.monotonic() - began
-                self._write(ModelMeasured(model=model.name, variant=words, seconds=seconds))
+                self.write(ModelMeasured(model=model.name, variant=variant.words, seconds=seconds))
+
+    def _tell_failure(self, model: NamedModel, variant: LanguageVariant, error: LanguageError) -> None:
+        self.write(ModelNotMeasured(model=model.name, variant=variant.words, reason=str(error)))
 
     def _measure_bricks(self, model: NamedModel, variant: LanguageVariant) -> None:
-        conditions = Conditions(self._system.id, variant.runtime.identity, PROTOCOL)
-        architecture = model.architecture
-        with ResultsDatabase(self._place.data.store) as store:
-            predictor = BrickPredictor.of_host(store, self._system.id, variant.runtime.identity, variant.threads)
-            order = self._order
-            steps = measured_steps(order.prompt, order.generate, architecture, variant, predictor)
-            whole = [decoder(architecture, variant.precision, step, variant.runtime.traits) for step in steps]
-            keys = dict.fromkeys(key for it in whole for key in keys_of(it))
+        order, system, runtime, place = self.order, self.system, variant.runtime, self.place
+        conditions = Conditions(system.id, runtime.identity, PROTOCOL)
+        sizes, precision, traits = model.architecture, variant.precision, runtime.traits
+        with ResultsDatabase(place.data.store) as store:
+            host = BrickPredictor.of_host(store, system.id, runtime.identity, variant.threads)
+            steps = measured_steps(order.prompt, order.generate, sizes, variant, host)
+            decoders = [decoder(sizes, precision, step, traits) for step in steps]
+            keys = dict.fromkeys(JobKey(brick=key) for it in decoders for key in it.keys)
             asked = EngineQuestion(model, variant, order.prompt, order.generate)
-            wants_whole = order.end_to_end and engine_results(store, self._system.id, asked) is None
+            wants_whole = order.end_to_end and engine_results(store, system.id, asked) is None
             # Carriers and the whole model have to see the same minutes.
             known = {} if wants_whole else known_in(store, conditions, keys).measured
-            carriers = carrier_jobs(
-                model.name,
-                architecture,
-                variant.precision,
-                variant.runtime.traits,
-                steps,
-                known,
-            )
+            carriers = carrier_jobs(model.name, sizes, precision, traits, steps, known)
             if not carriers:
                 return
-            store.add(self._system, runtime_record(variant.runtime, self._system))
+            store.add(system, runtime_record(runtime, system))
             so_far = {key.brick: found.trimmed_mean_ms for key, found in known.items()}
-            sink = _Sink(store, Recorder(self._run, conditions), model.name, whole, so_far, self._write)
-            memory = int(_MOST_MEMORY * self._system.memory_bytes)
+            sink = _Sink(store, Recorder(self.run, conditions), model.name, decoders, self.write, so_far)
+            memory, log = int(_MOST_MEMORY * system.memory_bytes), place.data.log / _LOG
+            waiting, limits = self.signals.waiting, TimeLimits()
             with (
                 self._beside(asked, wants_whole) as beside,
-                open_worker(
-                    variant.runtime,
-                    self._place.worker_program,
-                    self._place.data.log / _LOG,
-                    self._signals.waiting,
-                    lambda _: None,
-                    memory,
-                    self._limits,
-                ) as worker,
+                open_worker(runtime, place.worker_program, log, waiting, lambda _: None, memory, limits) as worker,
             ):
                 described = worker.describe()
-                keep_provenance(
-                    store,
-                    provenance(self._run, self._system, variant.runtime, described, (), protocol=PROTOCOL),
-                )
+                keep_provenance(store, provenance(self.run, system, runtime, described, (), protocol=PROTOCOL))
                 rule = Adaptive(most_seconds=_MOST_SECONDS)
                 timing = Inside(worker, sink, self, rule, sink.take, memory_reference(), NoiseMonitor(), beside=beside)
                 # What a carrier takes together with what the runtime makes of it.
@@ -162,9 +168,9 @@ class _Measuring:
                         beside.part = number / len(together)
                     timing.time_carriers(group, len(carriers), memory)
                 if beside is not None:
-                    store.add(*beside.records(timing.track, self._system, self._run))
+                    store.add(*beside.records(timing.track, system, self.run))
                     if beside.failure is not None:
-                        self._lacks_whole(asked, beside.failure)
+                        self._tell_failure(model, variant, beside.failure)
                 self._refuse_unmeasured(worker, carriers, timing)
 
     def _refuse_unmeasured(self, worker: SupervisedWorker, carriers: Sequence[CarrierJob], timing: Inside) -> None:
@@ -178,80 +184,56 @@ class _Measuring:
     @contextmanager
     def _beside(self, asked: EngineQuestion, is_wanted: bool) -> Iterator[WholeModelRuns | None]:
         """Open the whole model, if it is wanted; tell why it cannot be timed."""
-        name = asked.model.name
 
         def tell(size_bytes: int) -> None:
-            self._write(WholeModelBegins(model=name, engine=ENGINE, size_bytes=size_bytes))
+            self.write(WholeModelBegins(model=asked.model.name, engine=ENGINE, size_bytes=size_bytes))
 
+        found = None
         with ExitStack() as opened:
-            whole = None
-            if is_wanted:
-                data, waiting = self._place.data, self._signals.waiting
-                files = open_whole_model(
-                    asked, data.cache, data.log / _LOG, waiting, self.checkpoint, tell, self._system.memory_bytes
-                )
-                try:
-                    whole = opened.enter_context(files)
-                except LanguageError as error:
-                    self._lacks_whole(asked, error)
-            yield whole
-
-    def _lacks_whole(self, asked: EngineQuestion, error: LanguageError) -> None:
-        """Tell why the whole model was not timed; its bricks are."""
-        words = asked.variant.words
-        self._write(ModelNotMeasured(model=asked.model.name, variant=words, reason=str(error)))
-
-    @property
-    def seconds_left(self) -> float | None:
-        """None: a measurement ends by its own rule."""
-        return None
+            data, waiting, memory = self.place.data, self.signals.waiting, self.system.memory_bytes
+            files = open_whole_model(asked, data.cache, data.log / _LOG, waiting, self.checkpoint, tell, memory)
+            try:
+                found = opened.enter_context(files) if is_wanted else None
+            except LanguageError as error:
+                self._tell_failure(asked.model, asked.variant, error)
+            yield found
 
     def checkpoint(self) -> None:
-        """Raise `RunStopped` if the user has stopped the process."""
-        self._signals.check()
+        self.signals.check()
 
 
+@dataclass
 class _Sink(ResultSink):
     """Stores bricks as they are done, and tells how far the model is."""
 
-    def __init__(
-        self,
-        store: ResultsDatabase,
-        recorder: Recorder,
-        model: str,
-        steps: Sequence[Decoder],
-        known: Mapping[str, float],
-        write: Callable[[LanguageMessage], None],
-    ) -> None:
-        self._store = store
-        self._recorder = recorder
-        self._model = model
-        self._steps = steps
-        self._write = write
-        self._rounds = 0
-        # What bricks take so far.
-        self._ms = dict(known)
+    store: ResultsDatabase
+    recorder: Recorder
+    model: str
+    steps: Sequence[Decoder]
+    write: Write
+    # What bricks take so far.
+    ms: dict[str, float]
+    rounds: int = 0
 
     def keep_occurrences(
         self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
     ) -> None:
-        records = [it for job, places in found.items() for it in self._recorder.occurrences(job, places, noise)]
+        records = [it for job, places in found.items() for it in self.recorder.occurrences(job, places, noise)]
         if records and finished:
-            self._store.add(*records)
+            self.store.add(*records)
 
     def tell_estimates(self, provisional: Callable[[], Mapping[JobKey, Statistics]]) -> None:
-        self._ms.update({key.brick: found.trimmed_mean_ms for key, found in provisional().items()})
+        self.ms.update({key.brick: found.trimmed_mean_ms for key, found in provisional().items()})
 
     def take(self, event: Event) -> None:
-        """Tell the end of a round."""
         if isinstance(event, RoundDone):
-            self._rounds += 1
-            prefill_ms, *decode_ms = [self._step_ms(it) for it in self._steps]
+            self.rounds += 1
+            prefill_ms, *decode_ms = map(self._step_ms, self.steps)
             known = [it for it in decode_ms if it]
-            self._write(
+            self.write(
                 LanguageRound(
-                    model=self._model,
-                    number=self._rounds,
+                    model=self.model,
+                    number=self.rounds,
                     prefill_ms=prefill_ms,
                     decode_tokens_per_second=1000.0 / fmean(known) if known else None,
                     seconds_left=event.seconds_left,
@@ -260,9 +242,91 @@ class _Sink(ResultSink):
 
     def _step_ms(self, step: Decoder) -> float | None:
         """Return the latency of a step so far; None if a brick was not measured yet."""
-        found = [self._ms.get(key.brick) for key in keys_of(step)]
+        found = [self.ms.get(key) for key in step.keys]
         known = [ms * count for ms, count in zip(found, step.counts, strict=True) if ms is not None]
         return sum(known) if len(known) == len(found) else None
+
+
+def carrier_jobs(
+    name: str,
+    model: Architecture,
+    precision: WeightPrecision,
+    traits: Traits,
+    steps: Sequence[Step],
+    known: Mapping[JobKey, object],
+) -> list[CarrierJob]:
+    """Return carriers for the steps, as far as they have bricks that are not `known`.
+
+    A large model has its blocks and its head in different carriers, without a second block of a kind.
+    """
+    found: list[CarrierJob] = []
+    jobs: dict[JobKey, Job] = {}
+    for carrier in _carriers(name, model, precision, traits, steps):
+        keys = [JobKey(brick=it) for it in carrier.keys]
+        if all(key in known or key in jobs for key in keys):
+            continue
+        for layer, key in zip(carrier.graph.layers, keys, strict=True):
+            if key not in known and key not in jobs:
+                jobs[key] = _job(carrier, layer.index, key, len(jobs))
+        # What runs first finds code in no cache: another place of the brick counts, if there is one.
+        later = {key: count for key, count in zip(keys, carrier.counts, strict=True) if count > 1}
+        bricks = {
+            place: jobs[key]
+            for place, (key, count) in enumerate(zip(keys, carrier.counts, strict=True))
+            if key in jobs and (count > 1 or key not in later)
+        }
+        found.append(_carrier_job(len(found), carrier, bricks))
+    return found
+
+
+def _carriers(
+    name: str, model: Architecture, precision: WeightPrecision, traits: Traits, steps: Sequence[Step]
+) -> Iterator[Decoder]:
+    for step in steps:
+        usual = decoder(model, precision, step, traits, name=name)
+        blocks = distinct_blocks(model)
+        if usual.graph.weight_bytes > _MOST_BYTES:
+            fewest = distinct_blocks(model, fewest=True)
+            for extent in (Extent.BLOCKS, Extent.HEAD):
+                yield decoder(model, precision, step, traits, fewest, name, extent=extent)
+        elif len(blocks) == 1:
+            yield usual
+        else:
+            # More blocks of a small model: the caches hold some of its weights.
+            first = decoder(model, precision, step, traits, (0,)).graph.weight_bytes
+            each = max(1, (usual.graph.weight_bytes - first) // (len(blocks) - 1))
+            more = max(0, (_ROOMY_BYTES - usual.graph.weight_bytes) // each)
+            others = [it for it in range(model.blocks) if it not in blocks][:more]
+            yield decoder(model, precision, step, traits, sorted({*blocks, *others}), name)
+
+
+def _job(carrier: Decoder, layer: int, key: JobKey, number: int) -> Job:
+    graph, brick = carrier.graph, brick_of(carrier.graph, (layer,))
+    return Job(
+        key=key,
+        label=graph.layers[layer].name,
+        canonical=brick.canonical,
+        graph=graph,
+        layers=(layer,),
+        uses=(Use(graph.name, carrier.counts[layer]),),
+        expected_ms=expected_ms(brick.canonical),
+        memory_bytes=memory_bytes([graph.layers[layer]]),
+        number=number,
+    )
+
+
+def _carrier_job(number: int, carrier: Decoder, bricks: Mapping[int, Job]) -> CarrierJob:
+    graph = carrier.graph
+    written = carrier_program(graph)
+    names = list(written.program.network.inputs)
+    in_place = {names[given]: place for given, place in carrier.in_place.items()}
+    network = replace(written.program.network, in_place=in_place, distinct=True)
+    layers = zip(graph.layers, carrier.counts, strict=True)
+    between = min(sum((count - 1) * work_of(layer).bytes_read for layer, count in layers), _MOST_BETWEEN_BYTES)
+    program = replace(written.program, network=network, between_bytes=between, only_reads=True)
+    expected = sum(expected_ms(brick_of(graph, (layer.index,)).canonical) for layer in graph.layers)
+    is_heavy = graph.weight_bytes > _HEAVY_BYTES
+    return CarrierJob(f"step {number}", "", whole(graph), program, expected, written.owners, bricks, is_heavy=is_heavy)
 
 
 def memory_reference() -> Program:

@@ -1,13 +1,9 @@
 """The memory that a language model takes in onnxruntime-genai on CPUs."""
 
-from __future__ import annotations
-
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from dlbricks_tui.language.architecture import Architecture
-from dlbricks_tui.language.decoder import BLOCK_SIZE, WINDOW_SLACK
-from dlbricks_tui.language.precision import WeightPrecision
+from dlbricks_tui.language.architecture import BLOCK_SIZE, WINDOW_SLACK, Architecture, WeightPrecision
 
 _FLOAT_BYTES = 4
 # The interpreter, ONNX Runtime and the engine without a model: of 10 models, 62 MB more or less 2.
@@ -18,23 +14,32 @@ _MAPPED_PIECE = 1 << 20
 _FLOATS_PER_BLOCK = 3
 
 
-class LanguageMemory(NamedTuple):
-    """The most bytes that a model holds: its weights, the cache of a context, and all else."""
+@dataclass(frozen=True, slots=True)
+class MemoryNeed:
+    """The memory of a language model, in bytes; the cache is that of the whole context."""
 
     weights: int
     cache: int
     buffers: int
 
+    @property
+    def total(self) -> int:
+        return self.weights + self.cache + self.buffers
 
-def memory_need(model: Architecture, precision: WeightPrecision, context: int, prompt: int) -> LanguageMemory:
+
+def memory_need(model: Architecture, precision: WeightPrecision, context: int, prompt: int) -> MemoryNeed:
     """Return the memory for a context of so many tokens, of which a prompt is computed at once."""
-    cache = _cache_bytes(model, context)
+    windowed = sum(model.windowed)
+    held = model.window + WINDOW_SLACK if model.has_short_caches else context
+    cache_tokens = (model.blocks - windowed) * context + windowed * held
+    cache = 2 * cache_tokens * model.kv_heads * model.head_size * _FLOAT_BYTES
     # While weights are packed, they are there twice; the cache and all buffers come later.
     largest = max(model.vocabulary, 2 * model.experts * model.inner) * model.hidden * precision.bits // 8
-    running = prompt * _FLOAT_BYTES * (model.vocabulary * _logits(model) + _block_floats(model, precision))
-    return LanguageMemory(
-        _weight_bytes(model, precision, context), cache, _PROCESS_BYTES + max(running, largest - cache, 0)
-    )
+    # Arrays of logits that are there at once: a cap divides, bounds and multiplies them.
+    logits = 3 if model.logit_cap else 2 if model.logit_scale != 1.0 else 1
+    running = prompt * _FLOAT_BYTES * (model.vocabulary * logits + _block_floats(model, precision))
+    buffers = _PROCESS_BYTES + max(running, largest - cache, 0)
+    return MemoryNeed(_weight_bytes(model, precision, context), cache, buffers)
 
 
 def _weight_bytes(model: Architecture, precision: WeightPrecision, context: int) -> int:
@@ -62,28 +67,14 @@ def _packed_bytes(numbers: int, precision: WeightPrecision, floats_per_block: in
     return numbers * precision.bits // 8 + blocks * floats_per_block * _FLOAT_BYTES
 
 
-def _cache_bytes(model: Architecture, context: int) -> int:
-    windowed = sum(model.windowed)
-    tokens = (model.blocks - windowed) * context + windowed * (
-        model.window + WINDOW_SLACK if model.has_short_caches else context
-    )
-    return 2 * tokens * model.kv_heads * model.head_size * _FLOAT_BYTES
-
-
-def _logits(model: Architecture) -> int:
-    """Return how many arrays of logits there are at once: a cap divides, bounds and multiplies them."""
-    return 3 if model.logit_cap else 2 if model.logit_scale != 1.0 else 1
-
-
 def _block_floats(model: Architecture, precision: WeightPrecision) -> int:
     """Return the numbers per token of all arrays of a block, as the arena of ONNX Runtime puts few in place of others.
 
     A later block reuses them.
     """
     queries, keys = model.heads * model.head_size, model.kv_heads * model.head_size
-    packed = queries + 2 * keys
     # The packed queries, keys and values, and their rotated copies; with norms, also the parts and the normed ones.
-    attention = (4 if model.qk_norm else 2) * packed + queries
+    attention = (4 if model.qk_norm else 2) * (queries + 2 * keys) + queries
     # The state, the sums, the normed states, and the results of both products that end in a state.
     states = (8 if model.has_outer_norms else 6) * model.hidden
     inner = 3 * model.inner * max(1, model.active_experts)

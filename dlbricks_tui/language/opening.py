@@ -1,21 +1,20 @@
-"""Open the language model that a user names: a name of the library, a file, or a folder."""
+"""The language model that a user names: one of the library, a file, or a folder."""
 
+import json
 import os
 import re
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from itertools import islice
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.language.architecture import shown_value
+from dlbricks_tui.language.architecture import Architecture, LanguageError, shown_value
 from dlbricks_tui.language.config_file import Values, architecture_of_config, parsed_config
-from dlbricks_tui.language.errors import LanguageError
-from dlbricks_tui.language.gguf_header import MOST_BYTES, architecture_of_gguf, gguf_header
-from dlbricks_tui.language.library import NamedModel, library_models, model_in_library
+from dlbricks_tui.language.gguf_header import MOST_BYTES, GgufHeader, architecture_of_gguf
 from dlbricks_tui.printable import printable
 from dlbricks_tui.regular_files import open_regular
 
@@ -30,6 +29,40 @@ _MOST_JSON = 4 * 2**20
 _MOST_ONNX = 256 * 2**20
 _MOST_FOLDERS = 2000
 _LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}\.gguf$")
+
+# Parts of names that say how a model was trained or stored, and nothing about its sizes.
+_VARIANTS = frozenset({"base", "chat", "gguf", "hf", "instruct", "it", "pt"})
+
+
+@dataclass(frozen=True, slots=True)
+class NamedModel:
+    """A language model by the name that the user sees."""
+
+    name: str
+    architecture: Architecture
+    title: str = ""
+    # Its name on Hugging Face, such as meta-llama/Llama-3.2-1B.
+    hub_id: str = ""
+
+
+@cache
+def library_models() -> tuple[NamedModel, ...]:
+    """Return the models of the library, in the order of its file."""
+    entries = json.loads(Path(__file__).with_name("library.json").read_bytes())
+    return tuple(
+        NamedModel(it["name"], architecture_of_config(it["config"]), it["title"], it["hub_id"]) for it in entries
+    )
+
+
+def model_in_library(name: str) -> NamedModel | None:
+    """Return the model of that name, in any case; of a name on Hugging Face, also for its variants for chats."""
+    wanted = _base(name)
+    return next((it for it in library_models() if wanted in (it.name, _base(it.hub_id))), None)
+
+
+def _base(name: str) -> str:
+    last = name.lower().rpartition("/")[2].removeprefix("meta-")
+    return "-".join([part for part in last.split("-") if part not in _VARIANTS])
 
 
 def open_language_model(text: str) -> NamedModel:
@@ -60,9 +93,8 @@ def _at(path: Path) -> NamedModel:
             return _of_genai(file)
         content = _beginning(file, MOST_BYTES)
         if content[:4] == b"GGUF" or file.name.endswith(GGUF_SUFFIX):
-            header = gguf_header(content)
-            return NamedModel(file.stem, architecture_of_gguf(header), file, header.precision)
-        return NamedModel(_name_of(file), architecture_of_config(_json(content)), file)
+            return NamedModel(file.stem, architecture_of_gguf(GgufHeader(content)))
+        return NamedModel(_name_of(file), architecture_of_config(_json(content)))
     except UserError as error:
         raise LanguageError(f"{printable(str(file))}: {error}") from None
 
@@ -111,18 +143,10 @@ def _beginning(file: Path, most: int) -> bytes:
 def _json(content: bytes) -> Values:
     if len(content) > _MOST_JSON:
         raise LanguageError(f"it is too large for a {CONFIG}; give one of Hugging Face, a GGUF file or a folder")
-    try:
-        return parsed_config(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise LanguageError(f"it is not UTF-8 text: {error.reason} at byte {error.start}") from None
-
-
-# By the data type of ONNX: f32, f16 and bf16.
-_BITS = {1: 32, 10: 16, 16: 16}
+    return parsed_config(content)
 
 
 def _of_genai(file: Path) -> NamedModel:
-    """Return the model in a folder of onnxruntime-genai."""
     # It loads packages that other models do not need.
     from dlbricks_tui.models.onnx.model_file import parse_onnx
 
@@ -140,12 +164,13 @@ def _of_genai(file: Path) -> NamedModel:
     found = parse_onnx(content, graph.name)
     config = file.with_name(CONFIG)
     values = _json(_beginning(config, _MOST_JSON + 1)) if config.is_file() else _config_of_graph(model, decoder, found)
-    return NamedModel(_name_of(file), architecture_of_config(values), file, _bits(found))
+    return NamedModel(_name_of(file), architecture_of_config(values))
 
 
 def _config_of_graph(model: Values, decoder: Values, graph: "OnnxFile") -> Values:
     """Return what a config.json would say, by the names that the builder gives to nodes and weights."""
     weights = {it.name: it for it in graph.weights}
+    sizes = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
     nodes = {it.name for it in graph.nodes}
     windows = [_whole(it, "local_window_size") for it in graph.nodes if it.op_type == "GroupQueryAttention"]
     inner = [
@@ -159,10 +184,7 @@ def _config_of_graph(model: Values, decoder: Values, graph: "OnnxFile") -> Value
         raise LanguageError(f"its graph does not tell the sizes; put the {CONFIG} of the model beside it")
     return {
         "model_type": model.get("type"),
-        "hidden_size": decoder.get("hidden_size"),
-        "num_hidden_layers": decoder.get("num_hidden_layers"),
-        "num_attention_heads": decoder.get("num_attention_heads"),
-        "num_key_value_heads": decoder.get("num_key_value_heads"),
+        **{key: decoder.get(key) for key in sizes},
         "head_dim": decoder.get("head_size"),
         "intermediate_size": inner[0],
         "vocab_size": model.get("vocab_size"),
@@ -174,15 +196,6 @@ def _config_of_graph(model: Values, decoder: Values, graph: "OnnxFile") -> Value
         "sliding_window": max([0, *windows]),
         "layer_types": ["sliding_attention" if it > 0 else "full_attention" for it in windows],
     }
-
-
-def _bits(graph: "OnnxFile") -> int | None:
-    """Return the bits of most products, or those of the largest weight if none is quantised."""
-    found = Counter([_whole(it, "bits") or 4 for it in graph.nodes if it.op_type == "MatMulNBits"])
-    if found:
-        return found.most_common(1)[0][0]
-    largest = max(graph.weights, key=lambda it: prod(it.dims), default=None)
-    return _BITS.get(largest.data_type) if largest is not None else None
 
 
 def _whole(node: "NodeProto", name: str) -> int:

@@ -1,21 +1,17 @@
-"""Orders to measure language models: their variants, and the steps that are measured."""
+"""What the process that measures language models is told, and what it tells: one JSON object a line."""
 
 from __future__ import annotations
 
-import pickle
+import json
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
 
-from dlbricks_tui.language.architecture import Architecture
-from dlbricks_tui.language.decoder import Step, decoder
-from dlbricks_tui.language.library import NamedModel
-from dlbricks_tui.language.precision import WeightPrecision
-from dlbricks_tui.language.predicting import BrickPredictor
-from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import threads_in_words
 
-# One run of the carrier of a prompt takes at most so long, unless the prompt is as short as this.
-_MOST_MS, _FEWEST_TOKENS = 4000.0, 32
-
+if TYPE_CHECKING:
+    from dlbricks_tui.language.architecture import WeightPrecision
+    from dlbricks_tui.language.opening import NamedModel
+    from dlbricks_tui.runtime.runtime import Runtime
 
 # This version of ONNX Runtime has caches of windowed blocks that hold their window only; 1.23 has not.
 _SHORT_CACHES = (1, 32)
@@ -30,12 +26,10 @@ class LanguageVariant:
 
     @property
     def threads(self) -> int:
-        """The threads of the runtime."""
         return self.runtime.settings.threads or 0
 
     @property
     def words(self) -> str:
-        """The variant in words."""
         return f"{self.precision.value}, {threads_in_words(self.threads)}"
 
     def fitted(self, model: NamedModel) -> NamedModel:
@@ -56,29 +50,89 @@ class LanguageOrder:
     generate: int
     end_to_end: bool = False
 
-    def encoded(self) -> bytes:
-        """Return the order as the process reads it."""
-        return pickle.dumps(self)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredEngine:
+    """The whole model with random weights, timed in an engine that people use."""
+
+    # Its name and version.
+    engine: str
+    prefill_ms: float
+    decode_tokens_per_second: float
+    when: str
 
 
-def steps_for(prompt: int, generate: int) -> tuple[Step, ...]:
-    """Return the steps from which the whole answer follows: the prompt, the first token behind it, and the last."""
-    contexts = dict.fromkeys((prompt, prompt + max(1, generate - 1) - 1))
-    return (Step.prefill(prompt), *map(Step.decode, contexts))
+class LanguageWaits(NamedTuple):
+    """Another process measures on this host, and this one waits for its end."""
+
+    holder: str
 
 
-def measured_steps(
-    prompt: int, generate: int, model: Architecture, variant: LanguageVariant, predictor: BrickPredictor
-) -> tuple[Step, ...]:
-    """Return the steps to measure.
+class ModelBegins(NamedTuple):
+    """A model with one precision and number of threads begins: the carriers of its phases are loaded."""
 
-    A prompt that takes many seconds in its carrier stands for fewer of its tokens, and one context for both.
-    """
-    prefill, *others = steps_for(prompt, generate)
-    while prefill.tokens > _FEWEST_TOKENS:
-        carrier = decoder(model, variant.precision, prefill, variant.runtime.traits)
-        once = sum(predictor.time_of(carrier.graph, layer.index).ms for layer in carrier.graph.layers)
-        if once <= _MOST_MS:
-            break
-        prefill, others = Step.prefill(max(_FEWEST_TOKENS, prefill.tokens // 2)), others[-1:]
-    return (prefill, *others)
+    model: str
+    # Such as "int4, 2 threads".
+    variant: str
+    # From 1 on.
+    number: int
+    of: int
+
+
+class LanguageRound(NamedTuple):
+    """A round has ended: what the model reaches so far, and how long it goes on about."""
+
+    model: str
+    number: int
+    prefill_ms: float | None
+    decode_tokens_per_second: float | None
+    seconds_left: float
+
+
+class WholeModelBegins(NamedTuple):
+    """The whole model is written to disk with random weights, and loaded into an engine."""
+
+    model: str
+    engine: str
+    size_bytes: int
+
+
+class ModelMeasured(NamedTuple):
+    """The results of a model are in the store."""
+
+    model: str
+    variant: str
+    seconds: float
+
+
+class ModelNotMeasured(NamedTuple):
+    """A model, or its whole-model run, could not be measured; the others go on."""
+
+    model: str
+    variant: str
+    reason: str
+
+
+class LanguageStopped(NamedTuple):
+    """Nothing more is measured: the user has stopped it, or it has failed."""
+
+    reason: str
+
+
+LanguageMessage: TypeAlias = (
+    LanguageWaits | ModelBegins | LanguageRound | WholeModelBegins | ModelMeasured | ModelNotMeasured | LanguageStopped
+)
+
+
+def encode(message: LanguageMessage) -> bytes:
+    return json.dumps({"message": type(message).__name__, **message._asdict()}).encode() + b"\n"
+
+
+def decode(line: bytes) -> LanguageMessage:
+    content = json.loads(line)
+    kind: Any = _KINDS[content.pop("message")]
+    message: LanguageMessage = kind(**content)
+    return message
+
+
+_KINDS = {kind.__name__: kind for kind in get_args(LanguageMessage)}

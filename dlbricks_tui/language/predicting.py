@@ -1,10 +1,11 @@
-"""Latencies of bricks that were not measured: from their bytes and operations, and the speed of the host.
+"""Latencies of bricks that were not measured: from the bytes that they move, their operations, and the host's speed.
 
 Where the host has measured bricks of the class, their ratios to this model correct it.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,15 +17,26 @@ from typing import TYPE_CHECKING, NamedTuple
 from tinydb import where
 
 from dlbricks_tui.host.peaks import MEMORY, PeaksError, quick_peaks
-from dlbricks_tui.language.stored import BrickTime, known_bricks
-from dlbricks_tui.language.work import ATTENTION, BrickWork, work_of
+from dlbricks_tui.language.architecture import WINDOW_SLACK, Architecture
+from dlbricks_tui.language.composing import BrickTime, known_bricks
+from dlbricks_tui.language.decoder import Decoder, Step, decoder, steps_for
+from dlbricks_tui.language.layers import TABLES
+from dlbricks_tui.language.orders import LanguageVariant
+from dlbricks_tui.models.graph import Layer, LayerGraph, Params, Shape, TensorType
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.store.records import BrickForm, Peaks
 
 if TYPE_CHECKING:
-    from dlbricks_tui.models.graph import LayerGraph
     from dlbricks_tui.store.database import ResultsDatabase
 
+_FLOAT_BYTES, _FLOAT_BITS = 4, 32
+# Operators by the last part of their neutral names.
+_PRODUCT_OPS, _EXPERT_OPS = frozenset({"MatMul", "MatMulNBits"}), frozenset({"MoE", "QMoE"})
+ATTENTION = "GroupQueryAttention"
+# They tell a type or a shape, or give an array another shape, and move nothing.
+_FREE = frozenset({"Shape", "reshape", "Reshape"})
+# One run of the carrier of a prompt takes at most so long, unless the prompt is as short as this.
+_MOST_MS, _FEWEST_TOKENS = 4000.0, 32
 # 95 % of a normal distribution lie within so many standard deviations.
 _DEVIATIONS = 1.96
 # From the median of absolute deviations to a standard deviation, of which an outlier is more than so many away.
@@ -40,6 +52,140 @@ _CLASS, _PER_DOUBLING = 0.08, 0.04
 _SIBLING = 0.2
 
 
+class BrickWork(NamedTuple):
+    """The bytes and operations of one run of a brick; a multiplication with its addition is two operations."""
+
+    # The operator without its domain, such as "MatMulNBits".
+    op: str
+    # Those of a stored weight.
+    bits: int
+    # The tokens that it computes for: 1 when decoding.
+    tokens: int
+    # Of weights, only what is read: rows of a table that are looked up, and experts that have a token.
+    weight_bytes: int
+    # Of keys and values of earlier tokens.
+    cache_bytes: int
+    # Of activations that are read and written.
+    moved_bytes: int
+    operations: int
+
+    @property
+    def bytes_read(self) -> int:
+        return self.weight_bytes + self.cache_bytes
+
+
+def work_of(brick: Layer | str) -> BrickWork:
+    """Return the work of a layer with one operator, or of a brick by its canonical form."""
+    if isinstance(brick, str):
+        return _work_of_text(brick)
+    (operator,) = brick.operators
+    return _work_of_form(operator.op, operator.params, brick.data, brick.weights)
+
+
+@lru_cache(maxsize=1 << 12)
+def _work_of_text(canonical: str) -> BrickWork:
+    form = json.loads(canonical)
+    (operator,) = form["operators"]
+    data, weights = (tuple(TensorType(tuple(shape or ()), dtype) for shape, dtype in form[it]) for it in _READ)
+    numbers = {name: it for name, it in operator.get("params", {}).items() if not isinstance(it, list)}
+    return _work_of_form(operator["op"], tuple(numbers.items()), data, weights)
+
+
+_READ = ("data", "weights")
+
+
+@lru_cache(maxsize=1 << 12)
+def _work_of_form(op: str, params: Params, data: tuple[TensorType, ...], weights: tuple[TensorType, ...]) -> BrickWork:
+    form = _Form(op.rpartition(".")[2], params, data, weights)
+    if form.op in _PRODUCT_OPS and weights:
+        return form.product()
+    if form.op in _EXPERT_OPS:
+        return form.experts()
+    if form.op == ATTENTION:
+        return form.attention()
+    return form.table() if form.op in TABLES and weights else form.small()
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """An operator with its parameters, inputs and weights."""
+
+    op: str
+    params: Params
+    data: tuple[TensorType, ...]
+    weights: tuple[TensorType, ...]
+
+    def product(self) -> BrickWork:
+        *outer, width = _shape(self.data[0])
+        tokens, size = math.prod(outer), self._number("N") or _shape(self.weights[0])[-1]
+        moved = _bytes(self.data) + tokens * size * _FLOAT_BYTES
+        return BrickWork(self.op, self._bits(), tokens, _bytes(self.weights), 0, moved, 2 * tokens * width * size)
+
+    def experts(self) -> BrickWork:
+        tokens, chosen = math.prod(_shape(self.data[0])[:-1]), self._number("k", 1)
+        bits, count = self._bits("expert_weight_bits"), _shape(self.weights[0])[0]
+        # Tokens choose experts independently, and an expert is read if any token has chosen it.
+        read = 1 - (1 - chosen / count) ** tokens
+        # Each number of a matrix serves one multiplication; scales and biases are vectors beside them.
+        matrices = [it for it in self.weights if it.dtype == "uint8" or (len(_shape(it)) > 2 and bits == _FLOAT_BITS)]
+        operations = 2 * tokens * chosen * (_bytes(matrices) * 8 // bits) // count
+        moved = _bytes(self.data) + self.data[0].size_bytes
+        return BrickWork(self.op, bits, tokens, int(read * _bytes(self.weights)), 0, moved, operations)
+
+    def attention(self) -> BrickWork:
+        tokens = _shape(self.data[0])[1]
+        _, kv_heads, buffer, size = next(_shape(it) for it in self.data if len(_shape(it)) == 4)
+        heads, window = self._number("num_heads"), self._number("local_window_size", -1)
+        if tokens == 1:
+            # The cache is full, or its length tells how much of it is.
+            held = 2 * window + WINDOW_SLACK - buffer if self._number("sliding_window_cache") else buffer
+            pairs = seen = min(window, held) if window > 0 else buffer
+        else:
+            # A prompt is read at once, and the kernel computes what lies outside of a window, too.
+            seen, pairs = tokens, tokens * (tokens + 1) // 2
+        row = 2 * kv_heads * size * _FLOAT_BYTES
+        activations = _bytes([it for it in self.data if len(_shape(it)) == 3])
+        moved = activations + tokens * (row + heads * size * _FLOAT_BYTES)
+        return BrickWork(self.op, _FLOAT_BITS, tokens, 0, seen * row, moved, 4 * heads * size * pairs)
+
+    def table(self) -> BrickWork:
+        rows, bits = math.prod(_shape(self.data[0])), self._bits()
+        width = _shape(self.weights[0])[-1] * (8 // bits if bits < _FLOAT_BITS else 1)
+        read = rows * sum(it.size_bytes // max(1, _shape(it)[0]) for it in self.weights)
+        moved = _bytes(self.data) + rows * width * _FLOAT_BYTES
+        return BrickWork(self.op, bits, rows, read, 0, moved, rows * width)
+
+    def small(self) -> BrickWork:
+        """Return the work of an operator whose output is as large as its largest input."""
+        if self.op in _FREE:
+            return BrickWork(self.op, _FLOAT_BITS, 1, 0, 0, 0, 0)
+        shape = _shape(self.data[0]) if self.data else ()
+        tokens = math.prod(shape[:-1]) if len(shape) > 1 else 1
+        moved = _bytes(self.data) + max([it.size_bytes for it in self.data], default=0)
+        return BrickWork(self.op, _FLOAT_BITS, tokens, _bytes(self.weights), 0, moved, moved // _FLOAT_BYTES)
+
+    def _bits(self, name: str = "bits") -> int:
+        return self._number(name, _FLOAT_BITS)
+
+    def _number(self, name: str, default: int = 0) -> int:
+        found = dict(self.params).get(name, default)
+        return int(found) if isinstance(found, int | float) else default
+
+
+def _shape(found: TensorType) -> Shape:
+    return found.shape or ()
+
+
+def _bytes(found: Sequence[TensorType]) -> int:
+    return sum(it.size_bytes for it in found)
+
+
+def bytes_read(found: Decoder) -> int:
+    """Return the bytes of weights and caches that one step of the model reads."""
+    layers = zip(found.graph.layers, found.counts, strict=True)
+    return sum(count * work_of(layer).bytes_read for layer, count in layers)
+
+
 @dataclass(frozen=True, slots=True)
 class HostRates:
     """The bytes that a host reads, and the operations that it computes, in a millisecond with a number of threads."""
@@ -50,12 +196,10 @@ class HostRates:
 
     @classmethod
     def of_peaks(cls, peaks: Peaks) -> HostRates:
-        """Return the rates of measured peaks."""
         return cls(dict(peaks.bandwidth)[MEMORY] * 1e6, max(dict(peaks.arithmetic).values()) * 1e6)
 
     @classmethod
     def unknown(cls, threads: int) -> HostRates:
-        """Return the rates of a usual processor."""
         return cls(10e6 * min(threads, 4), 60e6 * threads, is_measured=False)
 
 
@@ -64,27 +208,23 @@ class _Shares(NamedTuple):
 
     bandwidth: float
     arithmetic: float
-    overhead_ms: float = 0.004
-
-
-class _Class(NamedTuple):
-    """Bricks whose latencies differ by their sizes only."""
-
-    op: str
-    bits: int
-    is_decoding: bool
+    overhead_ms: float
 
 
 # By the bits of weights. From bricks of seven made-up models (hidden 768 to 2560, heads of 64 to 256 numbers, 4, 8 and
 # 32 bits, prompts of 16 to 512 tokens, contexts of 128 to 3000) under ONNX Runtime 1.32 with one thread on an AMD EPYC
 # 7003 (AVX2, 15 GB/s, 60 billion operations per second), the fastest of 6 to 30 runs each. They hold within 12 % there.
 # Arithmetic is relative to numpy's with 32 bits, which kernels for 4 bits exceed.
-_DECODING_PRODUCTS = {4: _Shares(1.0, 1.0, 0.01), 8: _Shares(0.9, 0.7, 0.01), 32: _Shares(1.0, 0.5, 0.01)}
-_PROMPT_PRODUCTS = {4: _Shares(1.0, 1.2, 0.02), 8: _Shares(1.0, 0.85, 0.02), 32: _Shares(1.0, 1.1, 0.02)}
-_DECODING_EXPERTS = {4: _Shares(1.0, 0.2, 0.1), 8: _Shares(1.0, 0.2, 0.1), 32: _Shares(0.7, 0.3, 0.05)}
-_PROMPT_EXPERTS = {4: _Shares(0.6, 1.1, 0.05), 8: _Shares(0.6, 0.85, 0.05), 32: _Shares(0.8, 1.1, 0.05)}
-_DECODING_ATTENTION = _Shares(0.3, 0.4, 0.02)
-_PROMPT_ATTENTION = _Shares(0.3, 0.4, 0.05)
+# Of decoding, and of a prompt.
+_PRODUCTS = (
+    {4: _Shares(1.0, 1.0, 0.01), 8: _Shares(0.9, 0.7, 0.01), 32: _Shares(1.0, 0.5, 0.01)},
+    {4: _Shares(1.0, 1.2, 0.02), 8: _Shares(1.0, 0.85, 0.02), 32: _Shares(1.0, 1.1, 0.02)},
+)
+_EXPERTS = (
+    {4: _Shares(1.0, 0.2, 0.1), 8: _Shares(1.0, 0.2, 0.1), 32: _Shares(0.7, 0.3, 0.05)},
+    {4: _Shares(0.6, 1.1, 0.05), 8: _Shares(0.6, 0.85, 0.05), 32: _Shares(0.8, 1.1, 0.05)},
+)
+_ATTENTION = (_Shares(0.3, 0.4, 0.02), _Shares(0.3, 0.4, 0.05))
 # Rows of a table lie apart.
 _TABLE = _Shares(0.1, 1.0, 0.05)
 _SMALL = _Shares(0.7, 1.0, 0.006)
@@ -102,13 +242,12 @@ def usual_ms(work: BrickWork, rates: HostRates) -> float:
 
 
 def _shares(work: BrickWork) -> _Shares:
-    if work.is_product:
-        experts = _DECODING_EXPERTS if work.is_decoding else _PROMPT_EXPERTS
-        products = _DECODING_PRODUCTS if work.is_decoding else _PROMPT_PRODUCTS
-        return (experts if work.has_experts else products)[work.bits]
+    phase = int(work.tokens > 1)
+    if work.op in _PRODUCT_OPS or work.op in _EXPERT_OPS:
+        return (_EXPERTS if work.op in _EXPERT_OPS else _PRODUCTS)[phase][work.bits]
     if work.op == ATTENTION:
-        return _DECODING_ATTENTION if work.is_decoding else _PROMPT_ATTENTION
-    return _TABLE if work.is_table else _SMALL
+        return _ATTENTION[phase]
+    return _TABLE if work.op in TABLES and work.weight_bytes else _SMALL
 
 
 class _Peer(NamedTuple):
@@ -120,12 +259,10 @@ class _Peer(NamedTuple):
     shared_half: float
 
     def distance(self, work: BrickWork) -> float:
-        """Return the doublings between its sizes and others."""
         return abs(_size(self.work) - _size(work)) + abs(math.log2(self.work.tokens / work.tokens))
 
 
 def _size(work: BrickWork) -> float:
-    """Return the logarithm of the work for a token."""
     return math.log2(1 + (work.bytes_read or work.moved_bytes) / work.tokens)
 
 
@@ -133,9 +270,9 @@ class BrickPredictor:
     """Predicts latencies on a host with a number of threads."""
 
     def __init__(self, rates: HostRates, measured: Iterable[tuple[BrickWork, BrickTime]] = ()) -> None:
-        self._rates = rates
+        self.rates = rates
         self._found: dict[BrickWork, BrickTime] = {}
-        peers: defaultdict[_Class, list[_Peer]] = defaultdict(list)
+        peers: defaultdict[tuple[str, int, bool], list[_Peer]] = defaultdict(list)
         for work, time in measured:
             if time.ms > 0:
                 ratio = math.log(time.ms / usual_ms(work, rates))
@@ -153,23 +290,17 @@ class BrickPredictor:
         rates = HostRates.of_peaks(peaks) if peaks else _quick_rates(system, threads)
         return cls(rates, measured)
 
-    @property
-    def rates(self) -> HostRates:
-        """The speed of the host."""
-        return self._rates
-
     def time_of(self, graph: LayerGraph, layer: int) -> BrickTime:
-        """Return the predicted latency of a layer."""
         work = work_of(graph.layers[layer])
         if work not in self._found:
             self._found[work] = self._time(work)
         return self._found[work]
 
     def _time(self, work: BrickWork) -> BrickTime:
-        usual = usual_ms(work, self._rates)
+        usual = usual_ms(work, self.rates)
         peers, foreign = self._peers_of(work)
         if not peers:
-            deviation = _FOREIGN if self._rates.is_measured else _UNKNOWN_HOST
+            deviation = _FOREIGN if self.rates.is_measured else _UNKNOWN_HOST
             return BrickTime(usual, 0.0, _DEVIATIONS * deviation * usual)
         distances = [it.distance(work) for it in peers]
         # Bricks of other sizes count, too, so that a larger brick is hardly ever predicted to be faster.
@@ -183,21 +314,36 @@ class BrickPredictor:
 
     def _peers_of(self, work: BrickWork) -> tuple[Sequence[_Peer], float]:
         """Return measured bricks of the class, or of one like it, and the deviation that this adds."""
-        own = _class_of(work)
-        if own in self._peers:
+        if (own := _class_of(work)) in self._peers:
             return self._peers[own], 0.0
-        alike = [it for it in self._peers if it.is_decoding == own.is_decoding and _family(it) == _family(own)]
-        return [peer for it in alike for peer in self._peers[it]], _SIBLING
+        like = _family(work.op), work.tokens == 1
+        alike = [of for (op, _, is_decoding), of in self._peers.items() if (_family(op), is_decoding) == like]
+        return [peer for of in alike for peer in of], _SIBLING
 
 
-def _class_of(work: BrickWork) -> _Class:
-    return _Class(work.op, work.bits, work.is_decoding)
+def measured_steps(
+    prompt: int, generate: int, model: Architecture, variant: LanguageVariant, host: BrickPredictor
+) -> tuple[Step, ...]:
+    """Return the steps to measure.
+
+    A prompt that takes many seconds in its carrier stands for fewer of its tokens, and one context for both.
+    """
+    prefill, *others = steps_for(prompt, generate)
+    while prefill.tokens > _FEWEST_TOKENS:
+        graph = decoder(model, variant.precision, prefill, variant.runtime.traits).graph
+        if sum(host.time_of(graph, layer.index).ms for layer in graph.layers) <= _MOST_MS:
+            break
+        prefill, others = Step.prefill(max(_FEWEST_TOKENS, prefill.tokens // 2)), others[-1:]
+    return (prefill, *others)
 
 
-def _family(found: _Class) -> str:
-    if found.op == ATTENTION:
-        return ATTENTION
-    return "product" if found.op in ("MatMul", "MatMulNBits", "MoE", "QMoE") else "small"
+def _class_of(work: BrickWork) -> tuple[str, int, bool]:
+    """Return the class of a brick; latencies differ by sizes only within one."""
+    return work.op, work.bits, work.tokens == 1
+
+
+def _family(op: str) -> str:
+    return op if op == ATTENTION else "product" if op in _PRODUCT_OPS or op in _EXPERT_OPS else "small"
 
 
 def _mean(values: Sequence[float], weights: Sequence[float]) -> float:

@@ -17,20 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.bricks.programs import carrier_program
-from dlbricks_tui.language.architecture import Architecture
+from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
-from dlbricks_tui.language.errors import LanguageError
-from dlbricks_tui.language.precision import WeightPrecision
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, TensorProto
+    from onnx import ModelProto
 
     from dlbricks_tui.runtime.traits import Traits
 
 MODEL_FILE, DATA_FILE, CONFIG_FILE = "model.onnx", "model.onnx.data", "genai_config.json"
 # A runtime maps weights into memory where they begin at a page.
 _PAGE = 4096
-_TABLES, _PRODUCTS = frozenset({"Gather", "GatherBlockQuantized"}), frozenset({"MatMul", "MatMulNBits"})
 _PAST, _PRESENT = "past_key_values.", "present."
 # A prime number, so that no two weights begin at the same place.
 _PATTERN_BYTES, _PATTERN_STEP = 1 << 23, 7919
@@ -59,12 +56,16 @@ class WholeModelFiles:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the folder, about."""
         return self.places[-1].end
 
     def write(self, folder: Path, check: Callable[[], None] = lambda: None) -> None:
         """Write the files into an empty folder; `check` is called often, and may raise."""
-        _refuse_small_disk(folder, self.size_bytes)
+        free = shutil.disk_usage(folder).free
+        if self.size_bytes + _LEFT_FREE > free:
+            raise LanguageError(
+                f"the whole model needs {self.size_bytes / 1e9:.1f} GB in {folder}, where {free / 1e9:.1f} GB are "
+                "free: free some, or name a data folder on a larger disk (--data-dir)"
+            )
         try:
             with (folder / DATA_FILE).open("wb") as data:
                 for number, weight in enumerate(self.places):
@@ -89,8 +90,6 @@ def whole_model_files(model: Architecture, precision: WeightPrecision, longest: 
     written = carrier_program(found.graph)
     proto = ModelProto.FromString(b64decode(written.program.network.symbol))
     _name_as_engine_does(proto, found)
-    if model.is_tied:
-        _tie_table(proto)
     return WholeModelFiles(proto, _placed(proto), _config(model, longest))
 
 
@@ -114,29 +113,6 @@ def _name_as_engine_does(proto: ModelProto, found: Decoder) -> None:
             axes[1].dim_param = "sequence_length" if value.name == "input_ids" else "total_sequence_length"
 
 
-def _tie_table(proto: ModelProto) -> None:
-    """Make the table of the head's weights, as the engine's model builder does; ONNX Runtime then holds a copy."""
-    from onnx.helper import make_node, make_tensor
-
-    stored = {it.name: it for it in proto.graph.initializer if it.external_data}
-    nodes = proto.graph.node
-    place, table = next(
-        (place, it) for place, it in enumerate(nodes) if it.op_type in _TABLES and it.input[0] in stored
-    )
-    head = next(it for it in reversed(nodes) if it.op_type in _PRODUCTS)
-    former = stored[table.input[0]]
-    if former.data_type == former.UINT8:
-        proto.graph.initializer.append(make_tensor("table shape", former.INT64, [2], former.dims))
-        tied = make_node("Reshape", [head.input[1], "table shape"], ["tied table"])
-        proto.graph.initializer.remove(stored[table.input[2]])
-        table.input[2] = head.input[2]
-    else:
-        tied = make_node("Transpose", [head.input[1]], ["tied table"], perm=[1, 0])
-    table.input[0] = tied.output[0]
-    proto.graph.initializer.remove(former)
-    nodes.insert(place, tied)
-
-
 def _placed(proto: ModelProto) -> tuple[WeightPlace, ...]:
     """Tell each weight its place in the file of data, and return all places."""
     quantised = {it.name for it in proto.graph.initializer if it.external_data and it.data_type == it.UINT8}
@@ -147,25 +123,14 @@ def _placed(proto: ModelProto) -> tuple[WeightPlace, ...]:
         if not weight.external_data:
             continue
         begin = -(-end // _PAGE) * _PAGE
-        end = begin + _size(weight)
-        found.append(WeightPlace(begin, end, _pattern(weight, is_scale=weight.name in scales)))
+        is_packed = weight.data_type == weight.UINT8
+        end = begin + prod(weight.dims) * (1 if is_packed else 4)
+        kind = "factors" if len(weight.dims) == 1 else "scales" if weight.name in scales else "weights"
+        found.append(WeightPlace(begin, end, "packed" if is_packed else kind))
         del weight.external_data[:]
-        stated = {"location": DATA_FILE, "offset": begin, "length": end - begin}
-        for key, value in stated.items():
+        for key, value in (("location", DATA_FILE), ("offset", begin), ("length", end - begin)):
             weight.external_data.add(key=key, value=str(value))
     return tuple(found)
-
-
-def _size(weight: TensorProto) -> int:
-    return int(prod(weight.dims)) * (1 if weight.data_type == weight.UINT8 else 4)
-
-
-def _pattern(weight: TensorProto, *, is_scale: bool) -> str:
-    if weight.data_type == weight.UINT8:
-        return "packed"
-    if len(weight.dims) == 1:
-        return "factors"
-    return "scales" if is_scale else "weights"
 
 
 def _parts(weight: WeightPlace, number: int) -> Iterator[memoryview]:
@@ -225,12 +190,3 @@ def _config(model: Architecture, longest: int) -> dict[str, object]:
     }
     search = {"max_length": longest, "do_sample": False, "num_beams": 1, "past_present_share_buffer": True}
     return {"model": described, "search": search}
-
-
-def _refuse_small_disk(folder: Path, size_bytes: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if size_bytes + _LEFT_FREE > free:
-        raise LanguageError(
-            f"the whole model needs {size_bytes / 1e9:.1f} GB in {folder}, where {free / 1e9:.1f} GB are free: free "
-            "some, or name a data folder on a larger disk (--data-dir)"
-        )

@@ -103,6 +103,16 @@ def share(*offered: float) -> ValueKind[float]:
     return ValueKind(allowed, parse, accepts, lambda it: f"{100 * it:g}%", "SHARE", offered, is_number=True)
 
 
+def percentile(*offered: float) -> ValueKind[float]:
+    """Allow the numbers between 0 and 100."""
+
+    def accepts(value: object) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 100
+
+    allowed = "a number between 0 and 100, such as 99"
+    return ValueKind(allowed, _float, accepts, "{:g}".format, "P", offered, is_number=True)
+
+
 def one_of(*members: Member) -> ValueKind[Member]:
     """Allow some members of an enumeration, by their words."""
     known = {str(it.value): it for it in members}

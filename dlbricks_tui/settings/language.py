@@ -1,6 +1,6 @@
 """The settings of questions about language models."""
 
-from dlbricks_tui.language.precision import WeightPrecision
+from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.settings.kinds import number, one_of, whole
 from dlbricks_tui.settings.setting import Setting
 

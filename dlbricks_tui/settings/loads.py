@@ -3,7 +3,7 @@
 import os
 
 from dlbricks_tui.scenarios.scenario import Kind
-from dlbricks_tui.settings.kinds import flag, number, one_of, whole
+from dlbricks_tui.settings.kinds import flag, number, one_of, percentile, whole
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import BATCH_SIZES
 
@@ -31,7 +31,7 @@ BOUND = Setting(
 )
 PERCENTILE = Setting(
     name="percentile",
-    kind=number(99.9999, 90.0, 95.0, 99.0, 99.9),
+    kind=percentile(90.0, 95.0, 99.0, 99.9),
     about="the share of requests, in percent, that the bound is for",
     meaning="of the latencies",
     usual="90 for `single`, else 99",

@@ -63,7 +63,7 @@ class Setting(Generic[Value]):
         for each in value if isinstance(value, tuple | list) else (value,):
             if each is not None and not self.kind.accepts(each):
                 told = f"{each:,}" if isinstance(each, int) else f"{each:g}" if isinstance(each, float) else f"{each!r}"
-                raise refusal(f"{self.name} {told}: give {self.kind.allowed}")
+                raise refusal(f"{self.field} {told}: give {self.kind.allowed}")
 
     def text(self, value: Any) -> str:
         """Return a value, or several, as it would be typed; an empty text where there is none."""

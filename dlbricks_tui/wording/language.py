@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.language.messages import (
+from dlbricks_tui.language.orders import (
     LanguageMessage,
     LanguageRound,
     LanguageStopped,
@@ -14,9 +14,7 @@ from dlbricks_tui.language.messages import (
     ModelNotMeasured,
     WholeModelBegins,
 )
-from dlbricks_tui.runtime.variant import threads_in_words
-from dlbricks_tui.wording.ages import ago
-from dlbricks_tui.wording.numbers import PREDICTED, duration, percent
+from dlbricks_tui.wording.numbers import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,11 +64,6 @@ def memory_text(size_bytes: int) -> str:
     return f"{size:,.{0 if size >= 10 else 1 if size >= 1 else 2}f} GB"
 
 
-def memory_words(memory_bytes: int, host_bytes: int) -> str:
-    """Return the memory that a model takes, and that of the host if it is known: `5.1 GB of 23 GB`."""
-    return f"{memory_text(memory_bytes)} of {memory_text(host_bytes)}" if host_bytes else memory_text(memory_bytes)
-
-
 def parameters_text(parameters: int) -> str:
     """Return a number of parameters for a column: `8.03 B`, `135 M`."""
     number, unit = _scaled(parameters)
@@ -86,59 +79,9 @@ def parameters_words(parameters: int, active: int) -> str:
 
 
 def _scaled(parameters: int) -> tuple[str, str]:
-    """Return a number with three digits, and its unit."""
     scale, unit = (_BILLION, "billion") if parameters >= _LEAST_BILLION else (_MILLION, "million")
     number = parameters / scale
     return f"{number:.{0 if number >= 100 else 1 if number >= 10 else 2}f}", unit
-
-
-def variant_words(precision: str, threads: int) -> str:
-    """Return how a language model is executed: `int4, 2 threads`; of 0 threads the framework decides."""
-    return f"{precision}, {threads_in_words(threads or None)}"
-
-
-def answer_line(
-    tokens_per_second: float, first_token_ms: float, memory: str, *, fits: bool = True, predicted: bool = False
-) -> str:
-    """Return the answer in a line: `7.1 tokens per second, the first after 4.2 s; 5.1 GB of 23 GB`."""
-    sign = PREDICTED if predicted else ""
-    speed = f"{sign}{rate_words(tokens_per_second)}, the first after {sign}{delay_text(first_token_ms)}"
-    return f"{speed}; {memory}" if fits else f"does not fit: {memory}; with enough memory {speed}"
-
-
-def fits_sentence(memory_bytes: int, host_bytes: int, *, fits: bool) -> str:
-    """Return whether the memory of the host is enough, and how much is left or lacks."""
-    difference = abs(host_bytes - memory_bytes)
-    if fits:
-        return f"it fits: {memory_text(difference)} are left" if host_bytes else "it fits"
-    if memory_bytes <= host_bytes:
-        return f"it does not fit: only {memory_text(difference)} would be left"
-    return f"it does not fit: {memory_text(difference)} are missing"
-
-
-def bound_sentence(tokens_per_second: float, bound: float | None, *, predicted: bool) -> str:
-    """Return how near decoding is to what the bandwidth of the memory allows."""
-    if bound is None:
-        return "the bandwidth of the memory is not known: `dlbricks doctor --peaks` measures it"
-    reached = f"{PREDICTED if predicted else ''}{percent(tokens_per_second / bound)}"
-    return f"memory bandwidth allows {rate_words(bound)}; decoding reaches {reached} of that"
-
-
-def head_sentence(head: str) -> str:
-    """Return for which tokens of a prompt the head computes."""
-    return f"the head computes logits for {head} of the prompt"
-
-
-def basis_sentence(coverage: float, when: str | None, command: str | None) -> str:
-    """Return what the figures rest on, how old that is, and the command that measures the rest, if one does."""
-    made = f"measurements made {ago(when)}" if when else "measurements"
-    if coverage >= 1.0:
-        return f"the estimate rests on {made}"
-    if coverage <= 0.0:
-        return f"{PREDICTED} all of it is predicted: `{command}` measures it"
-    share = percent(min(max(coverage, 0.01), 0.99))
-    told = f"{PREDICTED} {share} of the time rests on {made}, the rest is predicted"
-    return f"{told}: `{command}` measures it" if command else f"{told} from a shorter prompt, as the model is large"
 
 
 def message_line(message: LanguageMessage) -> str:

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.answers.child_process import ChildError
-from dlbricks_tui.answers.language.options import LanguageOptions
-from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageIntervals
+from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageIntervals, LanguageOptions
 from dlbricks_tui.cli.llm import LanguageNarration
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.language.messages import (
+from dlbricks_tui.language.orders import (
     LanguageMessage,
     LanguageRound,
     LanguageStopped,

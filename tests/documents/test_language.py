@@ -6,18 +6,21 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.documents.language import (
+    basis_sentence,
     comparison_parts,
+    curve_parts,
     execution_words,
     executions_parts,
     fastest_first,
+    fits_sentence,
     language_command,
     language_parts,
+    language_plots,
     library_parts,
     line_of,
     panel_parts,
     threads_sentence,
 )
-from dlbricks_tui.documents.language_plots import curve_parts, language_plots
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.parts import Part
 from dlbricks_tui.wording import ages
@@ -135,3 +138,33 @@ def test_no_line_is_wider_than_the_terminal() -> None:
     for width in (60, 80, 100):
         found = text_of([it for it in parts if not hasattr(it, "plots")], width)
         assert max(map(len, found.split("\n"))) <= width
+
+
+def test_the_answer_is_a_line() -> None:
+    assert line_of(predicted(7.1, first_token_ms=4200.0, host_memory_bytes=0)).startswith(
+        "~7.1 tokens per second, the first after ~4.2 s; 5.1 GB"
+    )
+    assert line_of(too_large()).startswith("does not fit: 48 GB of 23 GB; with enough memory ~")
+
+
+def test_memory_that_is_left_or_missing_is_told() -> None:
+    host = 23_000_000_000
+    cases = {
+        (5, host, True): "it fits: 23 GB are left",
+        (5, 0, True): "it fits",
+        (48 * 10**9, host, False): "it does not fit: 25 GB are missing",
+        # The rest of the system takes memory, too.
+        (22_600_000_000, host, False): "it does not fit: only 0.40 GB would be left",
+    }
+    for (needed, of_host, fits), said in cases.items():
+        assert fits_sentence(answer(memory_bytes=needed, host_memory_bytes=of_host, fits=fits)) == said
+
+
+def test_what_the_figures_rest_on_is_told_with_the_command_that_measures_the_rest() -> None:
+    command = "`dlbricks llm llama-3.1-8b --threads 2` measures it"
+    assert basis_sentence(answer(measured_when=None)) == "the estimate rests on measurements"
+    in_part = answer(coverage=0.999, measured_when=None, is_measured=False)
+    told = "~ 99 % of the time rests on measurements, the rest is predicted"
+    assert basis_sentence(in_part) == f"{told}: {command}"
+    assert basis_sentence(replace(in_part, is_measured=True)) == f"{told} from a shorter prompt, as the model is large"
+    assert basis_sentence(replace(in_part, coverage=0.0)) == f"~ all of it is predicted: {command}"

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.config_file import architecture_of_config
 from dlbricks_tui.language.decoder import Step, decoder
-from dlbricks_tui.language.precision import WeightPrecision
 from tests.language.test_decoder import COMPARED, ONNX_RUNTIME, operators_of
 
 _SIZES = {

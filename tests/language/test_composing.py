@@ -2,11 +2,11 @@
 
 import pytest
 
-from dlbricks_tui.language.composing import StepTime, bytes_read, mean_step, step_time
+from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.composing import BrickTime, StepTime, step_time, steps_time
 from dlbricks_tui.language.decoder import Step, decoder
 from dlbricks_tui.language.layers import ModelPart
-from dlbricks_tui.language.precision import WeightPrecision
-from dlbricks_tui.language.stored import BrickTime
+from dlbricks_tui.language.predicting import bytes_read
 from dlbricks_tui.models.graph import LayerGraph
 from tests.language.test_decoder import ONNX_RUNTIME, library
 
@@ -51,7 +51,8 @@ def test_an_interval_never_reaches_zero() -> None:
 def test_decoding_takes_the_mean_of_its_first_and_last_step() -> None:
     first = StepTime(10.0, 1.0, {ModelPart.ATTENTION: 2.0}, 1.0, "2026-01-01")
     last = StepTime(14.0, 2.0, {ModelPart.ATTENTION: 6.0}, 0.5, "2026-01-02")
-    assert mean_step(first, last) == StepTime(12.0, 1.5, {ModelPart.ATTENTION: 4.0}, 0.75, "2026-01-02")
+    found = steps_time((0.5, first), (0.5, last))
+    assert found == StepTime(12.0, 1.5, {ModelPart.ATTENTION: 4.0}, 17 / 24, "2026-01-02")
 
 
 def test_a_token_reads_the_weights_of_the_model_and_its_cache() -> None:

@@ -1,11 +1,9 @@
-import json
 from typing import Any
 
 import pytest
 
-from dlbricks_tui.language.architecture import Activation, Architecture, Family
+from dlbricks_tui.language.architecture import Architecture, LanguageError
 from dlbricks_tui.language.config_file import architecture_of_config, parsed_config
-from dlbricks_tui.language.errors import LanguageError
 
 SIZES = {
     "hidden_size": 256,
@@ -20,15 +18,15 @@ EXPERTS = {"num_local_experts": 8, "num_experts_per_tok": 2}
 
 
 def read(family: str, **values: Any) -> Architecture:
-    return architecture_of_config(parsed_config(json.dumps({"model_type": family, **SIZES, **values})))
+    return architecture_of_config({"model_type": family, **SIZES, **values})
 
 
 def test_sizes_are_those_of_the_file() -> None:
     found = read("llama", rms_norm_eps=1e-5, tie_word_embeddings=True, quantization_config={"bits": 4}, torch_dtype="x")
-    assert (found.family, found.hidden, found.blocks, found.inner) == (Family.LLAMA, 256, 4, 704)
+    assert (found.family, found.hidden, found.blocks, found.inner) == ("llama", 256, 4, 704)
     assert (found.heads, found.kv_heads, found.head_size, found.rotary_size) == (4, 2, 64, 64)
     assert (found.vocabulary, found.positions, found.epsilon, found.is_tied) == (1024, 4096, 1e-5, True)
-    assert (found.activation, found.window, found.windowed, found.kinds) == (Activation.SILU, 0, (), (0, 0, 0, 0))
+    assert (found.has_gelu, found.window, found.windowed, found.kinds) == (False, 0, (), (0, 0, 0, 0))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +40,7 @@ def test_sizes_are_those_of_the_file() -> None:
         ("llama", {"sliding_window": 128}, {"window": 0}),
         ("qwen2", {}, {"qkv_bias": True, "output_bias": False, "is_tied": False, "window": 0}),
         ("qwen3", {}, {"head_size": 128, "qk_norm": True, "qkv_bias": False}),
-        ("gemma2", {}, {"head_size": 256, "is_tied": True, "has_outer_norms": True, "activation": Activation.GELU}),
+        ("gemma2", {}, {"head_size": 256, "is_tied": True, "has_outer_norms": True, "has_gelu": True}),
         ("gemma2", {}, {"attention_cap": 50, "logit_cap": 30, "embedding_scale": 16, "attention_scale": 1 / 16}),
         ("gemma2", {"final_logit_softcapping": None, "query_pre_attn_scalar": 144}, {"logit_cap": 0, "qk_norm": False}),
         ("gemma3_text", {}, {"qk_norm": True, "attention_cap": 0, "has_outer_norms": True}),
@@ -118,7 +116,7 @@ def test_a_model_that_reads_images_has_its_decoder_inside() -> None:
 )
 def test_other_texts_are_refused_in_one_line(text: str, message: str) -> None:
     with pytest.raises(LanguageError) as error:
-        architecture_of_config(parsed_config(text))
+        architecture_of_config(parsed_config(text.encode()))
     assert message in str(error.value)
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 300

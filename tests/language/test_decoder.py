@@ -18,13 +18,12 @@ from onnx import NodeProto
 from onnx.helper import get_attribute_value
 
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.language.architecture import Architecture
+from dlbricks_tui.language.architecture import Architecture, WeightPrecision
 from dlbricks_tui.language.config_file import architecture_of_config
 from dlbricks_tui.language.decoder import Decoder, Step, decoder, distinct_blocks
 from dlbricks_tui.language.layers import ModelPart
-from dlbricks_tui.language.library import library_models, model_in_library
-from dlbricks_tui.language.precision import WeightPrecision
-from dlbricks_tui.language.work import work_of
+from dlbricks_tui.language.opening import library_models, model_in_library
+from dlbricks_tui.language.predicting import work_of
 from dlbricks_tui.runtime.traits import traits_of
 
 BUILT = json.loads(Path(__file__).with_name("builder.json").read_bytes())

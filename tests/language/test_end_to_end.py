@@ -8,13 +8,19 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.answers.language import asking
-from dlbricks_tui.answers.language.options import LanguageOptions
+from dlbricks_tui.answers.language.results import LanguageOptions
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.language.end_to_end import EngineQuestion, WholeModelRuns, engine_results, open_whole_model
-from dlbricks_tui.language.engine import EngineRun, GenaiEngine
-from dlbricks_tui.language.errors import LanguageError
-from dlbricks_tui.language.messages import ModelMeasured, ModelNotMeasured, WholeModelBegins
+from dlbricks_tui.language.architecture import LanguageError
+from dlbricks_tui.language.end_to_end import (
+    EngineQuestion,
+    GenaiEngine,
+    WholeModelRuns,
+    engine_results,
+    open_whole_model,
+)
+from dlbricks_tui.language.orders import ModelMeasured, ModelNotMeasured, WholeModelBegins
 from dlbricks_tui.measure.noise import HostTrack
+from dlbricks_tui.runtime.protocol import Generated
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, new_uuid
 from tests.language.test_measuring import TINY, Bench, _few_rounds
@@ -33,12 +39,12 @@ class FakeEngine(GenaiEngine):
     def load(self) -> None:
         self.asked.append("load")
 
-    def run(self, prompt: int, generate: int) -> EngineRun:
+    def run(self, prompt: int, generate: int) -> Generated:
         self.asked.append((prompt, generate))
         self._lives -= 1
         if self._lives < 0:
             raise LanguageError("the engine has ended")
-        return EngineRun(100.0, (20.0, *(10.0,) * (generate - 2)), 0.5, 1 << 30)
+        return Generated(10**8, (2 * 10**7, *(10**7,) * (generate - 2)), 5 * 10**8, 1 << 30)
 
 
 @pytest.fixture
@@ -69,7 +75,7 @@ def test_each_step_but_the_first_behind_the_prompt_is_a_sample(bench: Bench) -> 
         found = engine_results(store, fingerprint().id, asked)
     assert found is not None
     assert (found.engine, found.prefill_ms) == ("onnxruntime-genai 1.2", 100.0)
-    assert found.step_ms == 10.0, "the first step took 20 ms"
+    assert found.decode_tokens_per_second == 100.0, "the first step took 20 ms"
     assert engine.asked[1] == (24, 33)
 
 

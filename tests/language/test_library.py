@@ -4,7 +4,7 @@ from importlib.resources import files
 
 import pytest
 
-from dlbricks_tui.language.library import NamedModel, library_models, model_in_library
+from dlbricks_tui.language.opening import NamedModel, library_models, model_in_library
 
 MODELS = {it.name: it for it in library_models()}
 PUBLISHED = {
@@ -21,7 +21,7 @@ def test_the_sizes_make_the_published_number_of_parameters(model: NamedModel) ->
     # Within 1 %, or half of the last published digit.
     rounding = Decimal((0, (5,), int(published.as_tuple().exponent) - 1))
     assert abs(Decimal(model.architecture.parameters) / 10**9 - published) <= max(published / 100, rounding)
-    assert model.title and model.organisation and model.path is None
+    assert model.title and model.hub_id
 
 
 def test_the_library_spans_the_sizes_that_people_run() -> None:

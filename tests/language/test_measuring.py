@@ -9,30 +9,29 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.answers.language import asking
-from dlbricks_tui.answers.language.options import LanguageOptions
+from dlbricks_tui.answers.language.results import LanguageOptions
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue
 from dlbricks_tui.language import measuring
-from dlbricks_tui.language.carriers import carrier_jobs, keys_of
-from dlbricks_tui.language.decoder import Step, decoder
-from dlbricks_tui.language.library import NamedModel
-from dlbricks_tui.language.messages import (
+from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.composing import known_bricks
+from dlbricks_tui.language.decoder import Step, decoder, steps_for
+from dlbricks_tui.language.measuring import carrier_jobs, execute
+from dlbricks_tui.language.opening import NamedModel
+from dlbricks_tui.language.orders import (
     LanguageMessage,
+    LanguageOrder,
     LanguageRound,
     LanguageStopped,
+    LanguageVariant,
     ModelBegins,
     ModelMeasured,
     ModelNotMeasured,
     decode,
     encode,
 )
-from dlbricks_tui.language.orders import LanguageOrder, LanguageVariant, measured_steps, steps_for
-from dlbricks_tui.language.precision import WeightPrecision
-from dlbricks_tui.language.predicting import BrickPredictor, HostRates
-from dlbricks_tui.language.process import execute
-from dlbricks_tui.language.stored import known_bricks
-from dlbricks_tui.language.work import work_of
+from dlbricks_tui.language.predicting import BrickPredictor, HostRates, measured_steps, work_of
 from dlbricks_tui.measure.carriers import CarrierJob
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.runs.work import Workplace
@@ -131,9 +130,9 @@ def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> N
     with ResultsDatabase(bench.data.store) as store:
         known = known_bricks(store, fingerprint().id, bench.variant.runtime.identity)
     keys = {
-        key.brick
+        key
         for step in steps_for(24, 5)
-        for key in keys_of(decoder(bench.variant.fitted(TINY).architecture, WeightPrecision.INT4, step, ONNX_RUNTIME))
+        for key in decoder(bench.variant.fitted(TINY).architecture, WeightPrecision.INT4, step, ONNX_RUNTIME).keys
     }
     assert keys <= known.keys()
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.language.architecture import Activation, Architecture, Family
+from dlbricks_tui.language.architecture import Architecture, WeightPrecision
 from dlbricks_tui.language.memory import memory_need
-from dlbricks_tui.language.precision import WeightPrecision
 from tests.language.test_decoder import library
 
 INT4, F32 = WeightPrecision.INT4, WeightPrecision.F32
@@ -15,7 +14,7 @@ INT4, F32 = WeightPrecision.INT4, WeightPrecision.F32
 def made_up(hidden: int, blocks: int, heads: tuple[int, int, int], inner: int, vocabulary: int) -> Architecture:
     number, kv_heads, size = heads
     return Architecture(
-        family=Family.LLAMA,
+        family="llama",
         hidden=hidden,
         blocks=blocks,
         heads=number,
@@ -25,7 +24,7 @@ def made_up(hidden: int, blocks: int, heads: tuple[int, int, int], inner: int, v
         vocabulary=vocabulary,
         positions=8192,
         is_tied=True,
-        activation=Activation.SILU,
+        has_gelu=False,
         qkv_bias=False,
         output_bias=False,
         inner_bias=False,
@@ -58,7 +57,7 @@ WIDE = made_up(1536, 16, (12, 4, 128), 5120, 100_000)
     ],
 )
 def test_the_engine_holds_as_much(model: Architecture, precision: WeightPrecision, prompt: int, peak: int) -> None:
-    assert sum(memory_need(model, precision, prompt + 3, prompt)) / 2**20 == pytest.approx(peak, rel=0.07)
+    assert memory_need(model, precision, prompt + 3, prompt).total / 2**20 == pytest.approx(peak, rel=0.07)
 
 
 # The same of models of the library, with two threads.
@@ -80,7 +79,7 @@ def test_the_engine_holds_as_much(model: Architecture, precision: WeightPrecisio
 def test_the_engine_holds_as_much_of_known_models(
     name: str, precision: WeightPrecision, prompt: int, peak: int
 ) -> None:
-    assert sum(memory_need(library(name), precision, prompt + 3, prompt)) / 2**20 == pytest.approx(peak, rel=0.05)
+    assert memory_need(library(name), precision, prompt + 3, prompt).total / 2**20 == pytest.approx(peak, rel=0.05)
 
 
 def test_the_cache_grows_with_the_context_and_in_windowed_blocks_only_up_to_the_window() -> None:
@@ -94,7 +93,7 @@ def test_the_cache_grows_with_the_context_and_in_windowed_blocks_only_up_to_the_
 @pytest.mark.parametrize("name", ["llama-3.2-1b", "gpt-oss-20b", "qwen3-30b-a3b", "llama-3.1-70b", "gemma-2-2b"])
 def test_fewer_bits_and_shorter_prompts_need_less(name: str) -> None:
     model = library(name)
-    needs = [sum(memory_need(model, precision, 640, 512)) for precision in (INT4, WeightPrecision.INT8, F32)]
+    needs = [memory_need(model, precision, 640, 512).total for precision in (INT4, WeightPrecision.INT8, F32)]
     assert needs == sorted(needs)
     assert needs[0] > model.parameters * 0.6
     assert memory_need(model, INT4, 640, 16).buffers <= memory_need(model, INT4, 640, 512).buffers

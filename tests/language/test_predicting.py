@@ -12,13 +12,10 @@ import pytest
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.peaks import MEMORY, PeaksError
 from dlbricks_tui.language import predicting
-from dlbricks_tui.language.architecture import Architecture
-from dlbricks_tui.language.composing import StepTime, step_time
+from dlbricks_tui.language.architecture import Architecture, WeightPrecision
+from dlbricks_tui.language.composing import PROTOCOL, BrickTime, StepTime, step_time
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
-from dlbricks_tui.language.precision import WeightPrecision
-from dlbricks_tui.language.predicting import BrickPredictor, HostRates, usual_ms
-from dlbricks_tui.language.stored import PROTOCOL, BrickTime
-from dlbricks_tui.language.work import BrickWork, work_of
+from dlbricks_tui.language.predicting import BrickPredictor, BrickWork, HostRates, usual_ms, work_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, Measurement, Peaks
@@ -88,7 +85,7 @@ def test_products_of_another_precision_tell_something() -> None:
 
 
 def test_a_measured_brick_that_was_disturbed_hardly_counts() -> None:
-    disturbed = [work for work, _, _ in layers(SMALL, Step.decode(128)) if work.is_product][1]
+    disturbed = [work for work, _, _ in layers(SMALL, Step.decode(128)) if work.op == "MatMulNBits"][1]
     found = with_measured(lambda work: twice(work) * (20 if work == disturbed else 1))
     assert predicted(found, Step.decode(512)).ms == pytest.approx(
         predicted(with_measured(twice), Step.decode(512)).ms, rel=0.05
@@ -102,7 +99,7 @@ def made_up_host(seed: int) -> Truth:
     of_class: dict[tuple[str, int, bool], float] = {}
 
     def truth(work: BrickWork) -> float:
-        own = of_class.setdefault((work.op, work.bits, work.is_decoding), common + chance.gauss(0, 0.2))
+        own = of_class.setdefault((work.op, work.bits, work.tokens == 1), common + chance.gauss(0, 0.2))
         return usual_ms(work, RATES) * math.exp(own + random.Random(f"{seed} {work}").gauss(0, 0.05))
 
     return truth

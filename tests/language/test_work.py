@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.language.architecture import Architecture
+from dlbricks_tui.language.architecture import Architecture, WeightPrecision
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
-from dlbricks_tui.language.precision import WeightPrecision
-from dlbricks_tui.language.work import ATTENTION, BrickWork, work_of
+from dlbricks_tui.language.predicting import ATTENTION, BrickWork, work_of
 from tests.language.test_decoder import ONNX_RUNTIME, library
 
 LLAMA = library("llama-3.2-1b")
@@ -36,7 +35,9 @@ def test_a_stored_brick_has_the_work_of_its_layer(name: str, precision: WeightPr
 def test_a_token_takes_two_operations_for_each_weight(name: str, precision: WeightPrecision) -> None:
     model = library(name)
     found, layers = works(model, precision, Step.decode(100))
-    operations = sum(count * it.operations for it, count in zip(layers, found.counts, strict=True) if it.is_product)
+    operations = sum(
+        count * it.operations for it, count in zip(layers, found.counts, strict=True) if it.op.startswith("MatMul")
+    )
     # The head is a product, and multiplies with the table if they are tied.
     table = 0 if model.is_tied else model.vocabulary * model.hidden
     assert operations == pytest.approx(2 * (model.parameters - table), rel=0.001)
@@ -51,7 +52,7 @@ def test_weights_are_read_once_with_their_scales_whatever_the_number_of_tokens()
 
 def test_of_a_table_only_rows_of_tokens_are_read() -> None:
     _, layers = works(LLAMA, WeightPrecision.F32, Step.prefill(64))
-    (table,) = [it for it in layers if it.is_table]
+    (table,) = [it for it in layers if it.op == "Gather" and it.weight_bytes]
     assert table.weight_bytes == 64 * LLAMA.hidden * 4
 
 
@@ -76,7 +77,7 @@ def test_a_token_reads_its_experts_and_a_prompt_nearly_all() -> None:
     share = {}
     for tokens, step in ((1, Step.decode(10)), (256, Step.prefill(256))):
         _, layers = works(model, WeightPrecision.INT4, step)
-        (experts, *_) = [it for it in layers if it.has_experts]
+        (experts, *_) = [it for it in layers if it.op == "QMoE"]
         share[tokens] = experts.weight_bytes / (3 * model.experts * model.hidden * model.inner * (0.5 + 4 / 32))
         assert experts.operations == tokens * 2 * 3 * model.active_experts * model.hidden * model.inner
     assert share[1] == pytest.approx(model.active_experts / model.experts)

@@ -67,7 +67,7 @@ def test_everything_follows_from_the_declaration_of_a_new_setting(capsys: pytest
     assert options == Options(copy_streams=4) and Options(**values_of(parsed(), (STREAMS,))) == Options()
     with pytest.raises(UsageError, match=r"argument --copy-streams: '99': give a whole number from 1 to 16"):
         parsed("--copy-streams", "99")
-    with pytest.raises(UserError, match=r"^copy streams 99: give a whole number from 1 to 16$"):
+    with pytest.raises(UserError, match=r"^copy_streams 99: give a whole number from 1 to 16$"):
         Options(copy_streams=99)
     with pytest.raises(SystemExit):
         parsed("--help")

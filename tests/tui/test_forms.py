@@ -7,7 +7,7 @@ import pytest
 
 from dlbricks_tui.settings.kinds import ValueRefusedError
 from dlbricks_tui.settings.loads import BOUND, RATE
-from dlbricks_tui.tui.language.settings import LanguageSettings, LanguageSettingsPanel
+from dlbricks_tui.tui.language.panels import LanguageSettings, LanguageSettingsPanel
 from dlbricks_tui.tui.run.settings import RUN_ROWS, RunSettings
 from dlbricks_tui.tui.scenario.form import SCENARIO_ROWS, ScenarioSettings
 from dlbricks_tui.tui.trace.start import TRACE_ROWS, TraceSettings

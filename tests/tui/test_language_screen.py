@@ -12,15 +12,15 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.answers import child_process
 from dlbricks_tui.answers.language import asking
-from dlbricks_tui.answers.language.options import LanguageOptions
-from dlbricks_tui.answers.language.results import LanguageAnswer
+from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import Kind
-from dlbricks_tui.language.errors import LanguageError
-from dlbricks_tui.language.library import NamedModel, library_models
-from dlbricks_tui.language.messages import (
+from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.opening import NamedModel, library_models
+from dlbricks_tui.language.orders import (
     LanguageMessage,
+    LanguageOrder,
     LanguageRound,
     LanguageStopped,
     LanguageWaits,
@@ -29,8 +29,6 @@ from dlbricks_tui.language.messages import (
     ModelNotMeasured,
     encode,
 )
-from dlbricks_tui.language.orders import LanguageOrder
-from dlbricks_tui.language.precision import WeightPrecision
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.language.screen import LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
@@ -102,7 +100,7 @@ def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process
     folder = tmp_path / "process"
     folder.mkdir()
     command = [sys.executable, "-S", "-c", SCRIPT, str(folder)]
-    monkeypatch.setattr("dlbricks_tui.language.process.language_command", lambda _: command)
+    monkeypatch.setattr("dlbricks_tui.runs.launch.command_of", lambda *_: command)
     monkeypatch.setattr(asking, "variants_of", lambda *_: ())
     made = Process(folder)
     yield made
@@ -196,7 +194,7 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         paths.append(text)
         if "nosuch" in text:
             raise LanguageError("no language model 'nosuch': `dlbricks llm --list` shows all names")
-        return replace(opened, name="mine" if "mine" in text else SMALL, path=Path(text))
+        return replace(opened, name="mine" if "mine" in text else SMALL)
 
     monkeypatch.setattr("dlbricks_tui.language.opening.open_language_model", open_)
     async with language_screen(new, MEDIUM) as pilot:

@@ -1,6 +1,6 @@
 import pytest
 
-from dlbricks_tui.language.messages import (
+from dlbricks_tui.language.orders import (
     LanguageMessage,
     LanguageRound,
     LanguageStopped,
@@ -11,14 +11,9 @@ from dlbricks_tui.language.messages import (
     WholeModelBegins,
 )
 from dlbricks_tui.wording.language import (
-    answer_line,
-    basis_sentence,
     between,
-    bound_sentence,
     delay_text,
-    fits_sentence,
     memory_text,
-    memory_words,
     message_line,
     parameters_text,
     parameters_words,
@@ -44,41 +39,10 @@ def test_an_interval_has_its_unit_once() -> None:
     assert between(6.5, 7.7, rate_text) == "6.5 to 7.7"
 
 
-def test_the_answer_is_a_line() -> None:
-    memory = memory_words(5_100_000_000, 23_000_000_000)
-    assert answer_line(7.1, 4200.0, memory) == "7.1 tokens per second, the first after 4.2 s; 5.1 GB of 23 GB"
-    assert answer_line(7.1, 4200.0, memory_words(5_100_000_000, 0), predicted=True) == (
-        "~7.1 tokens per second, the first after ~4.2 s; 5.1 GB"
-    )
-    assert answer_line(0.43, 66_900.0, "48 GB of 23 GB", fits=False, predicted=True) == (
-        "does not fit: 48 GB of 23 GB; with enough memory ~0.43 tokens per second, the first after ~66.9 s"
-    )
-
-
 def test_parameters_of_a_mixture_are_those_of_all_experts_and_of_a_token() -> None:
     assert parameters_words(8_030_261_248, 8_030_261_248) == "8.03 billion parameters"
     assert parameters_words(30_532_122_624, 3_353_548_800) == "30.5 billion parameters, 3.35 billion for a token"
     assert parameters_words(1_300_000_000, 399_000_000) == "1.30 billion parameters, 399 million for a token"
-
-
-def test_memory_that_is_left_or_missing_is_told() -> None:
-    assert fits_sentence(5, 23_000_000_005, fits=True) == "it fits: 23 GB are left"
-    assert fits_sentence(5, 0, fits=True) == "it fits"
-    assert fits_sentence(48_000_000_000, 23_000_000_000, fits=False) == "it does not fit: 25 GB are missing"
-    # The rest of the system takes memory, too.
-    assert fits_sentence(22_600_000_000, 23_000_000_000, fits=False) == "it does not fit: only 0.40 GB would be left"
-
-
-def test_what_the_figures_rest_on_is_told_with_the_command_that_measures_the_rest() -> None:
-    assert basis_sentence(1.0, None, "dlbricks llm x") == "the estimate rests on measurements"
-    assert basis_sentence(0.999, None, "dlbricks llm x") == (
-        "~ 99 % of the time rests on measurements, the rest is predicted: `dlbricks llm x` measures it"
-    )
-    assert basis_sentence(0.0, None, "dlbricks llm x").endswith("`dlbricks llm x` measures it")
-    assert bound_sentence(7.1, 9.8, predicted=True) == (
-        "memory bandwidth allows 9.8 tokens per second; decoding reaches ~72 % of that"
-    )
-    assert "dlbricks doctor --peaks" in bound_sentence(7.1, None, predicted=False)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,44 @@
-"""The speed of language models as plain values: what Python gets, and the JSON document of `dlbricks llm`."""
+"""Questions about language models, and their answers as plain values: the JSON document of `dlbricks llm`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.memory import MemoryNeed
+from dlbricks_tui.language.orders import MeasuredEngine
+from dlbricks_tui.settings.language import GENERATE, PROMPT
+from dlbricks_tui.settings.setting import require_allowed
+from dlbricks_tui.settings.variant import THREADS
+
 # The lower and the upper bound of a figure, with 95 % confidence.
 Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageOptions:
+    """A prompt, the tokens to generate, and how the model is executed; several of each are compared."""
+
+    prompt: int = 512
+    generate: int = 128
+    precisions: tuple[WeightPrecision, ...] = (WeightPrecision.INT4,)
+    # Empty: the usual number of the runtime on this host.
+    threads: tuple[int, ...] = ()
+    # Names of registered runtimes. Empty: ONNX Runtime.
+    runtimes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_allowed(self, (PROMPT, GENERATE, THREADS), LanguageError)
+        if not self.precisions:
+            raise LanguageError("weights have a precision: name one or more")
+
+    def require_context(self, model: str, positions: int) -> None:
+        """Raise LanguageError if prompt and generated tokens are more than a model can hold in its context."""
+        if self.prompt + self.generate > positions:
+            raise LanguageError(
+                f"{model} holds {positions:,} tokens, and {self.prompt:,} of the prompt with {self.generate:,} to "
+                "generate are more: ask for fewer"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,30 +87,6 @@ class DelayOfPrompt:
     high_ms: float
     # True unless a prompt of this length was measured.
     predicted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryNeed:
-    """The memory of a language model, in bytes; the cache is that of the whole context."""
-
-    weights: int
-    cache: int
-    buffers: int
-
-    @property
-    def total(self) -> int:
-        return self.weights + self.cache + self.buffers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredEngine:
-    """The whole model with random weights, timed in an engine that people use."""
-
-    # Its name and version.
-    engine: str
-    prefill_ms: float
-    decode_tokens_per_second: float
-    when: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,6 @@ class GenaiEngine:
         self._vocabulary = self._shortest = 0
 
     def open(self, request: OpenEngine) -> EngineOpened:
-        """Load the model of a folder with its threads."""
         self._model = None
         began = time.perf_counter()
 
@@ -97,7 +96,6 @@ def _asked(question: Callable[[], Any]) -> Any:
 
 
 def _peak_bytes() -> int:
-    """Return the most memory that this process has held."""
     if sys.platform == "linux":
         # The other interface also counts the process that started this one.
         for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():

@@ -1,30 +1,43 @@
-"""The panels of the language models, of the answer of one, and of its curves."""
+"""The panels of the language models, of the answer of one, of its curves, and of the settings."""
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Horizontal
 from textual.message import Message
 
-from dlbricks_tui.answers.language.results import LanguageAnswer
-from dlbricks_tui.documents.language import executions_parts, language_command, library_columns, panel_parts
-from dlbricks_tui.documents.language_plots import curve_parts, language_plots
+from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
+from dlbricks_tui.documents.language import (
+    curve_parts,
+    executions_parts,
+    language_command,
+    language_plots,
+    library_columns,
+    panel_parts,
+)
 from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.lines import BLANK, Line, Span, line
-from dlbricks_tui.documents.parts import Heading
-from dlbricks_tui.settings.language import AT_LEAST
+from dlbricks_tui.documents.lines import Span, line
+from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Part
+from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.settings.kinds import with_own
+from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.measuring import END_TO_END
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.writing import WritingScreen
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.language import actions
+from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 from dlbricks_tui.tui.widgets.panel import Orders, Panel, counts_text
 from dlbricks_tui.tui.widgets.plot import PictureView
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.tui.widgets.table import TablePanel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from textual.app import ComposeResult
 
@@ -131,23 +144,19 @@ class LanguageAnswerPanel(Panel):
     ABOUT = "All figures of the model, where its time goes, its memory, and other ways to execute it."
 
     def __init__(self) -> None:
-        self._list = LineRows(self._lines)
+        self._model, self._parts = "", list[Part]()
+        self._list = LineRows(lambda width: laid_out(self._parts, width))
         super().__init__(self._list, id="language-answer")
-        self._answers: Sequence[LanguageAnswer] = ()
 
     def show(self, *answers: LanguageAnswer) -> None:
         """Show an answer, and the executions after it."""
-        if not answers or not self._answers or answers[0].model != self._answers[0].model:
+        model = answers[0].model if answers else ""
+        if not model or model != self._model:
             self._list.move_to(0)
-        self._answers = answers
+        self._model, self._parts = model, [part for it in answers[:1] for part in panel_parts(it)]
+        if len(answers) > 1:
+            self._parts += [BLANK_LINE, Heading("Other executions"), *executions_parts(answers[1:])]
         self._list.remake()
-
-    def _lines(self, width: int) -> Iterator[Line]:
-        if self._answers:
-            yield from laid_out(panel_parts(self._answers[0]), width)
-        if len(self._answers) > 1:
-            yield BLANK
-            yield from laid_out([Heading("Other executions"), *executions_parts(self._answers[1:])], width)
 
 
 class LanguageCurvesPanel(Panel):
@@ -161,10 +170,10 @@ class LanguageCurvesPanel(Panel):
     )
 
     def __init__(self) -> None:
-        self._list = LineRows(self._lines)
+        self._parts: list[Part] = []
+        self._list = LineRows(lambda width: laid_out(self._parts, width))
         super().__init__(self._list, id="language-curves")
         self._second = PictureView()
-        self._answer: LanguageAnswer | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal(classes="pictures"):
@@ -173,12 +182,57 @@ class LanguageCurvesPanel(Panel):
         yield self.rows
 
     def show(self, answer: LanguageAnswer) -> None:
-        self._answer = answer
+        self._parts = list(curve_parts(answer))
         self.show_title(f" of {answer.title}")
         for view, picture in zip_longest((self.picture, self._second), language_plots(answer)):
             view.show(picture)
         self._list.remake()
 
-    def _lines(self, width: int) -> Iterator[Line]:
-        if self._answer is not None:
-            yield from laid_out(curve_parts(self._answer), width)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageSettings(LanguageOptions):
+    """Options with one precision, and at most one number of threads and runtime."""
+
+    # True: a measurement also times the whole model.
+    end_to_end: bool = False
+    # The names of the runtimes to choose from.
+    registered: tuple[str, ...] = ()
+
+    @property
+    def alternatives(self) -> LanguageOptions:
+        """The options that compare all precisions and runtimes, and one thread with all cores."""
+        threads = with_own((1, os.cpu_count() or 1), next(iter(self.threads), None))
+        return replace(self, precisions=tuple(WeightPrecision), threads=threads, runtimes=self.registered)
+
+
+class LanguageSettingsPanel(FormPanel):
+    """The length of the prompt, the number of generated tokens, and how models are executed."""
+
+    scope = actions.SETTINGS
+    TITLE = "Settings"
+    REACHED_BY = "language.go_to_settings"
+    ROWS = (
+        FormRow(setting=PROMPT, words=lambda it: f"{it.prompt:,}"),
+        FormRow(setting=GENERATE, words=lambda it: f"{it.generate:,}"),
+        FormRow(setting=WEIGHTS, many=True),
+        FormRow(setting=THREADS, many=True, usual="usual", offered=lambda _: [(it,) for it in THREADS.kind.offered]),
+        FormRow(
+            setting=RUNTIME,
+            kept_in="runtimes",
+            many=True,
+            usual="usual",
+            meaning="of this host",
+            offered=lambda it: [(name,) for name in it.registered],
+        ),
+        FormRow(
+            setting=END_TO_END,
+            label="measure",
+            meaning=" ",
+            words=lambda it: "carriers and whole model" if it.end_to_end else "carriers",
+        ),
+    )
+    ABOUT = (
+        "What the models are asked to do, and how they are executed; the table follows each change. A carrier holds "
+        "each different block of a model once. The whole model is built with random weights, and timed in an engine "
+        "that people use. {language_settings.write} writes a number of your own."
+    )

@@ -14,8 +14,13 @@ from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.language import actions, work
-from dlbricks_tui.tui.language.panels import LanguageAnswerPanel, LanguageCurvesPanel, LanguageModelsPanel
-from dlbricks_tui.tui.language.settings import LanguageSettings, LanguageSettingsPanel
+from dlbricks_tui.tui.language.panels import (
+    LanguageAnswerPanel,
+    LanguageCurvesPanel,
+    LanguageModelsPanel,
+    LanguageSettings,
+    LanguageSettingsPanel,
+)
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
 
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.answers.language.results import LanguageAnswer
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.language.library import NamedModel
+    from dlbricks_tui.language.opening import NamedModel
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.widgets.panel import Panel
 

@@ -6,9 +6,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
+from dlbricks_tui.answers.language import asking
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.queue import Kind
-from dlbricks_tui.language.messages import LanguageStopped, ModelMeasured, ModelNotMeasured, decode
+from dlbricks_tui.language import opening
+from dlbricks_tui.language.orders import LanguageStopped, ModelMeasured, ModelNotMeasured, decode
 from dlbricks_tui.tui.followed import FollowedProcess
 from dlbricks_tui.wording.language import message_line
 
@@ -17,17 +19,15 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.answers.language.results import LanguageAnswer
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.language.library import NamedModel
-    from dlbricks_tui.language.messages import LanguageMessage
-    from dlbricks_tui.tui.language.settings import LanguageSettings
+    from dlbricks_tui.language.opening import NamedModel
+    from dlbricks_tui.language.orders import LanguageMessage
+    from dlbricks_tui.tui.language.panels import LanguageSettings
 
     Answers = tuple[LanguageAnswer, ...]
 
 
 def list_models(opened: Sequence[NamedModel], settings: LanguageSettings, data: DataFolder) -> Answers | str:
     """Return the answers of the models that the user has opened, and of the library; or why there are none."""
-    from dlbricks_tui.answers.language import asking
-
     try:
         library = asking.library_answers(settings, data)
         return (*asking.stored_answers(opened, settings, data), *library) if opened else library
@@ -37,8 +37,6 @@ def list_models(opened: Sequence[NamedModel], settings: LanguageSettings, data: 
 
 def read_details(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> Iterator[Answers]:
     """Yield the answer of a model with its curves, then the same before those of other executions."""
-    from dlbricks_tui.answers.language import asking
-
     # The list of the models tells the same errors.
     with suppress(UserError):
         named = named_model(model)
@@ -48,9 +46,6 @@ def read_details(model: NamedModel | str, settings: LanguageSettings, data: Data
 
 
 def runtimes_here(data: DataFolder) -> tuple[str, ...]:
-    """Return the names of the runtimes to choose from."""
-    from dlbricks_tui.answers.language import asking
-
     with suppress(UserError):
         return asking.runtimes_here(data)
     return ()
@@ -58,9 +53,7 @@ def runtimes_here(data: DataFolder) -> tuple[str, ...]:
 
 def named_model(model: NamedModel | str) -> NamedModel:
     """Return a model, or that of a path or a name; raise a UserError where there is none."""
-    from dlbricks_tui.language.opening import open_language_model
-
-    return open_language_model(model) if isinstance(model, str) else model
+    return opening.open_language_model(model) if isinstance(model, str) else model
 
 
 class LanguageMeasuring(FollowedProcess["LanguageMessage"]):
@@ -70,13 +63,10 @@ class LanguageMeasuring(FollowedProcess["LanguageMessage"]):
         super().__init__(process)
         # The last message; None until the process has written one.
         self._last: LanguageMessage | None = None
-        self.measured = False
 
     @classmethod
     def new(cls, model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> LanguageMeasuring | str:
         """Return a measurement that starts when it is followed; or why the model cannot be measured."""
-        from dlbricks_tui.answers.language import asking
-
         try:
             return cls(asking.language_process([named_model(model)], settings, data, end_to_end=settings.end_to_end))
         except UserError as error:
@@ -90,18 +80,15 @@ class LanguageMeasuring(FollowedProcess["LanguageMessage"]):
 
     @property
     def progress(self) -> str:
-        """The progress in words."""
         if self.cancelled:
             return "cancelling"
         return "the measurement starts" if self._last is None else message_line(self._last)
 
     @property
     def has_result(self) -> bool:
-        return self.measured
+        return isinstance(self._last, ModelMeasured)
 
     def take(self, message: LanguageMessage) -> None:
         self._last = message
-        if isinstance(message, ModelMeasured):
-            self.measured = True
-        elif isinstance(message, ModelNotMeasured | LanguageStopped):
+        if isinstance(message, ModelNotMeasured | LanguageStopped):
             self.failure = message_line(message)
