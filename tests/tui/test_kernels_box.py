@@ -113,8 +113,8 @@ async def test_the_box_asks_the_runtime_once_for_each_analysis_and_closing_it_en
         await pilot.press("K")
         await eventually(pilot, loading.begun.is_set)
         assert isinstance(pilot.app.screen, KernelsScreen)
-        told = "MXNet loads the model, and tells the kernels that it chooses."
-        await eventually(pilot, lambda: told in screen_text(pilot))
+        loads = "MXNet loads the model, and tells the kernels that it chooses."
+        await eventually(pilot, lambda: loads in screen_text(pilot))
         await press(pilot, "escape")
         assert loading.interrupted.is_set()
         assert isinstance(pilot.app.screen, AnalysisScreen) and not pilot.app._notifications
