@@ -30,7 +30,6 @@ from dlbricks_tui.store.exporting import export_all
 from dlbricks_tui.store.importing import import_file
 from dlbricks_tui.store.records import (
     BrickForm,
-    Calibration,
     EndToEnd,
     Measurement,
     Record,
@@ -49,7 +48,7 @@ FORMAT = 1
 _PARTS = 1000
 _DIGITS_OF_MEANS, _DIGITS_OF_SAMPLES, _DIGITS_OF_NOISE = 5, 7, 4
 # Records that are kept as they are.
-_PLAIN = (System, Runtime, Run, Calibration)
+_PLAIN = (System, Runtime, Run)
 # Fields with few values, kept once for each combination of them.
 _COMMON = ("system", "runtime", "level", "protocol", "run", "batch_size", "dtype", "flags")
 _OF_BRICK, _OF_MODEL = ("brick", "context", "kernel_variant", "occurrence"), ("model", "name")
@@ -123,13 +122,13 @@ def _paths(folder: Path) -> tuple[Path, Path]:
     return folder / "alone.json.gz", folder / "inside.json.gz"
 
 
-def _by_inside(record: Timed | Run | Calibration) -> bool:
+def _by_inside(record: Timed | Run) -> bool:
     return record.protocol.startswith(_INSIDE)
 
 
 def _of(every: Iterable[Record], wanted: Callable[[Any], bool]) -> Iterator[Record]:
     """Yield the records of wanted results, and the bricks, systems and runtimes that these need."""
-    dated = [it for it in every if isinstance(it, Timed | Run | Calibration) and wanted(it)]
+    dated = [it for it in every if isinstance(it, Timed | Run) and wanted(it)]
     used = {it.brick for it in dated if isinstance(it, Measurement)}
     used.update(it.system for it in dated)
     used.update(it.runtime for it in dated)

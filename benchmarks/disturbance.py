@@ -77,8 +77,7 @@ def main() -> int:
 def started(data: Path, model: str) -> RunFolder:
     """Start a run that goes on until it is cancelled, and return it once it measures bricks."""
     environment = {**os.environ, "DLBRICKS_HOST_LOCK": str(data / "host.lock")}
-    # What is calibrated on comes and goes; the bricks of the model stay until the end.
-    words = ["--fixed-runs", f"{ROUNDS}", "--calibrate", "never", "--detach", "--data-dir", str(data)]
+    words = ["--fixed-runs", f"{ROUNDS}", "--detach", "--data-dir", str(data)]
     command = [*DLBRICKS, "run", model, *words]
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     folder = RunFolders(data / "runs").find("last")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.command_line import dlbricks, told
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.measure.events import Calibrated, Calibrating, Event, RoundDone, RoundRepeated
+from dlbricks_tui.measure.events import Event, RoundDone, RoundRepeated
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.events import EstimateChanged, EventReader, ModelLoading, Planned, ProgramLoaded, ProgramMeasured
@@ -32,8 +32,6 @@ PROMISED = 25.0
 WORK: Mapping[type[Event], str] = {
     ModelLoading: "reading models",
     Planned: "reading models",
-    Calibrating: "calibrating",
-    Calibrated: "calibrating",
     ProgramLoaded: "loading programs",
     RoundDone: "rounds",
     RoundRepeated: "repeated rounds",

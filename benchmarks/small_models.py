@@ -34,7 +34,7 @@ def main() -> int:
     if arguments.write:
         write(arguments.write)
         return 0
-    options = ["--method", arguments.method, "--end-to-end", "--calibrate", "never"]
+    options = ["--method", arguments.method, "--end-to-end"]
     options += ["--threads", str(arguments.threads)] if arguments.threads else []
     errors = []
     with tempfile.TemporaryDirectory() as name:

@@ -37,9 +37,7 @@ pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "api.md"
-BY_THE_FAKE = api.MeasureOptions(
-    runtime="fake", level=api.Level.WRITTEN, calibration=api.CalibrationPolicy.NEVER, end_to_end=True
-)
+BY_THE_FAKE = api.MeasureOptions(runtime="fake", level=api.Level.WRITTEN, end_to_end=True)
 
 
 class OneRun(NamedTuple):
@@ -193,7 +191,7 @@ def test_documents_of_commands_conform_to_the_printed_schemas(
         return found
 
     how = ("--runtime", "fake", "--level", "written")
-    run = output("run", MODEL, *how, "--end-to-end", "--calibrate", "never", "--json")
+    run = output("run", MODEL, *how, "--end-to-end", "--json")
     compared = output("compare", MODEL, *how, "--json")
     assert faults(compared, schema("compare"), schema("compare")) == []
     assert faults(run, schema("run"), schema("run")) == []

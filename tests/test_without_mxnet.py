@@ -62,7 +62,7 @@ def document(answer: tuple[int, str, str]) -> Any:
 
 
 def test_a_model_is_measured_and_estimated_by_onnx_runtime_although_mxnet_is_configured(in_turn: Answers) -> None:
-    quick = ("--level", "written", "--end-to-end", "--fixed-runs", "1", "--calibrate", "never", "--json")
+    quick = ("--level", "written", "--end-to-end", "--fixed-runs", "1", "--json")
     ran, estimate = in_turn(
         ("--set", "run.runtime=default", "run", "tabular_network", *quick),
         ("estimate", "tabular_network", "--level", "written", "--json"),

@@ -15,15 +15,13 @@ class Gap:
     slower_layers_ps: int
     # The layers that convert memory layouts.
     conversions_ps: int
-    # The time of a call of the runtime.
-    calls_ps: int
     # The end-to-end latency minus the estimate; None without an end-to-end latency.
     unexplained_ps: int | None
 
     @property
     def total_ps(self) -> int:
         """The latency minus the best: the end-to-end latency, or the estimate without one."""
-        return self.slower_layers_ps + self.conversions_ps + self.calls_ps + (self.unexplained_ps or 0)
+        return self.slower_layers_ps + self.conversions_ps + (self.unexplained_ps or 0)
 
     @property
     def slower_layers_ms(self) -> float:
@@ -32,10 +30,6 @@ class Gap:
     @property
     def conversions_ms(self) -> float:
         return milliseconds(self.conversions_ps)
-
-    @property
-    def calls_ms(self) -> float:
-        return milliseconds(self.calls_ps)
 
     @property
     def unexplained_ms(self) -> float | None:
@@ -48,11 +42,9 @@ def gap_of(baseline: MeasuredExecution, best: BestMeasured) -> Gap:
     conversions_ps = sum(
         part.paid_ps for part in baseline.parts if all(is_conversion(baseline.graph.layers[it]) for it in part.layers)
     )
-    composed, measured = baseline.estimate.composed, baseline.found.end_to_end
-    calls_ps = 0 if composed is None else picoseconds(composed.call_ms)
+    measured = baseline.found.end_to_end
     return Gap(
         slower_layers_ps=layers_ps - conversions_ps - best.latency_ps,
         conversions_ps=conversions_ps,
-        calls_ps=calls_ps,
-        unexplained_ps=None if measured is None else picoseconds(measured.value_ms) - layers_ps - calls_ps,
+        unexplained_ps=None if measured is None else picoseconds(measured.value_ms) - layers_ps,
     )

@@ -4,12 +4,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.analysis.what_if import Execution, WhatIfKind
-from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.time_left import PLAIN_SECONDS, WORKER_START_SECONDS, most_seconds_per_carrier
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest, RuntimeChoice, chosen, usual_method
+from dlbricks_tui.runs.request import RunRequest, RuntimeChoice, chosen, usual_method
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import (
     USUAL_KERNELS,
@@ -172,7 +171,7 @@ def _request(source: ModelSource, group: Sequence[Execution], *, bricks: bool) -
     level, rule = group[0].level, Adaptive()
     runtimes = {it.runtime.identity: it.runtime for it in group}.values()
     first, *others = (
-        RuntimeChoice(it, chosen([source.in_format(it.traits.format)]), usual_method(Cutting(), rule, it, level))
+        RuntimeChoice(it, chosen([source.in_format(it.traits.format)]), usual_method(rule, it, level))
         for it in runtimes
     )
     return RunRequest(
@@ -184,6 +183,5 @@ def _request(source: ModelSource, group: Sequence[Execution], *, bricks: bool) -
         level=level,
         rule=rule,
         end_to_end=True,
-        calibration=CalibrationPolicy.NEVER,
         bricks=bricks,
     )

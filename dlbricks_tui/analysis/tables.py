@@ -33,7 +33,6 @@ class GapShares:
     best: float
     slower_layers: float
     conversions: float
-    calls: float
     # 0 without an end-to-end latency.
     unexplained: float
 
@@ -92,7 +91,7 @@ class ModelRow:
         if self.gap is None or self.best_ms is None or not self.latency_ms:
             return None
         gap, whole_ms = self.gap, self.latency_ms
-        parts = (self.best_ms, gap.slower_layers_ms, gap.conversions_ms, gap.calls_ms, gap.unexplained_ms or 0.0)
+        parts = (self.best_ms, gap.slower_layers_ms, gap.conversions_ms, gap.unexplained_ms or 0.0)
         return GapShares(*(part / whole_ms for part in parts))
 
     def gain(self, kind: WhatIfKind) -> float | None:

@@ -133,9 +133,8 @@ class _Changes:
             after[reader].append(source)
         tasks = [Task(part.paid_ps, tuple(held)) for part, held in zip(narrow.parts, after, strict=True)]
         planned = schedule(tasks, workers)
-        composed, sequential = narrow.estimate.composed, latency_of(narrow)
-        call_ms = 0.0 if composed is None else composed.call_ms
-        scale = (milliseconds(planned.latency_ps) + call_ms) / (sequential.value_ms or 1.0)
+        sequential = latency_of(narrow)
+        scale = milliseconds(planned.latency_ps) / (sequential.value_ms or 1.0)
         latency = Latency(*(scale * each for each in sequential))
         runtime, traits = self.baseline.execution.runtime, self.baseline.execution.runtime.traits
         change, how = None, f"{traits.title} runs one operator after another: a bound only"

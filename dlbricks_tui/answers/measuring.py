@@ -16,7 +16,6 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, shared_formats
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import (
-    CalibrationPolicy,
     InputShape,
     InputValue,
     RunRequest,
@@ -69,7 +68,6 @@ class MeasureOptions(CutOptions):
     retry_failed: bool = False
     # Measure again bricks that have results.
     again: bool = False
-    calibration: CalibrationPolicy = CalibrationPolicy.ONCE
     brick_timeout_seconds: float | None = None
     memory_limit_mib: int | None = None
 
@@ -119,7 +117,6 @@ def request_of(
         end_to_end=end_to_end,
         retry_failed=options.retry_failed,
         again=options.again,
-        calibration=options.calibration,
         time_limits=TimeLimits() if timeout is None else TimeLimits(timeout, timeout),
         memory_limit_bytes=None if memory_mib is None else memory_mib * _MEBIBYTE,
         method=first.method,
@@ -127,21 +124,21 @@ def request_of(
 
 
 def _method(options: MeasureOptions, runtime: Runtime) -> Method:
-    found = options.method or usual_method(options.cutting, _rule(options), runtime, options.level)
+    found = options.method or usual_method(_rule(options), runtime, options.level)
     if found is Method.ALONE and not can_be_alone(runtime, options.level):
         raise RunError(
-            f"{runtime.traits.title} times fused layers by method inside only: leave out granularity, cut and fixed "
-            "runs, or choose level written"
+            f"{runtime.traits.title} times fused layers by method inside only: leave out fixed runs, or choose level "
+            "written"
         )
-    if found is Method.INSIDE and not can_be_inside(options.cutting, _rule(options), runtime, options.level):
+    if found is Method.INSIDE and not can_be_inside(_rule(options), runtime, options.level):
         if runtime.traits.always_fuses and options.level is Level.WRITTEN:
             raise RunError(
                 f"{runtime.traits.title} fuses the layers of a network, so method inside cannot time them as written: "
                 "choose level fused, or method alone"
             )
         raise RunError(
-            "method inside times single layers that run one after another: leave out granularity, cut and fixed runs, "
-            "and choose a runtime that runs one operator at a time, or use method alone"
+            "method inside times layers that run one after another, until their intervals are narrow: leave out fixed "
+            "runs, and choose a runtime that runs one operator at a time, or use method alone"
         )
     return found
 

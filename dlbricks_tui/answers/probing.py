@@ -14,7 +14,7 @@ from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.probing import PROBE_RULE
-from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.settings.measuring import PROBE_BRICKS, PROBE_SECONDS
 from dlbricks_tui.settings.setting import fields_of, require_allowed
@@ -71,7 +71,6 @@ def probe_request(options: ProbeOptions, sources: Sequence[ModelSource], data: D
         **fields_of(options, VARIANT),
         usual_runtime=options.usual_runtime,
         time_budget_seconds=options.seconds,
-        calibration=CalibrationPolicy.NEVER,
         end_to_end=False,
     )
     way = _way_of_most(options, run_request(measuring, models, data).runtime.identity, data)

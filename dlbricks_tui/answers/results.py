@@ -129,6 +129,7 @@ class ModelEstimate:
     parallel_ms: float | None
     workers: int | None
     workers_ms: float | None
+    # Always 0: estimates of earlier versions contained a call of the runtime.
     call_ms: float | None
     # The images, sentences or rows in a second: `batch` over `sequential_ms`.
     per_second: float | None
@@ -267,7 +268,7 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate, most_slow:
         parallel_ms=composed.parallel_ms if composed else None,
         workers=found.options.workers,
         workers_ms=composed.workers_ms if composed else None,
-        call_ms=composed.call_ms if composed else None,
+        call_ms=0.0 if composed else None,
         per_second=one.per_second,
         interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
         coverage=found.coverage,

@@ -80,7 +80,6 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Layer, LayerGraph, Level
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.request import CalibrationPolicy
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
@@ -97,7 +96,6 @@ from dlbricks_tui.traces.trace import TraceLevel
 
 __all__ = [
     "BrickShare",
-    "CalibrationPolicy",
     "CheckOptions",
     "CheckVerdict",
     "CheckedModel",

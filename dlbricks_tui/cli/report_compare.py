@@ -22,11 +22,12 @@ def report_comparison(args: argparse.Namespace) -> int:
     set_up_matplotlib(args.data)
     # Loaded here: it imports matplotlib, which has to be set up first.
     from dlbricks_tui.answers.comparisons.documents import comparison_document
-    from dlbricks_tui.report.comparing.estimates import estimates_of
+    from dlbricks_tui.report.comparing.estimates import Estimates
     from dlbricks_tui.report.comparing.report import compare_sides, make_comparison
 
     sources = {it.name: it for it in library(args.data).sources()}
-    with open_loaders(args.data) as loader_of, estimates_of(sides, sources, loader_of) as estimates:
+    with open_loaders(args.data) as loader_of:
+        estimates = Estimates(sides, sources, loader_of)
         compared = compare_sides(sides, estimates.of)
     report = make_comparison(compared, args.output)
     for section in report.sections:

@@ -34,7 +34,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.launch import create_run
-from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.work import Workplace
@@ -53,7 +53,7 @@ def register(parser: Parser) -> None:
     add_variant_options(parser)
     limit = f"yes, with --method inside, in a run of up to {MOST_MODELS_END_TO_END} models"
     add_setting(parser, END_TO_END, usual=limit)
-    usual = "inside, where the bricks are single layers that run one after another"
+    usual = "inside, unless runs are fixed in number or operators run at once"
     add_setting(parser, METHOD, usual=usual)
     add_setting(parser, TARGET)
     add_measuring_options(parser)
@@ -66,12 +66,6 @@ def add_measuring_options(parser: Parser) -> None:
     add_measuring_runtime_options(parser, many=True)
     add_settings(parser.add_mutually_exclusive_group(), *ENOUGH)
     add_settings(parser, *RUNNING)
-    parser.add_argument(
-        "--calibrate",
-        choices=[it.value for it in CalibrationPolicy],
-        default=CalibrationPolicy.ONCE.value,
-        help="measure the systematic error of the method on this system: once, again, or not at all (default: once)",
-    )
     add_quiet_option(parser)
     parser.add_argument("--detach", action="store_true", help="run in another process; `dlbricks runs watch` shows it")
     add_json_option(parser)
@@ -104,7 +98,6 @@ def measure_options_of(args: argparse.Namespace) -> MeasureOptions:
     return MeasureOptions(
         **runtime_given(args),
         **values_of(args, (*ENOUGH, *RUNNING)),
-        calibration=CalibrationPolicy(args.calibrate),
     )
 
 

@@ -92,7 +92,6 @@ def _gaps(models: Sequence[ModelRow]) -> Part:
         _share("BEST", lambda it: it.best),
         _share("SLOWER", lambda it: it.slower_layers),
         _share("CONVERSIONS", lambda it: it.conversions),
-        _share("CALLS", lambda it: it.calls),
         _Numbers("UNEXPLAINED", _unexplained, _percent, middle),
     ]
     return _table("GAP in % of the latency", "median", columns, models)
@@ -110,7 +109,7 @@ def _notes(models: Sequence[ModelRow]) -> list[str]:
         f"{PARTLY} partial: the estimate leaves layers out": any(it.partial for it in models),
         "gains: the share of the latency that the best change of a kind saves, predicted/proved": bool(gains),
         f"{_BOUND} a bound that nobody can run": any(gain.is_bound for gain in gains),
-        "best + slower layers + conversions + calls + unexplained are the whole latency": any(
+        "best + slower layers + conversions + unexplained are the whole latency": any(
             it.gap is not None for it in models
         ),
     }

@@ -41,7 +41,6 @@ _BEST = Meaning(".", "best measured", "bar", "█")
 _PARTS = (
     Meaning("#", "slower layers", "bad", "▓"),
     Meaning("=", "conversions", "warn", "▒"),
-    Meaning("c", "calls", "accent", "░"),
     Meaning("?", "unexplained", "strong", "▚"),
 )
 _BAR = 40
@@ -162,7 +161,7 @@ class AnalysisDocument:
         gap, best = self.found.gap, self.found.best
         if gap is None or best is None:
             return ()
-        parts_ms = gap.slower_layers_ms, gap.conversions_ms, gap.calls_ms, gap.unexplained_ms
+        parts_ms = gap.slower_layers_ms, gap.conversions_ms, gap.unexplained_ms
         whole_ms = best.latency_ms + sum(max(0.0, ms or 0.0) for ms in parts_ms)
         return tuple(
             GapPart(sign, ms, None if ms is None or not whole_ms else ms / whole_ms)

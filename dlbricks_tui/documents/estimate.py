@@ -159,8 +159,6 @@ class EstimateDocument:
         if one.end_to_end is not None:
             rows.append(_measured(one, one.end_to_end, is_changing=is_changing))
         yield Figures(tuple(rows))
-        if composed.call_ms:
-            yield Sentence(f"each composition includes one call of the runtime, {in_ms(composed.call_ms)}")
 
     def basis(self) -> Iterator[Part]:
         """Yield the variant that was measured, with its throughput."""
@@ -200,15 +198,8 @@ class EstimateDocument:
         yield Sentence(parallel_sentences(self.one))
 
     def remainder(self) -> Iterator[Part]:
-        """Yield the calibration, if it was not made here, and what explains the difference from the measurement."""
-        composed, explained = self.one.estimate.composed, self._residual
-        if composed is not None and composed.by_prior:
-            yield Sentence("not calibrated here: corrected by constants of other systems, with a wider interval")
-        elif composed is not None and composed.of_other_batch:
-            yield Sentence(
-                "calibrated at another batch size, which widens the interval: `dlbricks run` with --calibrate anew "
-                "calibrates this one"
-            )
+        """Yield what explains the difference from the measurement."""
+        explained = self._residual
         if explained is None:
             return
         parts = {

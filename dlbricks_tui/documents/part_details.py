@@ -114,8 +114,6 @@ class PartDetails:
             yield Fact("takes", text, f" ms, {percent(latency.share, 1)} of the model", style)
             if part is not None:
                 yield from _once(part)
-            if self._is_whole and self.latencies.call_ms:
-                yield Fact("call", milliseconds(self.latencies.call_ms), " ms of it: overhead of one call")
         yield from _lacking(part, latency)
         if latency.critical:
             # More workers do not shorten the critical path.

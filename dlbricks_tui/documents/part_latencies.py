@@ -75,8 +75,6 @@ class PartLatencies:
         parts = [by_first.get(sequence.layers[0]) for sequence in sequences]
         on_path = [sequence.layers[0] in critical for sequence in sequences]
         self._total_ms = composed.sequential_ms if composed else 0.0
-        # The model pays it once; it belongs to no part.
-        self.call_ms = composed.call_ms if composed else 0.0
         self._parts = dict(zip(outline.sequences, parts, strict=True))
         self._paid_ps = _sums(parts, lambda part: part.paid_ps if part.counts else 0)
         self._half_widths_ms = list(accumulate(map(_half_width_ms, parts), initial=0.0))
@@ -110,9 +108,9 @@ class PartLatencies:
             return sums[inside.stop] - sums[inside.start]
 
         latency_ms = from_picoseconds(within(self._paid_ps))
-        if region is self.outline.root.region:
-            # The latency of the model includes the call everywhere. Too few layers make no figure of it.
-            latency_ms = latency_ms + self.call_ms if self._total_ms else 0.0
+        if region is self.outline.root.region and not self._total_ms:
+            # Too few layers make no figure of the model.
+            latency_ms = 0.0
         return PartLatency(
             latency_ms,
             latency_ms / self._total_ms if self._total_ms else 0.0,

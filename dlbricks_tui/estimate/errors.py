@@ -5,7 +5,3 @@ from dlbricks_tui.errors import UserError
 
 class EstimateError(UserError):
     """The requested estimate is not possible, or a file of rules or prices has a mistake."""
-
-
-class CalibrationError(EstimateError):
-    """A calibration could not be made."""

@@ -5,11 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, sequence_edges
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.bricks.identity import whole_model
-from dlbricks_tui.estimate.calibration import density_of
 from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, sequential_ps
 from dlbricks_tui.estimate.intervals import Doubt, Interval, doubt_about
 from dlbricks_tui.estimate.knowledge import Knowledge, Pair
@@ -41,20 +39,15 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """The latency by each composition, with one call of the runtime; the interval is the sequential one's."""
+    """The latency by each composition; the interval is the sequential one's."""
 
     sequential_ms: float
     parallel_ms: float
     workers_ms: float | None
-    call_ms: float
     interval: Interval
     doubt: Doubt
     # The numbers of the parts on the longest path through the model.
     critical_path: tuple[int, ...]
-    # True if the system is not calibrated: constants of other systems are used.
-    by_prior: bool = False
-    # True if its constants were found at another batch size.
-    of_other_batch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +160,6 @@ def _compose(
     knowledge: Knowledge,
     options: Options,
 ) -> Composed:
-    correction = knowledge.correction
     after: list[list[int]] = [[] for _ in parts]
     for source, reader in edges:
         after[reader].append(source)
@@ -175,30 +167,19 @@ def _compose(
         Task(part.paid_ps, tuple(sources), options.rules.sharing_of([graph.layers[index] for index in part.layers]))
         for part, sources in zip(parts, after, strict=True)
     ]
-    # A model that computes nothing needs no call.
-    counted = [part for part in parts if part.counts and not part.free]
-    call_ms = correction.call_ms if counted else 0.0
-    sequential_ms = milliseconds(sequential_ps(tasks)) + call_ms
+    sequential_ms = milliseconds(sequential_ps(tasks))
     path = critical_path(tasks)
     # Without rules unlimited workers take exactly the critical path, which is faster to find.
     parallel_ps = schedule(tasks).latency_ps if options.rules.rules else path.latency_ps
-    density = density_of((part.times, part.latency.value_ms) for part in parts if part.counts)
-    unsure_ms = sum(
-        part.times * correction.unsure_ms(part.latency.value_ms, cold=is_cold_in(part.source[1])) for part in counted
-    )
-    relative = correction.relative_doubt(density) + (unsure_ms / sequential_ms if sequential_ms else 0.0)
     predictor = knowledge.predictor if any(part.predicted for part in parts) else None
-    doubt = doubt_about(parts, sequential_ms, relative, 1.0 if predictor is None else predictor().shared)
+    doubt = doubt_about(parts, sequential_ms, knowledge.method_doubt, 1.0 if predictor is None else predictor().shared)
     return Composed(
         sequential_ms,
-        milliseconds(parallel_ps) + call_ms,
-        None if options.workers is None else milliseconds(schedule(tasks, options.workers).latency_ps) + call_ms,
-        call_ms,
+        milliseconds(parallel_ps),
+        None if options.workers is None else milliseconds(schedule(tasks, options.workers).latency_ps),
         doubt.around(sequential_ms),
         doubt,
         path.tasks,
-        correction.is_prior,
-        correction.of_other_batch,
     )
 
 

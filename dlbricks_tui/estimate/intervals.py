@@ -1,20 +1,32 @@
-"""The interval of a sequential estimate: from the bricks' intervals, the method's residuals and the missing layers."""
+"""The interval of a sequential estimate: from bricks' intervals, the error of the method and missing layers."""
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from dlbricks_tui.estimate.knowledge import Pair
+from dlbricks_tui.estimate.knowledge import Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.parts import Part
 
 # By default a run accepts half widths of intervals up to the larger of these.
 WIDEST_SHARE, WIDEST_MS = 0.05, 0.003
+# Sums of isolated bricks of the committed networks differ from their end-to-end latencies by this, as a root mean
+# square: docs/log/constants.md. Bricks inside of networks have the error of their carriers in their own intervals.
+_ERROR_OF_ALONE = 0.096
+# The ids of results of isolated bricks begin with this.
+_ALONE = "alone-"
+# Two standard deviations, for 95 % of a normal distribution.
+_SIGMAS = 1.96
 
 
 def is_wide(latency_ms: float, half_width_ms: float) -> bool:
     """True if an interval is wider than a run asks for by default."""
     return half_width_ms > max(WIDEST_SHARE * latency_ms, WIDEST_MS)
+
+
+def method_doubt(protocol: str) -> float:
+    """Return half of the 95 % interval of a method, as a share of an estimate."""
+    return _SIGMAS * _ERROR_OF_ALONE if protocol.startswith(_ALONE) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,32 +70,30 @@ def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float,
     predictions have a part in common, too: `shared` of each half interval.
     """
     parts = tuple(parts)
-    known = [part for part in parts if part.known]
-    predicted = [part for part in parts if part.predicted]
+    known = [it for part in parts for it in part.measurements]
+    guessed = [(part.source, part.times, part.latency) for part in parts if part.predicted]
     shared_ms = _by_source(
-        (part.source, part.times * part.latency.value_ms * part.measured.shared)
-        for part in known
-        if part.measured is not None and part.measured.shared is not None
+        (it.pair, times * it.latency.value_ms * it.shared) for times, it in known if it.shared is not None
     )
     lacking_ms = _by_source((part.source, part.times * part.most_ms) for part in parts if not part.counts)
     return Doubt(
-        _together(_below_ms(known), shared_ms),
-        _together(_above_ms(known), shared_ms),
+        _together(_below_ms((it.pair, times, it.latency) for times, it in known), shared_ms),
+        _together(_above_ms((it.pair, times, it.latency) for times, it in known), shared_ms),
         math.hypot(relative_doubt * latency_ms, _doubt_between_hours_ms(known)),
         math.fsum(lacking_ms.values()),
         *(
             _together(halves_ms, {source: shared * half_ms for source, half_ms in halves_ms.items()})
-            for halves_ms in (_below_ms(predicted), _above_ms(predicted))
+            for halves_ms in (_below_ms(guessed), _above_ms(guessed))
         ),
     )
 
 
-def _below_ms(parts: Iterable[Part]) -> dict[Pair, float]:
-    return _by_source((part.source, part.times * (part.latency.value_ms - part.latency.low_ms)) for part in parts)
+def _below_ms(latencies: Iterable[tuple[Pair, int, Latency]]) -> dict[Pair, float]:
+    return _by_source((source, times * (it.value_ms - it.low_ms)) for source, times, it in latencies)
 
 
-def _above_ms(parts: Iterable[Part]) -> dict[Pair, float]:
-    return _by_source((part.source, part.times * (part.latency.high_ms - part.latency.value_ms)) for part in parts)
+def _above_ms(latencies: Iterable[tuple[Pair, int, Latency]]) -> dict[Pair, float]:
+    return _by_source((source, times * (it.high_ms - it.value_ms)) for source, times, it in latencies)
 
 
 def _by_source(found: Iterable[tuple[Pair, float]]) -> dict[Pair, float]:
@@ -101,16 +111,12 @@ def _together(halves_ms: Mapping[Pair, float], shared_ms: Mapping[Pair, float]) 
     return math.hypot(math.fsum(shared.values()), *own)
 
 
-def _doubt_between_hours_ms(parts: Iterable[Part]) -> float:
+def _doubt_between_hours_ms(measurements: Iterable[tuple[int, MeasuredLatency]]) -> float:
     """Return the error due to bricks that were measured when the host was slower or faster than it was last."""
-    known = [part for part in parts if part.measured is not None and part.measured.reference_ms]
-    newest = max((part.measured for part in known if part.measured is not None), key=lambda it: it.when, default=None)
+    known = [(times, it) for times, it in measurements if it.reference_ms]
+    newest = max((it for _, it in known), key=lambda it: it.when, default=None)
     if newest is None:
         return 0.0
     return abs(
-        math.fsum(
-            part.times * part.latency.value_ms * (newest.reference_ms / part.measured.reference_ms - 1)
-            for part in known
-            if part.measured is not None
-        )
+        math.fsum(times * it.latency.value_ms * (newest.reference_ms / it.reference_ms - 1) for times, it in known)
     )

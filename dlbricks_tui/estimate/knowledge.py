@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from dlbricks_tui.estimate.calibration import UNCALIBRATED, Correction
-
 # A brick and a context, by their keys.
 Pair = tuple[str, str]
 
@@ -17,10 +15,6 @@ class Latency(NamedTuple):
     value_ms: float
     low_ms: float
     high_ms: float
-
-    def shifted(self, by_ms: float) -> "Latency":
-        """Return the latency with a time added everywhere; it does not fall below zero."""
-        return Latency(*(max(0.0, each + by_ms) for each in self))
 
 
 class MeasuredLatency(NamedTuple):
@@ -39,6 +33,8 @@ class MeasuredLatency(NamedTuple):
     when: int = 0
     # The key of the model in which it was timed, if that was one whole model; else empty.
     carrier: str = ""
+    # Of a sequence that was timed layer by layer: its layers, each with the number of times that it holds it.
+    layers: tuple[tuple[int, "MeasuredLatency"], ...] = ()
 
 
 class Unmeasured(NamedTuple):
@@ -71,7 +67,8 @@ class Knowledge:
     measured: Mapping[Pair, MeasuredLatency] = field(default_factory=dict)
     # Bricks that failed, with the reason.
     failed: Mapping[Pair, str] = field(default_factory=dict)
-    correction: Correction = UNCALIBRATED
+    # Half of the 95 % interval of the method, as a share of an estimate.
+    method_doubt: float = 0.0
     # Called if bricks lack a measurement; None: nothing is predicted.
     predictor: Callable[[], Predictor] | None = None
 

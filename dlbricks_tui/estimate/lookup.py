@@ -1,4 +1,4 @@
-"""The queries that read measurements and calibrations from the store: the only module here that reads anything."""
+"""The queries that read measurements from the store: the only module here that reads anything."""
 
 import hashlib
 import json
@@ -6,16 +6,16 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from operator import attrgetter
-from statistics import median
 from typing import NamedTuple
 
 from tinydb import where
 from tinydb.queries import QueryInstance
 
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.estimate.calibration import BATCH_SIZE, Correction, is_applicable, prior_of
+from dlbricks_tui.bricks.identity import brick_of, times_paid
+from dlbricks_tui.estimate.intervals import method_doubt
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
@@ -25,15 +25,16 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.index import SHARED_COLUMN
-from dlbricks_tui.store.records import ANY_CONTEXT, Calibration, Failure
+from dlbricks_tui.store.records import ANY_CONTEXT, Failure
 from dlbricks_tui.store.selections import LEAST_FIRST, Selection
 from dlbricks_tui.store.statistics import mean_latency
 
-# The constants of one calibration vary by chance, on a noisy host by as much as their size.
-MOST_CALIBRATIONS = 5
-_ONE_DAY = timedelta(days=1)
 # Operators whose first array is the weight, and the second the bias, with one number for each output.
 _WITH_OR_WITHOUT_BIAS = frozenset({"conv", "linear"})
+
+
+# The ids of results of layers inside of networks begin with this.
+_INSIDE = "inside-"
 
 
 class _Result(NamedTuple):
@@ -51,8 +52,10 @@ class BrickResults:
         self._store = store
         self._decomposition = decomposition
         self._kin = _kin(store, decomposition)
+        self._layers = _layers_of_sequences(decomposition)
         self._by_way: defaultdict[Way, list[_Result]] = defaultdict(list)
-        about = where("brick").one_of(list(decomposition.bricks | self._kin.keys()))
+        layers = {key for held in self._layers.values() for _, key in held}
+        about = where("brick").one_of(list(decomposition.bricks | self._kin.keys() | layers))
         for result in _results(store.select(about & equal(of="brick", good=True), order=LEAST_FIRST)):
             self._by_way[result.way].append(result)
 
@@ -73,12 +76,12 @@ class BrickResults:
 
     def knowledge(self, way: Way) -> Knowledge:
         """Return the measurements of one way."""
-        measured, graph = self._measured(way), self._decomposition.graph
+        measured = self._measured(way)
         lacking = self._decomposition.suite - measured.keys()
         return Knowledge(
             measured,
             self._failed(way, lacking) if lacking else {},
-            correction_of(self._store, way, graph.batch_size) or prior_of(graph.traits, way.protocol, graph.batch_size),
+            method_doubt(way.protocol),
         )
 
     def _measured(self, way: Way) -> dict[Pair, MeasuredLatency]:
@@ -97,82 +100,60 @@ class BrickResults:
         for pair in self._decomposition.suite:
             brick, _ = pair
             measured = newest.get(pair) or means.get(kin.get(brick, brick))
+            held = self._layers_in(pair, way)
+            if measured is None and held and all(layer in means for _, layer in held):
+                measured = _together(pair, [(times, means[layer]) for times, layer in held])
             if measured is not None:
                 found[pair] = measured
         return found
 
+    def _layers_in(self, pair: Pair, way: Way) -> Sequence[tuple[int, str]]:
+        """Return the layers of a sequence, of which a method that times layers inside of networks composes it."""
+        return self._layers.get(pair, ()) if way.protocol.startswith(_INSIDE) else ()
+
     def _failed(self, way: Way, lacking: Iterable[Pair]) -> dict[Pair, str]:
-        wanted: defaultdict[str, list[str]] = defaultdict(list)
-        for brick, context in lacking:
-            wanted[brick].append(context)
+        wanted: defaultdict[str, list[Pair]] = defaultdict(list)
+        for pair in lacking:
+            for brick in (pair[0], *(layer for _, layer in self._layers_in(pair, way))):
+                wanted[brick].append(pair)
         about = where("brick").one_of(list(wanted))
         failures = self._store.least_first(Failure, about & equal(system=way.system, runtime=way.runtime))
         return {
-            (it.brick, context): f"{it.reason}: {it.message}" if it.message else it.reason
+            pair: f"{it.reason}: {it.message}" if it.message else it.reason
             for it in failures
-            for context in wanted.get(it.brick, ())
-            if it.context in (context, ANY_CONTEXT)
+            for pair in wanted.get(it.brick, ())
+            if it.context in (pair[1], ANY_CONTEXT)
         }
 
 
-def calibrations_of(store: ResultsDatabase, way: Way, batch_size: int = 1) -> tuple[Calibration, ...]:
-    """Return the calibrations of a way of measuring whose constants are averaged by their median, newest first.
-
-    The newest calibration whose constants this version applies comes first. Others are added if they have the same
-    constants, are at most one day older, and have more than half as many networks as the largest one.
-    """
-    found = [each for each in _applicable(store, way) if batch_size_of(each) == batch_size]
-    fitting = sorted(found, key=lambda calibration: calibration.when, reverse=True)
-    alike = [each for each in fitting if _of_one_day(each, fitting[0]) and _names(each) == _names(fitting[0])]
-    most = max([len(each.residuals) for each in alike], default=0)
-    return tuple([each for each in alike if 2 * len(each.residuals) > most][:MOST_CALIBRATIONS])
-
-
-def nearest_calibrated(store: ResultsDatabase, way: Way, batch_size: int) -> int | None:
-    """Return the batch size with calibrations that is most like this one; None without any calibration."""
-    sizes = {batch_size_of(each) for each in _applicable(store, way)}
-    return min(sizes, key=lambda size: (abs(math.log(size / max(1, batch_size))), size), default=None)
+def _layers_of_sequences(decomposition: Decomposition) -> Mapping[Pair, Sequence[tuple[int, str]]]:
+    """Return the bricks of the layers that compute something, with their number, of each sequence of several layers."""
+    graph = decomposition.graph
+    found: dict[Pair, Sequence[tuple[int, str]]] = {}
+    for it in decomposition.occurrences:
+        pair, indices = (it.brick.key, it.context), it.sequence.layers
+        if len(indices) > 1 and pair not in found:
+            times = times_paid(graph, indices)
+            computing = [graph.layers[index] for index in indices if graph.layers[index].operators]
+            found[pair] = [(layer.times // times, brick_of(graph, (layer.index,)).key) for layer in computing]
+    return found
 
 
-def correction_of(store: ResultsDatabase, way: Way, batch_size: int = 1) -> Correction | None:
-    """Return the median of each constant, and all residuals; None without a calibration.
-
-    Without calibrations at this batch size, those at the nearest one count.
-    """
-    nearest = nearest_calibrated(store, way, batch_size)
-    if nearest is None:
-        return None
-    found = calibrations_of(store, way, nearest)
-    errors = [error for each in found for _, error in each.residuals]
-    densities = [density for each in found for _, density in each.densities]
-    values = zip(*[constants_of(each).values() for each in found], strict=True)
-    constants = tuple(zip(constants_of(found[0]), map(median, values), strict=True))
-    known_densities = tuple(densities) if len(densities) == len(errors) else ()
-    return Correction(constants, tuple(errors), known_densities, of_other_batch=nearest != batch_size)
-
-
-def constants_of(calibration: Calibration) -> Mapping[str, float]:
-    """Return the constants of a calibration by their names."""
-    return {name: value for name, value in calibration.constants if name != BATCH_SIZE}
-
-
-def batch_size_of(calibration: Calibration) -> int:
-    """Return the batch size of the networks of a calibration."""
-    return max(1, int(dict(calibration.constants).get(BATCH_SIZE, 1)))
-
-
-def _applicable(store: ResultsDatabase, way: Way) -> list[Calibration]:
-    # Without calibrations of its own, a store takes those of others.
-    own = [each for each in store.records(Calibration, _of_way(way), own=True) if is_applicable(_names(each))]
-    return own or [each for each in store.records(Calibration, _of_way(way)) if is_applicable(_names(each))]
-
-
-def _of_one_day(calibration: Calibration, newest: Calibration) -> bool:
-    return datetime.fromisoformat(newest.when) - datetime.fromisoformat(calibration.when) <= _ONE_DAY
-
-
-def _names(calibration: Calibration) -> tuple[str, ...]:
-    return tuple([name for name, _ in calibration.constants])
+def _together(pair: Pair, layers: Sequence[tuple[int, MeasuredLatency]]) -> MeasuredLatency:
+    """Return the latency of a sequence whose layers were timed, each with the number of times that it holds it."""
+    measured = [of_layer for _, of_layer in layers]
+    newest = max(measured, key=lambda it: it.when)
+    parts = zip(*([times * ms for ms in it.latency] for times, it in layers), strict=True)
+    return MeasuredLatency(
+        Latency(*map(math.fsum, parts)),
+        pair,
+        min(it.samples for it in measured),
+        tuple([name for it in measured for name in it.results]),
+        newest.reference_ms,
+        when=newest.when,
+        carrier=newest.carrier if len({it.carrier for it in measured}) == 1 else "",
+        layers=tuple(layers),
+    )
 
 
 def beside(found: SystemEstimate, timed: Summary | None) -> SystemEstimate:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
@@ -64,6 +63,13 @@ class Part:
         return self.pair if self.measured is None else self.measured.pair
 
     @property
+    def measurements(self) -> Iterator[tuple[int, MeasuredLatency]]:
+        """The measurements behind its latency, each with the number of times that the model runs what was measured."""
+        if self.measured is not None:
+            for times, of_layer in self.measured.layers or ((1, self.measured),):
+                yield self.times * times, of_layer
+
+    @property
     def free(self) -> bool:
         """True if it computes nothing."""
         return self.standing is Standing.FREE
@@ -98,14 +104,14 @@ def parts_of(decomposition: Decomposition, knowledge: Knowledge) -> tuple[Part, 
     if all(part.known for part in found):
         return tuple(found)
     if knowledge.predictor is not None:
-        found = list(_with_predictions(graph, found, knowledge, knowledge.predictor()))
+        found = list(_with_predictions(graph, found, knowledge.predictor()))
     if all(part.counts for part in found):
         return tuple(found)
     # Loaded here: a model that is known in full needs no bounds.
     from dlbricks_tui.estimate.bounds import UpperBounds
 
     bounds = UpperBounds((part.brick.canonical, part.latency.high_ms) for part in found if part.counts)
-    return tuple([part if part.counts else _bounded(graph, part, bounds, knowledge) for part in found])
+    return tuple([part if part.counts else _bounded(graph, part, bounds) for part in found])
 
 
 def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Part:
@@ -114,8 +120,7 @@ def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Pa
     times = times_paid(graph, indices)
     measured = knowledge.measured.get((brick.key, context))
     if measured is not None:
-        latency = _corrected(measured.latency, measured.pair[1], indices, graph, knowledge)
-        return Part(indices, brick, context, times, Standing.MEASURED, latency, measured=measured)
+        return Part(indices, brick, context, times, Standing.MEASURED, measured.latency, measured=measured)
     if not any(layer.operators for layer in layers):
         return Part(indices, brick, context, times, Standing.FREE)
     reasons = [layer.unmeasurable for layer in layers if layer.unmeasurable is not None]
@@ -181,9 +186,7 @@ def _covering(graph: LayerGraph, parts: Sequence[Part]) -> Iterator[Part]:
             yield replace(parts[begin], layers=layers, times=times_paid(graph, layers))
 
 
-def _with_predictions(
-    graph: LayerGraph, parts: Sequence[Part], knowledge: Knowledge, predictor: Predictor
-) -> Iterator[Part]:
+def _with_predictions(graph: LayerGraph, parts: Sequence[Part], predictor: Predictor) -> Iterator[Part]:
     """Yield the parts, of which those without a measurement have a predicted latency if one is possible.
 
     A sequence of several layers takes as long as its layers.
@@ -193,11 +196,7 @@ def _with_predictions(
     unknown = {pair: _unmeasured(graph, part) for pair, part in lacking.items()}
     wanted = dict.fromkeys(brick for bricks in unknown.values() for brick in bricks)
     found = dict(zip(wanted, predictor.predict(list(wanted)), strict=True))
-    predicted: dict[Pair, Latency] = {}
-    for pair, part in lacking.items():
-        whole = _whole([found[brick] for brick in unknown[pair]])
-        if whole is not None:
-            predicted[pair] = _corrected(whole, part.context, part.layers, graph, knowledge)
+    predicted = {pair: _whole([found[brick] for brick in unknown[pair]]) for pair in lacking}
     for part in parts:
         latency = None if part.known else predicted.get(part.pair)
         if latency is None:
@@ -223,20 +222,9 @@ def _unmeasured(graph: LayerGraph, part: Part) -> Sequence[Unmeasured]:
     return [Unmeasured(brick_of(graph, (layer,)).canonical, part.context) for layer in layers]
 
 
-def _bounded(graph: LayerGraph, part: Part, bounds: "UpperBounds", knowledge: Knowledge) -> Part:
+def _bounded(graph: LayerGraph, part: Part, bounds: "UpperBounds") -> Part:
     """Return a part without a latency, with an upper bound of it."""
     # Of a window that is reduced to one layer, only that layer counts.
     layers = [brick_of(graph, (index,)).canonical for index in part.layers]
     most_ms = math.fsum(map(bounds.most_ms, layers))
-    most = _corrected(Latency(most_ms, most_ms, most_ms), part.context, part.layers, graph, knowledge)
-    return replace(part, most_ms=most.value_ms)
-
-
-def _corrected(
-    latency: Latency, context: str, layers: Sequence[int], graph: LayerGraph, knowledge: Knowledge
-) -> Latency:
-    """Return the latency inside of a model of a brick that takes so long in a context."""
-    if not any(graph.layers[index].operators for index in layers):
-        return latency
-    added_ms = knowledge.correction.added_ms(latency.value_ms, cold=is_cold_in(context))
-    return latency.shifted(added_ms)
+    return replace(part, most_ms=most_ms)

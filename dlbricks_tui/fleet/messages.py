@@ -84,7 +84,7 @@ class TaskProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFound:
-    """A record of the host's store: a measurement, a failure, a calibration, or the system or runtime of these."""
+    """A record of the host's store: a measurement, a failure, or the system or runtime of these."""
 
     task: str
     record: Document

@@ -25,7 +25,7 @@ from dlbricks_tui.measure.results import Checkpoints, ResultSink
 from dlbricks_tui.measure.rounds import JobSamples, Rounds, in_turn
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, StoppingRule
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
-from dlbricks_tui.measure.time_left import Pace, TimeLeft
+from dlbricks_tui.measure.time_left import Pace
 from dlbricks_tui.runtime.protocol import Program, Reason
 from dlbricks_tui.store.records import Statistics
 
@@ -41,7 +41,10 @@ _MOST_RESTARTS = 1
 
 
 class Alone:
-    """Times jobs in a worker, batch by batch; results are stored before they are told."""
+    """Times jobs in a worker, batch by batch; results are stored before they are told.
+
+    `others` is the number of competing threads per processor at the start of the run.
+    """
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class Alone:
         *,
         side_by_side: bool,
         noise: NoiseMonitor,
-        time_left: TimeLeft,
+        others: float,
         clock: Callable[[], float],
     ) -> None:
         self._worker = worker
@@ -63,8 +66,7 @@ class Alone:
         self._tell = tell
         self._side_by_side = side_by_side
         self._noise = noise
-        self._time_left = time_left
-        self._pace = Pace(rule, noise, time_left.others)
+        self._pace = Pace(rule, noise, others)
         self._clock = clock
         self._usual_reference_ms: float | None = None
         self._references_at_first_ms: list[float] | None = None
@@ -252,7 +254,8 @@ class Alone:
 
     def _seconds_left(self, later: Sequence[Job]) -> float:
         current = {it.job: len(it.samples_ms) for it in self._rounds.unfinished.values()}
-        return self._time_left.total(self._pace.seconds_for({**dict.fromkeys(later, 0), **current}))
+        seconds, budget = self._pace.seconds_for({**dict.fromkeys(later, 0), **current}), self._control.seconds_left
+        return seconds if budget is None else min(seconds, budget)
 
     def _note_drift(self) -> None:
         if len(self._batch_noise.reference_ms) < FEWEST_SAMPLES:

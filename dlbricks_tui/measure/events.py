@@ -1,4 +1,4 @@
-"""Events of measuring: rounds, batches and calibrations."""
+"""Events of measuring: rounds and batches."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -62,29 +62,6 @@ class BatchRestarted(Event):
     times_as_fast: float
     samples_ms: tuple[tuple[int, tuple[float, ...]], ...]
     seconds_left: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibrating(Event):
-    """A calibration network is measured, once for each system and runtime."""
-
-    network: str
-    number: int
-    of: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibrated(Event):
-    """Estimates are corrected from now on; `error` is the mean error on networks left out of the fit."""
-
-    error: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationFailed(Event):
-    """Estimates use earlier constants of the system, or those of other systems with wider intervals."""
-
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

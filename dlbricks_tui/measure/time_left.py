@@ -1,19 +1,14 @@
 """The time left of a run, predicted from the pace of the work so far."""
 
 import math
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from statistics import median
+from collections.abc import Iterable, Mapping, Sequence
 
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
 
-# Each calibration network has a separate worker, which takes twenty samples of it and its bricks, more of quick ones.
-SECONDS_PER_NETWORK = 7.0
 # Starting a worker imports its framework.
 WORKER_START_SECONDS = 3.0
 # Loading a program compiles its kernels and runs it for the first time.
@@ -147,45 +142,6 @@ class Pace:
         most = self._rule.most_samples(self._expected_ms(job), job.share)
         quick = needed == self._rule.least
         return (max(needed, _USUAL_SHARE * min(most, self._rule.most)) if quick else needed), most
-
-
-class TimeLeft:
-    """The time that is left of a run: the jobs that were asked for, then the networks to calibrate on.
-
-    `others` is the number of competing threads per processor at the start of the run.
-    """
-
-    def __init__(
-        self,
-        networks: int,
-        budget_left: Callable[[], float | None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
-        others: float = 0.0,
-    ) -> None:
-        self.others = others
-        self._networks = networks
-        self._budget_left = budget_left
-        self._clock = clock
-        self._network_seconds: list[float] = []
-
-    def expect_networks(self, count: int) -> None:
-        self._networks = count
-
-    @contextmanager
-    def network(self) -> Iterator[None]:
-        """Time the next network inside of the `with` block."""
-        self._networks -= 1
-        began = self._clock()
-        yield
-        self._network_seconds.append(self._clock() - began)
-
-    def total(self, current_seconds: float) -> float:
-        """Return the time left of the run if the current jobs or network still take `current_seconds`."""
-        usual = SECONDS_PER_NETWORK * (1 + self.others)
-        seconds_per_network = median(self._network_seconds) if self._network_seconds else usual
-        seconds = current_seconds + self._networks * seconds_per_network
-        budget = self._budget_left()
-        return seconds if budget is None else min(seconds, budget)
 
 
 def expected_seconds(method: Method, rule: StoppingRule, jobs: Iterable[Job], others: float = 0.0) -> float:

@@ -21,8 +21,8 @@ def gain_columns(kind: WhatIfKind) -> tuple[str, str, str]:
 
 GAIN_COLUMNS = tuple([name for kind in WhatIfKind for name in gain_columns(kind)])
 GAP_COLUMNS = (
-    *("gap_ms", "slower_layers_ms", "conversions_ms", "calls_ms", "unexplained_ms"),
-    *("best_share", "slower_layers_share", "conversions_share", "calls_share", "unexplained_share"),
+    *("gap_ms", "slower_layers_ms", "conversions_ms", "unexplained_ms"),
+    *("best_share", "slower_layers_share", "conversions_share", "unexplained_share"),
 )
 
 
@@ -53,9 +53,9 @@ def gap_cells(it: ModelRow) -> tuple[Cell, ...]:
     gap, shares = it.gap, it.shares
     if gap is None or shares is None:
         return (None,) * len(GAP_COLUMNS)
-    parts_ms = gap.slower_layers_ms, gap.conversions_ms, gap.calls_ms, gap.unexplained_ms
+    parts_ms = gap.slower_layers_ms, gap.conversions_ms, gap.unexplained_ms
     unexplained = None if gap.unexplained_ms is None else shares.unexplained
-    parts = shares.best, shares.slower_layers, shares.conversions, shares.calls, unexplained
+    parts = shares.best, shares.slower_layers, shares.conversions, unexplained
     return milliseconds(gap.total_ps), *parts_ms, *parts
 
 

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.measure import events as measuring
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, Event, RoundDone, RoundRepeated
 from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.runs.errors import RunError
 
 _CHUNK = 1 << 20
+# In runs of earlier versions, rounds with other programs followed this event: those of networks for calibration.
+_CALIBRATING = b'{"event":"Calibrating"'
+_OF_ROUNDS = (BatchStarted, RoundDone, RoundRepeated, BatchRestarted, DriftNoted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,10 +307,19 @@ class EventReader:
         self._kinds = kinds
         self._position = 0
         self._unfinished = b""
+        self._calibrates = False
 
     def new(self) -> tuple[Event, ...]:
         """Return the events since the last call."""
-        return tuple(event for line in self._new_lines() if (event := from_line(line, self._kinds)) is not None)
+        found: list[Event] = []
+        for line in self._new_lines():
+            event = from_line(line, self._kinds)
+            if event is None:
+                self._calibrates = line.startswith(_CALIBRATING)
+            elif not (self._calibrates and isinstance(event, _OF_ROUNDS)):
+                self._calibrates = False
+                found.append(event)
+        return tuple(found)
 
     def _new_lines(self) -> Iterator[bytes]:
         try:

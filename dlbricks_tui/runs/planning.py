@@ -1,4 +1,4 @@
-"""The models of a run, read and cut, and its plan: the jobs that the store lacks, and the levels to calibrate."""
+"""The models of a run, read and cut, and its plan: the jobs that the store lacks."""
 
 import math
 from collections import Counter
@@ -13,20 +13,18 @@ from dlbricks_tui.estimate.prediction.choice import Limit
 from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.calibration_nets import NETWORKS
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model
 from dlbricks_tui.measure.known import Why, known_in, with_earlier
 from dlbricks_tui.measure.plan import Plan, keys_of, plan
 from dlbricks_tui.measure.results import runtime_record
-from dlbricks_tui.measure.time_left import TimeLeft, expected_seconds
+from dlbricks_tui.measure.time_left import expected_seconds
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, WrongRuntimeError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, unmeasurable_layers
 from dlbricks_tui.models.input_shapes import ShapeMemory, listed, spelled
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runs.calibration import Target, targets_due
 from dlbricks_tui.runs.events import (
     FailedBefore,
     LayerUnmeasurable,
@@ -56,11 +54,9 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """The plan of a part of a run, the levels to calibrate for it, and the time left."""
+    """The plan of a part of a run."""
 
     found: Plan
-    targets: tuple[Target, ...]
-    time_left: TimeLeft
     # The expected time, as far as the time budget allows.
     seconds: float
 
@@ -138,7 +134,7 @@ def cut_models(
             if not isinstance(graph, LayerGraph):
                 refusals.append(graph)
                 continue
-            decomposition = decompose(graph.named(source.name), request.cutting, loader.cache)
+            decomposition = decompose(graph.named(source.name), request.measured_cutting, loader.cache)
             file = graph.file if request.runtime.traits.runs_model_files else None
             lowered = graph.level is not request.level
             models.append(cut_model(decomposition, file, lowered=lowered, label=label))
@@ -204,14 +200,10 @@ def plan_run(
         found = replace(found, jobs=_informative(session, workload, found.jobs, store, request.probe_bricks))
     jobs = with_earlier(found.jobs, store, conditions, known)
     seconds = expected_seconds(request.method, request.rule, jobs, session.competing)
-    targets = targets_due(request, workload.models, jobs, conditions, store, seconds)
-    networks = len(NETWORKS) * len(targets)
-    time_left = TimeLeft(networks, lambda: session.control.seconds_left, session.place.clock, session.competing)
-    total = time_left.total(seconds)
     if session.control.seconds_left is not None:
-        total = min(total, max(0.0, session.control.seconds_left - sum(each.seconds for each in earlier)))
+        seconds = min(seconds, max(0.0, session.control.seconds_left - sum(each.seconds for each in earlier)))
     store.add(session.system, runtime_record(request.runtime, session.system))
-    return PlannedRun(replace(found, jobs=jobs), targets, time_left, total)
+    return PlannedRun(replace(found, jobs=jobs), seconds)
 
 
 def _whole_models(found: Plan) -> Plan:

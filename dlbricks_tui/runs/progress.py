@@ -6,9 +6,6 @@ from datetime import datetime
 from dlbricks_tui.measure.events import (
     BatchRestarted,
     BatchStarted,
-    Calibrated,
-    Calibrating,
-    CalibrationFailed,
     DriftNoted,
     Event,
     RoundDone,
@@ -102,8 +99,6 @@ class RunProgress:
     runtimes: set[str] = field(default_factory=set)
     # The seconds that later parts of the run are expected to take.
     later_seconds: float = 0.0
-    # The current calibration network.
-    calibrating: Calibrating | None = None
     batch: BatchStarted | None = None
     programs: dict[int, ProgramProgress] = field(default_factory=dict)
     failed: list[ProgramFailed] = field(default_factory=list)
@@ -200,11 +195,6 @@ class RunProgress:
                 self.loading, self.seconds_left = None, self.planned.expected_seconds
             case PartStarted():
                 self.batch, self.later_seconds = None, event.later_seconds
-            case Calibrating():
-                self._run_on()
-                self.calibrating = event
-            case Calibrated() | CalibrationFailed():
-                self.calibrating = None
             case BatchStarted():
                 self._run_on()
                 self.batch = event
@@ -224,16 +214,14 @@ class RunProgress:
                 self._fold_program(event)
             case RunEnded():
                 self.state, self.message, self.ended, self.seconds_left = State(event.state), event.message, event, 0.0
-                self.calibrating = None
 
     def _run_on(self) -> None:
         self.state, self.message = State.RUNNING, ""
 
     def _samples_of(self, event: RoundDone | BatchRestarted) -> list[tuple[ProgramProgress, tuple[float, ...]]]:
-        """Return the samples of known programs; during a calibration all programs belong to its networks."""
+        """Return the samples of known programs."""
         # The line that told of the program may have been torn when its writer died.
-        known = () if self.calibrating else event.samples_ms
-        return [(self.programs[number], samples_ms) for number, samples_ms in known if number in self.programs]
+        return [(self.programs[it], samples_ms) for it, samples_ms in event.samples_ms if it in self.programs]
 
     def _fold_program(self, event: AboutProgram) -> None:
         program = self.programs.get(event.program)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,14 +61,6 @@ class SuiteChoice(NamedTuple):
     results: Path
 
 
-class CalibrationPolicy(str, Enum):
-    """When a run calibrates: if the system has no calibration yet, always, or never."""
-
-    ONCE = "once"
-    ANEW = "anew"
-    NEVER = "never"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     """Models, how they are cut, the runtime, and the stopping rule."""
@@ -93,7 +84,6 @@ class RunRequest:
     retry_failed: bool = False
     # True: measure again what is known, because hosts change.
     again: bool = False
-    calibration: CalibrationPolicy = CalibrationPolicy.NEVER
     time_limits: TimeLimits = field(default_factory=TimeLimits)
     # None: all memory of the host.
     memory_limit_bytes: int | None = None
@@ -125,6 +115,11 @@ class RunRequest:
         others = (replace(first, runtime=it.runtime, models=it.models, method=it.method) for it in self.others)
         return (first, *others)
 
+    @property
+    def measured_cutting(self) -> Cutting:
+        """The way to cut a model into what is timed: inside of networks only layers are, of which sequences consist."""
+        return Cutting() if self.method is Method.INSIDE else self.cutting
+
     def with_runtimes(self, change: Callable[[Runtime], Runtime]) -> "RunRequest":
         """Return the request with each runtime changed."""
         others = tuple([it._replace(runtime=change(it.runtime)) for it in self.others])
@@ -148,11 +143,10 @@ class RunRequest:
         return tuple(known.get(model) or source_of(model.path) for model in self.models)
 
 
-def can_be_inside(cutting: Cutting, rule: StoppingRule, runtime: Runtime, level: Level) -> bool:
-    """True if the bricks are single layers that run one after another: others cannot be timed inside of a network."""
-    single = cutting.granularity == 1 and cutting.cut is Cut.CHAIN
+def can_be_inside(rule: StoppingRule, runtime: Runtime, level: Level) -> bool:
+    """True if layers run one after another: others cannot be timed inside of a network."""
     is_fused_away = level is Level.WRITTEN and runtime.traits.always_fuses
-    return single and isinstance(rule, Adaptive) and runtime.at_once == 1 and not is_fused_away
+    return isinstance(rule, Adaptive) and runtime.at_once == 1 and not is_fused_away
 
 
 def can_be_alone(runtime: Runtime, level: Level) -> bool:
@@ -160,8 +154,8 @@ def can_be_alone(runtime: Runtime, level: Level) -> bool:
     return level is Level.WRITTEN or not runtime.traits.always_fuses
 
 
-def usual_method(cutting: Cutting, rule: StoppingRule, runtime: Runtime, level: Level) -> Method:
-    return Method.INSIDE if can_be_inside(cutting, rule, runtime, level) else Method.ALONE
+def usual_method(rule: StoppingRule, runtime: Runtime, level: Level) -> Method:
+    return Method.INSIDE if can_be_inside(rule, runtime, level) else Method.ALONE
 
 
 def chosen(sources: Sequence[ModelSource]) -> tuple[ModelChoice, ...]:
@@ -236,7 +230,6 @@ def request_from(document: Mapping[str, Any]) -> RunRequest:
         end_to_end=bool(document["end_to_end"]),
         retry_failed=bool(document["retry_failed"]),
         again=bool(document["again"]),
-        calibration=CalibrationPolicy(document["calibration"]),
         time_limits=TimeLimits(**document["time_limits"]),
         memory_limit_bytes=document["memory_limit_bytes"],
         method=Method(document["method"]),

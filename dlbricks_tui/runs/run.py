@@ -1,4 +1,4 @@
-"""A run from its start to its end: request, models, plan, measuring, calibration, estimates."""
+"""A run from its start to its end: request, models, plan, measuring, estimates."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -6,7 +6,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.predictors import Predictors
@@ -18,15 +18,15 @@ from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, this_process
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.noise import NoiseMonitor
+from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.runs.calibration import calibrate
 from dlbricks_tui.runs.control import Control, RunStopped, StopSignals, only_process
 from dlbricks_tui.runs.events import EventWriter, PartStarted, RunStarted
 from dlbricks_tui.runs.planning import PlannedRun, Workload, cut_models, plan_run, read_models, read_parts, tell_plans
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.target import TargetedJobs
-from dlbricks_tui.runs.work import KnownGraphs, RunSession, Workplace, find_onednn, measure, tell_estimates
+from dlbricks_tui.runs.work import KnownGraphs, RunSession, Workplace, find_onednn, measure
 from dlbricks_tui.store.database import ResultsDatabase
 
 # The share of a time budget that may go into repeated rounds.
@@ -117,7 +117,7 @@ def execute(
                     each
                     for session, workload in zip(sessions, workloads, strict=True)
                     if with_estimates
-                    for each in _estimates(workload.models, store, place.data, session.request.runtime.identity)
+                    for each in _estimates(workload.models, session.request, store, place.data)
                 )
                 if stopped is None and with_estimates:
                     _find_versions(sessions, store)
@@ -147,10 +147,7 @@ def _measure(
                 later = sum(each.seconds for each in plans[number:])
                 session.tell(PartStarted(part=session.part, number=number, of=len(sessions), later_seconds=later))
             for jobs in _steps(session, workload, planned, store):
-                counts = measure(session, workload.models, jobs, counts, planned.time_left, store)
-            # The answer comes first, corrected by the constants that are known.
-            if calibrate(session, planned.targets, planned.time_left, store):
-                tell_estimates(session, workload.models, store)
+                counts = measure(session, workload.models, jobs, counts, store)
     except RunStopped as early:
         return early
     return None
@@ -200,15 +197,18 @@ def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:
         library = Library(SAMPLE_MODELS, data.path, part.runtime.traits.format)
         models = cut_models(part, library, data.cache, folder.worker_log, lambda _: None, known=known)
         with ResultsDatabase(data.store) as store:
-            estimates += _estimates(models, store, data, part.runtime.identity)
+            estimates += _estimates(models, part, store, data)
     return RunOutcome(request, state, tuple(estimates))
 
 
-def _estimates(models: Sequence[CutModel], store: ResultsDatabase, data: DataFolder, runtime: str) -> Estimates:
+def _estimates(models: Sequence[CutModel], request: RunRequest, store: ResultsDatabase, data: DataFolder) -> Estimates:
     found = []
-    system, predictors = fingerprint().id, Predictors(store, data.cache)
+    system, runtime, predictors = fingerprint().id, request.runtime.identity, Predictors(store, data.cache)
     for model in models:
-        inquiry = Inquiry(store, model.decomposition, None, predictors)
+        decomposition = model.decomposition
+        if decomposition.cutting != request.cutting:
+            decomposition = decompose(decomposition.graph, request.cutting, Cache(data.cache))
+        inquiry = Inquiry(store, decomposition, None, predictors)
         estimate = inquiry.on(system, runtime) or inquiry.empty(system, runtime)
-        found.append(EstimatedModel(model.decomposition, estimate))
+        found.append(EstimatedModel(decomposition, estimate))
     return tuple(found)

@@ -20,9 +20,8 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.reference import reference_program
 from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
-from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
+from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
-from dlbricks_tui.measure.time_left import TimeLeft
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control, RunStopped, StopSignals
 from dlbricks_tui.runs.errors import RunError
@@ -137,27 +136,20 @@ def open_worker(
         yield worker
 
 
-def measure_alone(
-    session: RunSession,
-    jobs: Sequence[Job],
-    rule: StoppingRule,
-    results: ResultSink,
-    time_left: TimeLeft,
-    *,
-    side_by_side: bool,
-) -> None:
+def _measure_alone(session: RunSession, jobs: Sequence[Job], results: ResultSink) -> None:
     """Time each job as a separate program, in a new worker."""
-    with session.worker(session.request.runtime) as worker:
+    runtime = session.request.runtime
+    with session.worker(runtime) as worker:
         alone = Alone(
             worker,
             results,
             session.control,
-            rule,
+            session.request.rule,
             session.tell,
-            reference_program(session.request.runtime.traits.format),
-            side_by_side=side_by_side,
+            reference_program(runtime.traits.format),
+            side_by_side=runtime.at_once > 1,
             noise=session.noise,
-            time_left=time_left,
+            others=session.competing,
             clock=session.place.clock,
         )
         alone.measure(jobs, session.batch_limits)
@@ -168,7 +160,6 @@ def measure(
     models: Sequence[CutModel],
     jobs: Sequence[Job],
     counts: RunCounts,
-    time_left: TimeLeft,
     store: ResultsDatabase,
 ) -> RunCounts:
     """Measure the jobs of a plan, and return the counts of the run after that.
@@ -188,10 +179,9 @@ def measure(
     state = State.INTERRUPTED
     try:
         if jobs and request.method is Method.INSIDE:
-            _measure_inside(session, models, jobs, results, time_left, store)
+            _measure_inside(session, models, jobs, results, store)
         elif jobs:
-            side_by_side = request.runtime.at_once > 1
-            measure_alone(session, jobs, request.rule, results, time_left, side_by_side=side_by_side)
+            _measure_alone(session, jobs, results)
         state = State.FINISHED
     except RunStopped as stopped:
         state = stopped.state
@@ -201,12 +191,6 @@ def measure(
         store.add(_record(session, state, results.counts.bricks))
         results.tell_estimates()
     return results.counts
-
-
-def tell_estimates(session: RunSession, models: Sequence[CutModel], store: ResultsDatabase) -> None:
-    """Tell the estimates of all models, as the store has them now."""
-    for event in LiveEstimates(models, store, session.conditions).changes():
-        session.tell(event)
 
 
 def find_onednn(session: RunSession, store: ResultsDatabase) -> None:
@@ -227,7 +211,6 @@ def _measure_inside(
     models: Sequence[CutModel],
     jobs: Sequence[Job],
     results: RunResults,
-    time_left: TimeLeft,
     store: ResultsDatabase,
 ) -> None:
     """Time whole models, then carriers, and at last alone the bricks that no carrier holds."""
@@ -265,7 +248,7 @@ def _measure_inside(
             results.fail(job, Reason.UNBUILDABLE.value, f"no carrier of it runs, and {title} fuses it anew alone")
     left = [job for job in left if can_be_alone(request.runtime, job.graph.level)]
     if left:
-        measure_alone(session, left, request.rule, results, time_left, side_by_side=False)
+        _measure_alone(session, left, results)
 
 
 def _provenance(session: RunSession, models: Sequence[CutModel], described: Described) -> Provenance:

@@ -91,9 +91,6 @@ class Traits:
     # operator version that introduced it. Without them a relu does.
     parallel_operators: tuple[tuple[str, int], ...] = ()
 
-    # The constants that calibration fits for the method `alone`.
-    calibration_constants: tuple[str, ...] = ()
-
     # The framework's own name of the number of threads, as analyses show it.
     threads_setting: str = ""
     # The framework's own name of the number of operators at the same time.
@@ -136,7 +133,6 @@ MXNET = Traits(
     writes_in_place=True,
     branches_on_values=True,
     sleeps_between_runs=True,
-    calibration_constants=("call_ms", "warm_brick_ms", "cold_brick_ms"),
     threads_setting="OMP_NUM_THREADS",
     parallel_setting="MXNET_CPU_WORKER_NTHREADS",
 )
@@ -156,7 +152,6 @@ ONNX_RUNTIME = Traits(
     precisions=(Precision.F32, Precision.INT8),
     optimisations=tuple(Optimisation),
     quantises_dynamically=True,
-    calibration_constants=("warm_brick_ms", "node_ms"),
     threads_setting="intra_op_num_threads",
     parallel_setting="execution_mode=ORT_PARALLEL inter_op_num_threads",
 )

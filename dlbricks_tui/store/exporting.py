@@ -32,7 +32,6 @@ _REFERENCES: Mapping[str, tuple[str, ...]] = {
     "peaks": ("system",),
     "runtimes": ("runtime",),
     "runs": ("run",),
-    "calibrations": ("system", "runtime", "level", "protocol"),
     "failures": ("system", "runtime", "run"),
     "proofs": ("model", "system", "runtime"),
     "load_tests": ("model", "system", "runtime"),

@@ -17,6 +17,7 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.documents import (
+    FORMER_TABLE,
     SCHEMA,
     TABLE_OF,
     TABLES,
@@ -295,6 +296,8 @@ def _accepted(table: str, document: Document, path: Path, known: References, cha
     if table == HEAD:
         if document.get("format") != FORMAT:
             raise written_before_0_2(path, _CURE)
+        return
+    if table == FORMER_TABLE:
         return
     if table not in TABLES:
         raise BrokenDocumentError(f"is of a table that dlbricks does not have: {table[:40]}")

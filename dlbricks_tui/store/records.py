@@ -129,22 +129,6 @@ class Run(DatedRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration(DatedRecord):
-    """The constants of a method on a system and runtime, with the error on each calibration network."""
-
-    system: str
-    runtime: str
-    level: Level
-    protocol: str
-    run: str
-    constants: Constants
-    # Relative error per calibration network, left out of its own fit.
-    residuals: Constants
-    # The sequences of each network that run in a millisecond.
-    densities: Constants = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(DatedRecord):
     """A brick, or a whole model if `brick` is empty, that could not be measured, with the reason."""
 
@@ -332,7 +316,6 @@ Record = (
     | Peaks
     | Run
     | Provenance
-    | Calibration
     | Failure
     | Proof
     | LoadTest

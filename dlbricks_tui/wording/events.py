@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event
+from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import (
     EstimateChanged,
     FailedBefore,
@@ -67,9 +67,6 @@ def _problem(event: Event) -> Phrase | None:
             )
         case WorkerReplaced():
             return Phrase(f"new worker: {event.message}", Tone.DOUBT)
-        case CalibrationFailed():
-            used = "estimates use earlier constants, or those of other systems with wider intervals"
-            return Phrase(f"calibration failed: {used}: {event.reason}", Tone.DOUBT)
     return None
 
 
@@ -87,10 +84,6 @@ def _course(event: Event) -> Phrase | None:
             return Phrase(_plan(event))
         case PartStarted():
             return Phrase(f"part {event.number} of {event.of}: {event.part}")
-        case Calibrating():
-            return Phrase(f"calibrating on network {event.number} of {event.of}: {event.network}")
-        case Calibrated():
-            return Phrase(f"calibrated: mean error {percent(event.error, 1)} on networks left out of the fit")
         case Paused():
             return Phrase("paused: other runs may measure")
         case Resumed():
@@ -157,8 +150,6 @@ def doing_now(progress: RunProgress) -> str:
         return ""
     if progress.loading is not None:
         return reading(progress.loading)
-    if progress.calibrating is not None:
-        return f"calibrating, network {progress.calibrating.number} of {progress.calibrating.of}"
     if progress.planned is not None and progress.batch is None:
         return "starting a worker" if progress.done < progress.total else ""
     on_bench = progress.being_sampled

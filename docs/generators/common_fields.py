@@ -11,8 +11,6 @@ COMMON = {
     "bound_ms": "The latency that the percentile of the requests has to keep to.",
     "brick": "The key of a brick.",
     "brick_timeout_seconds": "The time after which a brick fails.",
-    "calibration": "When the method `alone` is calibrated.",
-    "call_ms": "One call of the runtime, which each composition contains.",
     "complete": "True if every layer was measured.",
     "context": "The key of the brick's context; empty: any context.",
     "cores": "The usable cores.",

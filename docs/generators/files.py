@@ -92,7 +92,7 @@ RESULTS = """
 | `.csv` | a row per result with all [columns](results.md#columns), as `results list --csv` |
 | `.jsonl` | the same as a JSON object per line |
 
-A JSON file describes itself: it has the brick, system, runtime, run, provenance, calibrations and failures of its results.
+A JSON file describes itself: it has the brick, system, runtime, run, provenance and failures of its results.
 The same results give the same bytes. An import recognises known records by their id; if the content of a known id differs,
 both are kept. Refused, each with a line:
 
@@ -164,7 +164,7 @@ ids of the `decoys`, and `meanings`: for each other id
 """
 SUITE_RESULTS = """
 The results that `dlbricks suite run` writes are a JSON object with `format` (`dlbricks-suite-results`), `schema`, `suite`,
-`manifest_sha256`, the `system`, and for each runtime its measurements, failures and calibrations, as records of the store.
+`manifest_sha256`, the `system`, and for each runtime its measurements and failures, as records of the store.
 They name bricks by the ids of the suite.
 
 ## Run folders

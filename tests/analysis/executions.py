@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
@@ -34,14 +33,14 @@ def as_conversion(layer: Layer) -> Layer:
     return replace(layer, nodes=(), kind=Kind.TRANSPOSE, op="made_up.Reorder")
 
 
-def knowing(decomposition: Decomposition, times: Mapping[int, float], call_ms: float = 0.0) -> Knowledge:
+def knowing(decomposition: Decomposition, times: Mapping[int, float]) -> Knowledge:
     """The bricks of a model measured; the time of a sequence by its first layer, or else some time."""
     found = {}
     for it in decomposition.occurrences:
         pair = it.brick.key, it.context
         value_ms = times.get(it.sequence.layers[0], latency_of(pair).value_ms)
         found[pair] = MeasuredLatency(Latency(value_ms, 0.99 * value_ms, 1.01 * value_ms), pair, 25)
-    return Knowledge(found, correction=Correction(((CALL_MS, call_ms),), ()))
+    return Knowledge(found)
 
 
 def executed(
@@ -51,13 +50,12 @@ def executed(
     granularity: int = 1,
     runtime: Runtime = RUNTIME,
     threads: int = 1,
-    call_ms: float = 0.0,
     end_to_end: Latency | None = None,
 ) -> MeasuredExecution:
     """The graph measured in an execution, with the times of sequences by their first layers."""
     decomposition = decompose(graph, Cutting(granularity))
     runtime = runtime.with_threads(threads)
-    found = estimate(decomposition, knowing(decomposition, times or {}, call_ms))
+    found = estimate(decomposition, knowing(decomposition, times or {}))
     way = Way("here", runtime.identity, graph.level, "inside")
     variant = Variant(threads, graph.batch_size, runtime.settings.precision)
     return MeasuredExecution(
@@ -98,7 +96,6 @@ def some_executions(draw: st.DrawFn) -> list[MeasuredExecution]:
             times,
             granularity=draw(st.integers(1, 3)),
             threads=threads,
-            call_ms=draw(st.sampled_from([0.0, 0.02])),
             end_to_end=end_to_end,
         )
         found.append(in_file(one, file, files[file]))

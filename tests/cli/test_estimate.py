@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.estimate.calibration import CALL_MS
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.prediction import stored
 from dlbricks_tui.estimate.slowest import slowest
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.records import Record
@@ -27,7 +25,7 @@ from tests.estimate.prediction.stored_models import lawful_records
 from tests.estimate.stored import brick_records, model_record
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small
-from tests.store.samples import calibration, failure, runtime, system
+from tests.store.samples import failure, runtime, system
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
 
@@ -106,18 +104,6 @@ def test_results_of_this_host_are_used_by_default(with_records: Command, tmp_pat
     status, out, _ = with_records(records, "estimate", "table1:16", "--json")
     assert status == 0
     assert json.loads(out)[0]["system"] == ours["system"]
-
-
-def test_an_estimate_includes_and_names_the_call_overhead(with_records: Command) -> None:
-    called = calibration(constants=((CALL_MS, 0.5),), level=Level.WRITTEN, **ON_C5)
-    status, out, _ = with_records(
-        [*on_c5(SQUEEZENET), called], "estimate", "table1:16", "--system", "c5.xlarge", "--json"
-    )
-    (found,) = json.loads(out)
-    assert (status, found["call_ms"]) == (0, 0.5)
-    assert found["sequential_ms"] == pytest.approx(sum_ms(SQUEEZENET) + 0.5)
-    _, out, _ = with_records([], "estimate", "table1:16", "--system", "c5.xlarge")
-    assert "each composition includes one call of the runtime, 0.5000 ms" in out
 
 
 def test_a_change_of_the_host_explains_a_residual(with_records: Command) -> None:

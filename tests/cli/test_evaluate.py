@@ -89,7 +89,7 @@ def file(full_file: Path) -> Path:
 # What the first test has made, for all others: by the options of the runtime, and of the evaluation.
 REGISTERED: dict[tuple[str, ...], bytes] = {}
 WRITTEN: list[bytes] = []
-HOW = ("--runtime", "fake", "--threads", "2", "--level", "written", "--fixed-runs", "12", "--calibrate", "never")
+HOW = ("--runtime", "fake", "--threads", "2", "--level", "written", "--fixed-runs", "12")
 RUN = ("run", MODEL, *HOW, "--end-to-end")
 # A comparison in one process is quick.
 COMPARE = ("--compare", "--processes", "1")
@@ -304,7 +304,7 @@ def test_without_results_in_the_file_the_store_is_compared_with(
 
 def test_estimates_are_compared_where_whole_models_are_not_timed(at: Callable[..., Command], full_file: Path) -> None:
     change(full_file, lambda it: replace(it, measuring=replace(it.measuring, end_to_end=False)))
-    # Without a calibration, the intervals of estimates are wide.
+    # Estimates of isolated bricks have wide intervals.
     status, out, _ = at("here")("evaluate", str(full_file), *COMPARE, "--by", "60%", "--json")
     found = json.loads(out)
     assert (status, found["comparison"][0]["of"], found["comparison"][0]["verdict"]) == (0, "estimate", "same")

@@ -164,7 +164,7 @@ def test_a_framework_without_a_runtime_is_refused_in_one_line(
 
 
 def test_a_run_takes_the_file_that_the_framework_reads(dlbricks: Command) -> None:
-    measured = ("--level", "written", "--fixed-runs", "1", "--calibrate", "never", "--json")
+    measured = ("--level", "written", "--fixed-runs", "1", "--json")
     status, out, told = dlbricks("run", "squeezenet1.1", "--runtime", "onnxruntime", *measured)
     assert status == 0, told
     (model,) = json.loads(out)["models"]
@@ -202,7 +202,7 @@ def test_a_named_runtime_of_another_format_is_refused(dlbricks: Command, net: Pa
 
 
 def test_a_configured_runtime_applies_to_models_of_its_format_only(dlbricks: Command, net: Path) -> None:
-    measured = ("--level", "written", "--fixed-runs", "1", "--calibrate", "never", "--json")
+    measured = ("--level", "written", "--fixed-runs", "1", "--json")
     status, out, told = dlbricks("--set", "run.runtime=default", "run", str(net), *measured)
     assert status == 0, told
     assert ONNX_RUNTIME.framework in json.loads(out)["models"][0]["runtime"]

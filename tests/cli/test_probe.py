@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("data_with_fake", "shared_cache")
 
 ELSEWHERE = ("c5.xlarge", "c5.2xlarge")
 HOW = ("--runtime", "fake")
-MEASURING = ("--level", "written", "--method", "alone", "--calibrate", "never", "--fixed-runs", "5")
+MEASURING = ("--level", "written", "--method", "alone", "--fixed-runs", "5")
 # The store that the first test has made: a run serves all.
 MEASURED: list[Path] = []
 

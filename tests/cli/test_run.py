@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("data_with_fake", "shared_cache")
 
 # A run on a busy host waits for calm, a minute at a time.
 PATIENCE_SECONDS = 240.0
-USUAL = (MODEL, "--runtime", "fake", "--level", "written", "--calibrate", "never")
+USUAL = (MODEL, "--runtime", "fake", "--level", "written")
 TALLY = {"total": BRICKS, "run": BRICKS, "reused": 0, "failed": 0}
 
 
@@ -118,13 +118,13 @@ def test_a_run_inside_of_a_few_models_times_them_end_to_end_by_default(dlbricks:
     assert "measured:" not in told
 
 
-def test_only_single_layers_are_timed_inside_of_a_network(dlbricks: Command) -> None:
-    unfit = (("-g", "2"), ("--cut", "overlap"), ("--fixed-runs", "3"))
-    for options in unfit:
-        assert "use method alone" in one_line(dlbricks("run", *USUAL, "--method", "inside", *options))
-    status, found, _ = measured(dlbricks, *(word for options in unfit for word in options))
-    assert status == 0
-    assert all(model["complete"] for model in found["models"])
+def test_sequences_are_measured_by_both_methods_and_a_fixed_number_of_runs_alone(dlbricks: Command) -> None:
+    sequences, fixed = ("-g", "2", "--cut", "overlap"), ("--fixed-runs", "3")
+    assert "use method alone" in one_line(dlbricks("run", *USUAL, "--method", "inside", *fixed))
+    for options, method in ((sequences, Method.INSIDE), ((*sequences, *fixed), Method.ALONE)):
+        status, found, _ = measured(dlbricks, *options)
+        (model,) = found["models"]
+        assert (status, model["complete"], model["granularity"], model["protocol"]) == (0, True, 2, method.id)
 
 
 def test_a_failed_program_is_named_sets_the_status_and_is_tried_again_on_request(
@@ -151,7 +151,7 @@ def test_a_model_that_cannot_be_fused_is_measured_as_written_and_one_that_cannot
 ) -> None:
     broken = tmp_path / "broken-symbol.json"
     broken.write_text("{}")
-    how = ("--runtime", "fake", "--fixed-runs", "1", "--calibrate", "never")
+    how = ("--runtime", "fake", "--fixed-runs", "1")
     status, out, told = dlbricks("run", broken, MODEL, *how, "--json")
     (model,) = json.loads(out)["models"]
     assert (status, model["model"], model["level"]) == (1, MODEL, "written")

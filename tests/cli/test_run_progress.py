@@ -9,8 +9,6 @@ from dlbricks_tui.cli.run_progress import ShownProgress
 from dlbricks_tui.measure.events import (
     BatchRestarted,
     BatchStarted,
-    Calibrated,
-    Calibrating,
     DriftNoted,
     Event,
     RoundDone,
@@ -100,31 +98,6 @@ def test_without_a_terminal_progress_is_an_occasional_line_and_one_per_important
     assert capsys.readouterr().err.splitlines() == [
         f"failed: conv 3x3 1x8x8x8 ({'b' * 12}): crashed: SIGSEGV",
         "2 of 3 bricks, 1 failed, 2 min left; m 12.34 ms (12.00 to 20.00, without 1 of its layers)",
-    ]
-
-
-def test_a_calibrating_run_shows_the_time_left_of_the_whole_run(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    clock = Clock()
-    shown = ShownProgress(None, clock)
-    shown.take(replace(BEGINNING[3], when=at(0)))
-    for number in (1, 2, 3):
-        shown.take(Calibrating(when=at(clock.now), network=f"net {number}", number=number, of=11))
-        shown.take(BatchStarted(when=at(clock.now), number=1, of=1, programs=2, seconds_left=200 - 30.0 * number))
-        shown.take(RoundRepeated(when=at(clock.now), reason="noise", seconds=1, seconds_left=190 - 30.0 * number))
-        clock.now += 11.0
-    shown.take(Calibrated(when=at(clock.now), error=0.0123))
-    assert capsys.readouterr().err.splitlines() == [
-        "3 bricks: 1 known, 2 to measure; about 3 min",
-        "calibrating on network 1 of 11: net 1",
-        "1 of 3 bricks, 3 min left; calibrating, network 1 of 11",
-        "calibrating on network 2 of 11: net 2",
-        "1 of 3 bricks, 2 min left; calibrating, network 2 of 11; 1 round repeated (1 s)",
-        "calibrating on network 3 of 11: net 3",
-        "1 of 3 bricks, 2 min left; calibrating, network 3 of 11; 2 rounds repeated (2 s)",
-        "calibrated: mean error 1.2 % on networks left out of the fit",
-        "1 of 3 bricks, 89 s left; 3 rounds repeated (3 s)",
     ]
 
 

@@ -26,7 +26,7 @@ class Partners(People):
         return self.say("owner", "suite", "export", self.model, "-o", self.suite, "--decoys", "2", *decoys, *options)
 
     def run(self, *options: str) -> tuple[int, str, str]:
-        how = ("-o", self.results, "--fixed-runs", "1", "--calibrate", "never")
+        how = ("-o", self.results, "--fixed-runs", "1")
         return self.say("vendor", "suite", "run", self.suite, *how, *options)
 
     @property

@@ -9,7 +9,6 @@ from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.outline import Outline
 from dlbricks_tui.documents.part_details import Measurements, PartDetails
 from dlbricks_tui.documents.part_latencies import PartLatencies
-from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.statistics import summarise
@@ -62,15 +61,6 @@ def test_a_layer_starts_with_its_title_name_and_latency() -> None:
     assert "in         1x3x224x224" in text and "out        1x64x112x112" in text and "weights    64x3x7x7" in text
     assert "kernel=7x7" in text and "stride=2x2" in text
     assert "of the model" in text and "interval" in text and "* on the critical path" in text
-
-
-def test_the_model_shows_the_overhead_of_a_call() -> None:
-    outline = sample("resnet50_v1")
-    known = measured(outline.decomposition, correction=Correction(((CALL_MS, 0.06),)))
-    call = "call       0.060 ms of it: overhead of one call"
-    assert call in told(outline, None, estimated(outline, known)).splitlines()
-    assert call not in told(outline, 0, estimated(outline, known)).splitlines()
-    assert "of the runtime" not in told(outline, None, estimated(outline, measured(outline.decomposition)))
 
 
 def test_a_brick_shows_its_key_contexts_and_occurrences() -> None:

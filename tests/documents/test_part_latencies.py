@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.documents.part_latencies import PartLatencies, PartLatency
-from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge
 from dlbricks_tui.models.graph import LayerGraph
@@ -44,19 +43,6 @@ def test_the_latency_and_the_coverage_of_the_model_are_those_of_the_estimate_and
         return
     assert tally.latency_ms == pytest.approx(found.composed.sequential_ms if found.composed else 0.0)
     assert tally.share == pytest.approx(1.0 if tally.latency_ms else 0.0)
-
-
-def test_the_call_overhead_counts_for_the_model_and_for_no_part() -> None:
-    outline = outline_of(chain("conv", "relu"))
-    plain = measured(outline.decomposition)
-    called = measured(outline.decomposition, correction=Correction(((CALL_MS, 0.5),)))
-    parts = nodes_of(outline)[1:]
-    composed = estimate(outline.decomposition, called).composed
-    assert composed is not None
-    assert of_all(estimated(outline, called)).latency_ms == pytest.approx(composed.sequential_ms)
-    for node in parts:
-        of_part = estimated(outline, plain).of(node.region).latency_ms
-        assert estimated(outline, called).of(node.region).latency_ms == pytest.approx(of_part)
 
 
 def test_unmeasured_sequences_are_missing_and_can_be_visited() -> None:

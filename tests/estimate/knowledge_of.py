@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.estimate.calibration import UNCALIBRATED, Correction
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
 
 
@@ -19,7 +18,6 @@ def measured(
     decomposition: Decomposition,
     without: Collection[Pair] = (),
     doubt: float = 0.01,
-    correction: Correction = UNCALIBRATED,
 ) -> Knowledge:
     """Every brick of the decomposition measured, but those left out and what takes no time."""
     graph = decomposition.graph
@@ -29,7 +27,7 @@ def measured(
         if any(graph.layers[index].operators and not graph.layers[index].unmeasurable for index in it.sequence.layers)
     }
     known = {pair: MeasuredLatency(latency_of(pair, doubt), pair, 25) for pair in sorted(pairs) if pair not in without}
-    return Knowledge(known, correction=correction)
+    return Knowledge(known)
 
 
 TWO_MS = Latency(2.0, 1.0, 4.0)

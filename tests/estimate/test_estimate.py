@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.estimate.estimate import Composed, Estimate, Options, estimate
 from dlbricks_tui.estimate.explanation import unpredicted_operators
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, MeasuredLatency, Predictor
@@ -124,58 +123,13 @@ def test_errors_of_one_result_for_several_contexts_add_up() -> None:
     assert found.doubt.sampling_above_ms == pytest.approx(0.4)
 
 
-def test_a_calibration_adds_its_constants_and_widens_by_its_residuals() -> None:
+def test_the_error_of_a_method_widens_the_interval() -> None:
     decomposition = decompose(chain("conv", "relu", "pool"), Cutting(2))
-    correction = Correction((("warm_brick_ms", 0.005),), residuals=(0.03, -0.03))
-    plain, corrected = (
-        composed(estimate(decomposition, it))
-        for it in (measured(decomposition), measured(decomposition, correction=correction))
-    )
-    assert corrected.sequential_ms == pytest.approx(plain.sequential_ms + 2 * 0.005)
-    assert corrected.doubt.method_ms == pytest.approx(1.96 * 0.03 * corrected.sequential_ms)
-    assert corrected.interval.width_ms > plain.interval.width_ms
-
-
-def test_each_composition_includes_the_call_overhead_once() -> None:
-    decomposition = decompose(branched())
-    options = Options(workers=2)
-    before = composed(estimate(decomposition, measured(decomposition), options))
-    correction = Correction(((CALL_MS, 0.06),), residuals=(0.03, -0.03))
-    found = composed(estimate(decomposition, measured(decomposition, correction=correction), options))
-    assert (before.call_ms, found.call_ms) == (0.0, 0.06)
-    assert before.workers_ms is not None
-    assert found.sequential_ms == before.sequential_ms + 0.06
-    assert found.parallel_ms == before.parallel_ms + 0.06
-    assert found.workers_ms == before.workers_ms + 0.06
-    assert found.doubt.method_ms == pytest.approx(1.96 * 0.03 * found.sequential_ms)
-    # Nobody has to be called for what is stored.
-    stored = decompose(built([Spec("constant")]))
-    assert composed(estimate(stored, Knowledge({}, correction=correction))).sequential_ms == 0.0
-
-
-def test_a_model_of_many_short_sequences_has_a_wider_interval() -> None:
-    decomposition = decompose(chain("conv", "relu", "pool"))
-    correction = Correction(residuals=(0.03,), densities=(0.0,))
-
-    def doubt(each_ms: float) -> float:
-        known = measured(decomposition, correction=correction)
-        latency = Latency(each_ms, each_ms, each_ms)
-        alike = {pair: it._replace(latency=latency) for pair, it in known.measured.items()}
-        found = composed(estimate(decomposition, replace(known, measured=alike)))
-        return found.doubt.method_ms / found.sequential_ms
-
-    assert doubt(100.0) == pytest.approx(1.96 * 0.03, rel=1e-3)
-    assert doubt(0.05) == pytest.approx(1.96 * 0.03 * math.hypot(1, 20 / 4))
-
-
-@pytest.mark.parametrize(("context", "added_ms"), [("conv", 0.030), ("conv:kept;cold", -0.070), (ANY_CONTEXT, 0.030)])
-def test_the_constant_for_cold_bricks_depends_on_how_a_brick_was_timed(context: str, added_ms: float) -> None:
-    decomposition = decompose(chain("conv"))
-    (pair,) = decomposition.suite
-    known = MeasuredLatency(Latency(0.6, 0.6, 0.6), (pair[0], context), 50)
-    correction = Correction((("warm_brick_ms", 0.030), ("cold_brick_ms", -0.070)))
-    found = composed(estimate(decomposition, Knowledge({pair: known}, correction=correction)))
-    assert found.sequential_ms == pytest.approx(0.6 + added_ms)
+    exact = measured(decomposition, doubt=0.0)
+    found = composed(estimate(decomposition, replace(exact, method_doubt=0.2)))
+    assert found.doubt.method_ms == pytest.approx(0.2 * found.sequential_ms)
+    assert found.interval.low_ms == pytest.approx(0.8 * found.sequential_ms)
+    assert found.interval.high_ms == pytest.approx(1.2 * found.sequential_ms)
 
 
 @given(graphs(), CUTTINGS, st.data())

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.estimate.calibration import Correction
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.explanation import by_region, by_type, costliest, layer_latencies, parallel_gain, residual
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
@@ -17,13 +16,13 @@ from tests.estimate.test_accuracy import WAY
 TAKES_MS = {"conv": 4.0, "relu": 1.0, "pool": 2.0, "add": 1.0}
 
 
-def knowledge_by_op(graph: LayerGraph, doubt: float = 0.0, residuals: tuple[float, ...] = ()) -> Knowledge:
+def knowledge_by_op(graph: LayerGraph, doubt: float = 0.0, method_doubt: float = 0.0) -> Knowledge:
     known = {}
     for it in decompose(graph).occurrences:
         ms = TAKES_MS[graph.layers[it.sequence.layers[0]].op]
         pair = (it.brick.key, it.context)
         known[pair] = MeasuredLatency(Latency(ms, ms * (1 - doubt), ms * (1 + doubt)), pair, 25)
-    return Knowledge(known, correction=Correction(residuals=residuals))
+    return Knowledge(known, method_doubt=method_doubt)
 
 
 def module() -> LayerGraph:
@@ -99,12 +98,12 @@ def judged(end_to_end_ms: float, knowledge: Knowledge) -> SystemEstimate:
 
 
 def test_sampling_and_method_explain_only_their_part_of_a_residual() -> None:
-    knowledge = knowledge_by_op(chain("conv", "pool"), doubt=0.01, residuals=(0.02,))
+    knowledge = knowledge_by_op(chain("conv", "pool"), doubt=0.01, method_doubt=0.04)
     found = residual(judged(8.0, knowledge))
     assert found is not None
     assert found.residual_ms == pytest.approx(2.0)
     assert found.sampling_ms == pytest.approx(((0.04 + 0.02) ** 2 + 0.03**2) ** 0.5)
-    assert found.method_ms == pytest.approx(1.96 * 0.02 * 6)
+    assert found.method_ms == pytest.approx(0.04 * 6)
     explained = (found.sampling_ms**2 + found.method_ms**2) ** 0.5
     assert found.unexplained_ms == pytest.approx(2.0 - explained)
 

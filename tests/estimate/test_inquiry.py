@@ -5,19 +5,21 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.lookup import BrickResults, correction_of, levels_measured
+from dlbricks_tui.estimate.lookup import BrickResults, levels_measured
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
-from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Calibration, Measurement, Record, new_uuid
-from tests.bricks.graphs import chain
+from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Measurement, Record, new_uuid
+from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.test_lookup import GRAPH, convolution
-from tests.store.samples import calibration, failure, measurement
+from tests.store.samples import failure, measurement
 
 MODEL = decompose(chain("conv", "relu", "pool", "relu"))
 SYSTEM, RUNTIME = "c5.xlarge", "mxnet-1.9.1"
@@ -134,80 +136,56 @@ def test_a_failed_brick_is_unmeasurable_until_it_is_measured(tmp_path: Path) -> 
     assert mended.estimate.coverage.complete
 
 
-def calibrated(day: int, hour: int, value_ms: float, **fields: Any) -> Calibration:
-    when = f"2026-11-{day:02}T{hour:02}:00:00.000000+00:00"
-    found = {"constants": (("warm_brick_ms", value_ms),), "residuals": (("net-1", value_ms),)}
-    return calibration(**{"level": Level.WRITTEN, "when": when, **found, "densities": (("net-1", 3.0),), **fields})
-
-
-MANY = tuple((f"net-{number}", 0.01) for number in range(4))
-
-
 @pytest.mark.parametrize(
-    ("records", "value_ms", "residuals"),
-    [
-        # The newest day of the same way.
-        ([calibrated(22, 8, 0.5), calibrated(20, 8, 9.0), calibrated(22, 8, 7.0, system="a1")], 0.5, (0.5,)),
-        # Constants of another version are not used.
-        ([calibrated(21, 9, 0.3), calibrated(21, 10, 1.0, constants=(("magic_ms", 1.0),))], 0.3, (0.3,)),
-        # The medians of a day: one odd hour among them moves nothing.
-        (
-            [
-                calibrated(21, 9, 9.0),
-                calibrated(21, 10, 0.7),
-                calibrated(21, 12, 8.0, constants=(("cold_brick_ms", 8.0),)),
-                calibrated(21, 22, 0.2),
-                calibrated(22, 10, 0.3),
-            ],
-            0.3,
-            (0.3, 0.2, 0.7),
-        ),
-        # One on few networks does not count beside a full one.
-        (
-            [calibrated(21, 9, 0.1, residuals=MANY, densities=MANY), calibrated(21, 10, 5.0)],
-            0.1,
-            (0.01, 0.01, 0.01, 0.01),
-        ),
-        # The five newest.
-        ([calibrated(21, hour, float(hour)) for hour in range(1, 9)], 6.0, (8.0, 7.0, 6.0, 5.0, 4.0)),
-    ],
+    "cutting", [Cutting(2), Cutting(4), Cutting(3, Cut.RUNNABLE), Cutting(3, Cut.OVERLAP, LayerOrder.PAPER)]
 )
-def test_the_newest_calibrations_of_the_same_way_are_applied(
-    tmp_path: Path, records: list[Calibration], value_ms: float, residuals: tuple[float, ...]
-) -> None:
+def test_sequences_take_as_long_as_their_layers_inside_of_networks(tmp_path: Path, cutting: Cutting) -> None:
+    # The second layer runs three times.
+    graph = built(
+        [
+            Spec("conv", DATA),
+            Spec("relu", after(0), times=3),
+            Spec("pool", after(1)),
+            Spec("conv", after(2)),
+            Spec("relu", after(3)),
+        ]
+    )
+    way: dict[str, Any] = {"protocol": "inside-12345678", "context": ANY_CONTEXT}
+    records = brick_records(decompose(graph), **way)
     with store_of(tmp_path / "store", *records) as store:
-        found = correction_of(store, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
-        assert correction_of(store, Way(SYSTEM, "other", Level.WRITTEN, "hot")) is None
-    assert found is not None
-    assert (found.constants, found.residuals) == ((("warm_brick_ms", value_ms),), residuals)
-    assert len(found.densities) == len(residuals)
+        layers, sequences = (Inquiry(store, decompose(graph, it)).on(SYSTEM, RUNTIME) for it in (None, cutting))
+    assert layers is not None and sequences is not None
+    assert len(sequences.estimate.parts) < len(layers.estimate.parts)
+    assert sequences.estimate.coverage == layers.estimate.coverage
+    one, other = layers.estimate.composed, sequences.estimate.composed
+    assert one is not None and other is not None
+    assert other.sequential_ms == pytest.approx(one.sequential_ms)
+    assert (other.interval.low_ms, other.interval.high_ms) == pytest.approx((one.interval.low_ms, one.interval.high_ms))
 
 
-def test_isolated_bricks_of_a_system_without_calibration_are_corrected_by_a_prior(tmp_path: Path) -> None:
-    for protocol, is_prior in (("alone-12345678", True), ("inside-12345678", False)):
+def test_a_sequence_is_not_composed_without_one_of_its_layers_nor_of_isolated_ones(tmp_path: Path) -> None:
+    sequences, way = decompose(MODEL.graph, Cutting(4)), {"protocol": "inside-12345678", "context": ANY_CONTEXT}
+    (whole,) = sequences.suite
+    some = brick_records(MODEL, without=[pair(2)], **way)
+    failed = failure(brick=pair(2)[0], level=Level.WRITTEN, reason="crashed", message="", **way)
+    for name, records, reasons in (
+        ("missing", some, {}),
+        ("failed", [*some, failed], {whole: "crashed"}),
+        ("isolated", brick_records(MODEL), {}),
+    ):
+        with store_of(tmp_path / name, *records) as store:
+            results = BrickResults(store, sequences)
+            found = results.knowledge(Way(SYSTEM, RUNTIME, Level.WRITTEN, way["protocol"]))
+            assert (found.measured, found.failed, results.offers) == ({}, reasons, ())
+
+
+def test_only_isolated_bricks_have_an_error_of_their_method(tmp_path: Path) -> None:
+    doubts = {}
+    for protocol in ("alone-12345678", "inside-12345678", PROTOCOL):
         with store_of(tmp_path / protocol, *brick_records(MODEL, protocol=protocol)) as store:
-            results = BrickResults(store, MODEL)
-            correction = results.knowledge(Way(SYSTEM, RUNTIME, Level.WRITTEN, protocol)).correction
-            assert correction.is_prior == bool(correction.constants) == is_prior
-            assert (correction.relative_doubt(1.0) > 0.1) == is_prior
-            store.add(calibrated(21, 9, 0.3, protocol=protocol))
-            correction = BrickResults(store, MODEL).knowledge(results.offers[0].way).correction
-            assert (correction.is_prior, correction.constants) == (False, (("warm_brick_ms", 0.3),))
-
-
-def test_calibrations_of_another_batch_size_are_shared_with_wider_intervals(tmp_path: Path) -> None:
-    way = Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot")
-    eight = (("warm_brick_ms", 0.5), ("batch_size", 8.0))
-    with store_of(tmp_path / "store", calibrated(21, 9, 0.3), calibrated(20, 9, 0.5, constants=eight)) as store:
-        found = {size: correction_of(store, way, size) for size in (1, 2, 8, 64)}
-    assert all(correction is not None for correction in found.values())
-    told = {size: (it.constants, it.of_other_batch, it.unsure_ms(1.0, cold=False)) for size, it in found.items() if it}
-    assert told == {
-        1: ((("warm_brick_ms", 0.3),), False, 0.0),
-        2: ((("warm_brick_ms", 0.3),), True, 0.3),
-        8: ((("warm_brick_ms", 0.5),), False, 0.0),
-        64: ((("warm_brick_ms", 0.5),), True, 0.5),
-    }
+            way = Way(SYSTEM, RUNTIME, Level.WRITTEN, protocol)
+            doubts[protocol] = BrickResults(store, MODEL).knowledge(way).method_doubt
+    assert doubts == {"alone-12345678": pytest.approx(0.188, abs=0.001), "inside-12345678": 0.0, PROTOCOL: 0.0}
 
 
 @pytest.mark.parametrize(("protocol", "expected"), [("hot", (40.0, 39.6, 40.4)), (PROTOCOL, (30.0, 29.7, 30.3))])

@@ -19,7 +19,7 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
-from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK, WORKER_START_SECONDS, Pace, TimeLeft, expected_seconds
+from dlbricks_tui.measure.time_left import WORKER_START_SECONDS, Pace, expected_seconds
 from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.events import Planned, ProgramUnfinished, Waiting
 from dlbricks_tui.runs.launch import create_run
@@ -181,26 +181,6 @@ def test_the_shortest_carrier_is_expected_to_settle_in_each_of_its_rounds() -> N
     jobs = plan(models, Known(), Adaptive(), end_to_end=True, method=Method.INSIDE).jobs
     quick = [replace(job, expected_ms=0.001) for job in jobs]
     assert expected_seconds(Method.INSIDE, Adaptive(), quick) > WORKER_START_SECONDS + 2.0 + 10.0
-
-
-def test_the_time_of_a_calibration_network_is_predicted_from_earlier_ones() -> None:
-    clock = Clock()
-    left = TimeLeft(3, clock=clock)
-    # First the jobs, then the networks.
-    assert left.total(40.0) == 40 + 3 * SECONDS_PER_NETWORK
-    with left.network():
-        clock.now += 20
-        assert left.total(10.0) == 10 + 2 * SECONDS_PER_NETWORK
-        clock.now += 5
-    assert left.total(0.0) == 2 * 25
-    with left.network():
-        assert left.total(9.0) == 9 + 25
-
-
-def test_failed_calibration_networks_leave_the_prediction() -> None:
-    left = TimeLeft(16, clock=Clock())
-    left.expect_networks(8)
-    assert left.total(0.0) == 8 * SECONDS_PER_NETWORK
 
 
 def test_the_time_left_never_exceeds_the_budget(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

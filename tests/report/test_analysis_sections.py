@@ -45,7 +45,7 @@ def test_bounds_gains_and_gaps_have_a_row_for_each_model() -> None:
         WhatIfKind.BATCH: BestGain("batch-8", -3.0, None, False),
     }
     bad = analysed("bad", best_ms=None, best_parallel_ms=None, gap=None, gains={})
-    below = analysed("below", gap=Gap(6 * 10**9, 0, 0, -2 * 10**9), gains={})
+    below = analysed("below", gap=Gap(6 * 10**9, 0, -2 * 10**9), gains={})
     sections = analysis_sections([analysed("one", gains=gains), analysed("two", measured_ms=40.0), bad, below])
     bounds = exhibit(sections, "bounds")
     assert bounds.name == "figure-bounds-here-mxnet-fused"
@@ -65,7 +65,7 @@ def test_bounds_gains_and_gaps_have_a_row_for_each_model() -> None:
     gap = exhibit(sections, "gap")
     assert cells(gap, "bad")["best_share"] is None
     row = cells(gap, "below")
-    shares = [row[f"{part}_share"] for part in ("best", "slower_layers", "conversions", "calls", "unexplained")]
+    shares = [row[f"{part}_share"] for part in ("best", "slower_layers", "conversions", "unexplained")]
     assert sum(shares) == 1.0  # type: ignore[arg-type]
     assert row["unexplained_share"] == -0.2
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import ProcessIdentity, this_process
-from dlbricks_tui.measure.events import BatchStarted, Calibrated, Calibrating, DriftNoted, Event, RoundDone, Stop
-from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
+from dlbricks_tui.measure.events import BatchStarted, DriftNoted, Event, RoundDone, Stop
 from dlbricks_tui.runs.events import (
     EstimateChanged,
     EventWriter,
@@ -67,19 +66,6 @@ def planned(seconds: float = 2, *, bricks: int = BRICKS, reused: int = 8, expect
         models_failed_before=0,
         expected_seconds=expected_seconds,
     )
-
-
-def calibrated(networks: int, seconds: float = 2, afterwards_seconds: float = 40.0) -> list[Event]:
-    """The run calibrates on so many networks, each for as long as it is expected to take, to its very end."""
-    events: list[Event] = []
-    for number in range(1, networks + 1):
-        events.append(Calibrating(when=at(seconds), network=f"net {number}", number=number, of=networks))
-        events.append(BatchStarted(when=at(seconds), number=1, of=1, programs=9))
-        seconds += SECONDS_PER_NETWORK
-        left = SECONDS_PER_NETWORK * (networks - number) + afterwards_seconds
-        last = round_done([0, 1], 0, seconds_left=left)
-        events.append(replace(last, when=at(seconds), reference_ms=5.0))
-    return [*events, Calibrated(when=at(seconds), error=0.01)]
 
 
 def loaded(program: int, seconds: float = 3) -> ProgramLoaded:

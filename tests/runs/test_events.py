@@ -1,4 +1,5 @@
 import dataclasses
+import json
 from datetime import timezone
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.measure.events import Event, RoundDone
+from dlbricks_tui.measure.events import Event, RoundDone, RoundRepeated
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import (
     EVENTS,
@@ -21,6 +22,7 @@ from dlbricks_tui.runs.events import (
     from_line,
     to_line,
 )
+from tests.runs.live_runs import ended, loaded, measured, planned
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
@@ -126,3 +128,20 @@ def test_an_unwritable_event_file_is_named(tmp_path: Path) -> None:
 def test_samples_keep_their_values_to_the_last_bit(tmp_path: Path) -> None:
     event = RoundDone(samples_ms=((1, (0.1 + 0.2,)),), null_call_ms=1 / 3, reference_ms=None, seconds_left=1e-9)
     assert from_line(to_line(event)) == event
+
+
+def test_the_calibration_of_an_earlier_version_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    own = RoundDone(samples_ms=((1, (1.5,)),), null_call_ms=None, reference_ms=5.0, seconds_left=7.0)
+    of_network = dataclasses.replace(own, samples_ms=((1, (9.0,)),))
+    repeated = RoundRepeated(reason="noise", seconds=1.0, seconds_left=7.0)
+
+    def former(name: str, **about: object) -> bytes:
+        return json.dumps({"event": name, "when": own.when, **about}, separators=(",", ":")).encode() + b"\n"
+
+    told = (planned(), loaded(1), own, measured(1))
+    networks = [former("Calibrating", network=name, number=1, of=2) for name in ("small residual", "cold chain")]
+    calibration = b"".join(line + to_line(of_network) + to_line(repeated) for line in networks)
+    for end, after in ((former("Calibrated", error=0.01), (own, ended())), (b"", (ended(),))):
+        path.write_bytes(b"".join(map(to_line, told)) + calibration + end + b"".join(map(to_line, after)))
+        assert EventReader(path).new() == (*told, *after)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.intervals import WIDEST_MS
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -62,6 +63,22 @@ def test_measured_bricks_are_reused_by_the_next_run(measured_inside: Measured, t
     again = site.run(site.request(method=Method.INSIDE))
     assert again.bricks == Tally(BRICKS, reused=BRICKS)
     assert site.contents().measurements == contents.measurements
+
+
+@pytest.mark.parametrize("cutting", [Cutting(3), Cutting(10, Cut.RUNNABLE), Cutting(4, Cut.OVERLAP)])
+def test_a_run_of_longer_sequences_measures_layers_and_estimates_the_same(
+    measured_inside: Measured, tmp_path: Path, cutting: Cutting
+) -> None:
+    site = measured_inside.copied(tmp_path / "data")
+    request = site.request(method=Method.INSIDE, cutting=cutting)
+    folder = create_run(request, site.data)
+    outcome = execute(folder, request, site.place, site.queue)
+    assert outcome.state.bricks == Tally(BRICKS, reused=BRICKS)
+    ((decomposition, found),) = outcome.estimates or ()
+    assert decomposition.cutting == found.estimate.cutting == cutting
+    assert found.estimate.coverage.complete
+    assert found.sequential_ms == pytest.approx(estimated(site, MODEL).sequential_ms)
+    assert found.estimate.coverage.own_carrier == found.estimate.coverage.layers
 
 
 def test_an_estimate_equals_the_latency_of_the_model(measured_inside: Measured) -> None:

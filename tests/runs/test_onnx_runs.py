@@ -10,7 +10,6 @@ from onnx import ModelProto
 
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.measure.calibration_nets import calibration_nets
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.measure.supervised_worker import TimeLimits
@@ -21,7 +20,7 @@ from dlbricks_tui.runs.request import RunRequest, chosen
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Calibration, EndToEnd
+from dlbricks_tui.store.records import EndToEnd
 from tests.models.onnx_models import (
     finite_with_its_own_weights,
     of_unknown_shapes,
@@ -51,7 +50,7 @@ def test_a_model_is_measured_at_two_batch_sizes_and_estimated_and_its_results_ar
 ) -> None:
     # Both inputs have an open batch axis.
     asked = ["tabular_network", "--runtime", "onnxruntime", "--batch", "1,6", "--threads", "1"]
-    once = ["--end-to-end", "--fixed-runs", "5", "--calibrate", "never"]
+    once = ["--end-to-end", "--fixed-runs", "5"]
     status, found, told = dlbricks(model, capsys, "run", *asked, *once)
     assert status == 0, told
     assert found["end_to_end"] == {"total": 2, "run": 2, "reused": 0, "failed": 0}
@@ -73,7 +72,7 @@ def test_a_model_is_measured_at_two_batch_sizes_and_estimated_and_its_results_ar
 def test_written_layers_are_measured_and_estimated_like_fused_ones(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["run", str(model), "--level", "written", "--end-to-end", "--fixed-runs", "20", "--calibrate", "never"]
+    asked = ["run", str(model), "--level", "written", "--end-to-end", "--fixed-runs", "20"]
     status, found, told = dlbricks(model, capsys, *asked)
     assert status == 0, told
     (estimate,) = found["models"]
@@ -101,9 +100,7 @@ def test_a_model_that_cannot_be_run_layer_by_layer_is_timed_end_to_end(
 ) -> None:
     path = saved(model.parent, made(), "odd")
     asked = [str(path), *inputs, "--level", level]
-    status, found, told = dlbricks(
-        model, capsys, "run", *asked, "--end-to-end", "--fixed-runs", "6", "--calibrate", "never"
-    )
+    status, found, told = dlbricks(model, capsys, "run", *asked, "--end-to-end", "--fixed-runs", "6")
     assert status == 0, told
     assert found["end_to_end"] == {"total": 1, "run": 1, "reused": 0, "failed": 0}
     (estimate,) = found["models"]
@@ -115,11 +112,11 @@ def test_a_model_that_cannot_be_run_layer_by_layer_is_timed_end_to_end(
 @pytest.mark.soak
 def test_sequences_of_several_layers_are_measured_too(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["run", str(model), "-g", "10", "--cut", "runnable", "--end-to-end", "--fixed-runs", "10"]
-    status, found, told = dlbricks(model, capsys, *asked, "--calibrate", "never")
+    status, found, told = dlbricks(model, capsys, *asked)
     assert status == 0, told
     assert found["bricks"] == {"total": 1, "run": 1, "reused": 0, "failed": 0}
     assert found["models"][0]["coverage"]["missing"] == 0
-    status, again, _ = dlbricks(model, capsys, *asked, "--calibrate", "never")
+    status, again, _ = dlbricks(model, capsys, *asked)
     assert (again["bricks"]["run"], again["end_to_end"]["reused"]) == (0, 1)
     assert again["models"] == found["models"]
 
@@ -179,7 +176,7 @@ def test_a_model_with_layers_that_cannot_run_alone_is_timed_whole_and_names_them
 @pytest.mark.soak
 def test_a_fused_and_a_written_model_are_timed_separately(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(model.parent, unfusable(), "odd")
-    asked = ["run", str(path), "--input", "x=1,4", "--end-to-end", "--fixed-runs", "6", "--calibrate", "never"]
+    asked = ["run", str(path), "--input", "x=1,4", "--end-to-end", "--fixed-runs", "6"]
     for level in ("fused", "written"):
         _, found, _ = dlbricks(model, capsys, *asked, "--level", level)
         assert found["end_to_end"]["run"] == 1
@@ -193,24 +190,11 @@ def test_a_model_that_does_not_run_with_given_shapes_is_refused_with_shapes_that
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = saved(model.parent, unfusable(), "odd")
-    asked = ["run", str(path), "--input", "x=1,5", "--end-to-end", "--fixed-runs", "6", "--calibrate", "never"]
+    asked = ["run", str(path), "--input", "x=1,5", "--end-to-end", "--fixed-runs", "6"]
     status, _, told = dlbricks(model, capsys, *asked)
     assert status == 2
     assert "odd does not run with x=1,5: " in told
     assert told.rstrip().endswith("; the model runs with --input x=1,8")
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("level", ["fused", "written"])
-def test_a_runtime_is_calibrated_on_networks_of_its_format(
-    model: Path, capsys: pytest.CaptureFixture[str], level: str
-) -> None:
-    status, _, told = dlbricks(model, capsys, "run", str(model), "--level", level, "--method", "alone")
-    assert status == 0, told
-    with ResultsDatabase(DataFolder(model.parent / "data").store) as store:
-        (found,) = store.records(Calibration)
-    assert (found.level, found.runtime.startswith("onnxruntime-")) == (level, True)
-    assert len(found.residuals) == len(calibration_nets(Format.ONNX))
 
 
 def test_models_of_two_formats_are_run_separately(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

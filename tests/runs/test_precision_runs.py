@@ -35,7 +35,7 @@ def dlbricks(path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) ->
 
 
 def quick(path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
-    few = ["--threads", "1", "--fixed-runs", "3", "--end-to-end", "--calibrate", "never", "--json"]
+    few = ["--threads", "1", "--fixed-runs", "3", "--end-to-end", "--json"]
     status, out, told = dlbricks(path, capsys, "run", *few, *arguments)
     return status, json.loads(out or "null"), told
 

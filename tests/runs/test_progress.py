@@ -1,8 +1,5 @@
 from dlbricks_tui.measure.events import (
-    BatchRestarted,
     BatchStarted,
-    Calibrating,
-    CalibrationFailed,
     Event,
     RoundDone,
     RoundRepeated,
@@ -10,7 +7,7 @@ from dlbricks_tui.measure.events import (
 from dlbricks_tui.runs.events import Paused, ProgramLoaded, Resumed, RunStarted
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.run_folder import State
-from tests.runs.live_runs import at, ended, loaded, planned
+from tests.runs.live_runs import at, loaded, planned
 from tests.runs.runs import BRICKS, MODEL, Measured
 
 
@@ -32,20 +29,6 @@ def test_events_give_the_progress_of_a_run_at_every_moment(measured: Measured) -
         assert len(program.samples_ms) == program.measured.samples + program.measured.warm_up
 
 
-def test_rounds_of_a_calibration_are_not_counted_as_progress() -> None:
-    progress = RunProgress()
-    progress.take(planned(bricks=1, reused=0, expected_seconds=100.0))
-    progress.take(Calibrating(when=at(0), network="chain", number=1, of=2))
-    progress.take(RoundDone(samples_ms=((0, (1.5,)),), null_call_ms=None, reference_ms=None, seconds_left=0.0))
-    progress.take(BatchRestarted(times_as_fast=1.4, samples_ms=((0, (1.5,)),), seconds_left=0.0))
-    assert (progress.done, progress.total) == (0, 3)
-    second = Calibrating(network="heavy", number=2, of=2)
-    progress.take(second)
-    assert progress.calibrating == second
-    progress.take(CalibrationFailed(reason="too few"))
-    assert progress.calibrating is None
-
-
 def test_the_time_left_decreases_and_follows_the_estimate_of_the_run() -> None:
     progress = RunProgress()
     said: list[float | None] = []
@@ -54,7 +37,6 @@ def test_the_time_left_decreases_and_follows_the_estimate_of_the_run() -> None:
         loaded(1, 10),
         RoundRepeated(when=at(20), reason="noise", seconds=1.0, seconds_left=140.0),
         RoundRepeated(when=at(30), reason="noise", seconds=1.0, seconds_left=125.0),
-        Calibrating(when=at(32), network="chain", number=1, of=2),
         RoundDone(when=at(40), samples_ms=(), null_call_ms=None, reference_ms=None, seconds_left=110.0),
         Paused(when=at(45)),
         Resumed(when=at(1000)),
@@ -63,14 +45,7 @@ def test_the_time_left_decreases_and_follows_the_estimate_of_the_run() -> None:
     ):
         progress.take(event)
         said.append(progress.seconds_left)
-    assert said == [100.0, 90.0, 140.0, 125.0, 123.0, 110.0, 105.0, 105.0, 90.0, 0.0]
-
-
-def test_an_ended_run_shows_no_calibration() -> None:
-    progress = RunProgress()
-    progress.take(Calibrating(network="chain", number=1, of=2))
-    progress.take(ended(State.CANCELLED))
-    assert (progress.state, progress.calibrating) == (State.CANCELLED, None)
+    assert said == [100.0, 90.0, 140.0, 125.0, 110.0, 105.0, 105.0, 90.0, 0.0]
 
 
 def test_events_without_progress_are_ignored() -> None:

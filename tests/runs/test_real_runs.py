@@ -41,9 +41,7 @@ def model(tmp_path: Path) -> Path:
 def run(model: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, Any, str]:
     """Measures the network end to end and by bricks: status, document, standard error."""
     data = str(model.parent / "data")
-    status = main(
-        ["--data-dir", data, "run", str(model), "--input", "data=1,3,32,32", "--calibrate", "never", "--json", *options]
-    )
+    status = main(["--data-dir", data, "run", str(model), "--input", "data=1,3,32,32", "--json", *options])
     out, told = capsys.readouterr()
     return status, json.loads(out), told
 

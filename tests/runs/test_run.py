@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from dlbricks_tui.estimate.calibration import CALL_MS
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.prediction import stored
 from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.host.contention import Contention
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure import noise
 from dlbricks_tui.measure.batching import BatchLimits
@@ -44,7 +44,7 @@ from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State,
 from dlbricks_tui.runtime.protocol import Load, Request, Sample
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.records import BrickForm, Calibration, utc_now
+from dlbricks_tui.store.records import BrickForm
 from dlbricks_tui.store.selections import by_id
 from tests.runs.fake_worker import operators_of
 from tests.runs.runs import BRICKS, FAKE, MODEL, Measured, Site
@@ -268,13 +268,6 @@ def test_estimates_tell_provisional_layers_from_measured_ones_and_all_events_are
 def test_the_last_estimate_event_of_a_model_equals_the_estimate_from_the_store(site: Site) -> None:
     host = fingerprint()
     way = Way(host.id, FAKE.identity, Level.WRITTEN, Method.ALONE.id)
-    constants = ((CALL_MS, 0.01), ("warm_brick_ms", 0.02))
-    residuals = tuple((f"net {number}", 0.01) for number in range(9))
-    calibration = Calibration(
-        when=utc_now(), run="r", constants=constants, residuals=residuals, densities=(), **way._asdict()
-    )
-    with ResultsDatabase(site.data.store) as store:
-        store.add(calibration)
     events: list[Event] = []
     request = site.request(rule=FixedRuns(8))
     site.run(request, events.append)
@@ -397,6 +390,28 @@ def test_unfinished_samples_are_continued_unless_the_host_has_changed(
         for event in events:
             progress.take(event)
         assert {len(program.samples_ms) for program in progress.programs.values()} == {10}
+
+
+def test_a_round_disturbed_by_other_programs_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A shorter round tells nothing of others.
+    monkeypatch.setattr("dlbricks_tui.measure.noise._SHORTEST_SECONDS", 0.0)
+    asked = 0
+
+    def counted(_: SupervisedWorker) -> Contention:
+        nonlocal asked
+        asked += 1
+        # Between the third and the fourth question, which is within the second round, somebody came.
+        return Contention(10.0, 10**6) if asked >= 4 else Contention(0.0, 0)
+
+    monkeypatch.setattr(SupervisedWorker, "contention", counted)
+    events: list[Event] = []
+    ended = site.run(site.request(), events.append)
+    repeated = of_kind(events, RoundRepeated)
+    assert len(repeated) == 1
+    assert "others took the processor" in repeated[0].reason
+    assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
+    noise = [dict(result.noise) for result in site.contents().measurements]
+    assert [facts["repeated_rounds"] for facts in noise if "repeated_rounds" in facts]
 
 
 def test_a_round_that_is_disturbed_before_its_end_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

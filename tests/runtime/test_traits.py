@@ -7,7 +7,6 @@ from onnx.helper import make_node
 
 from dlbricks_tui.bricks.contexts import context_key
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.estimate.calibration import CALL_MS, TERMS
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.inside.answering import BACKENDS
 from dlbricks_tui.runtime.registry import Registry
@@ -19,11 +18,6 @@ from tests.models.onnx_models import loaded, model
 
 def test_each_framework_has_a_backend_in_the_worker() -> None:
     assert set(TRAITS) == set(BACKENDS)
-
-
-@pytest.mark.parametrize("traits", TRAITS.values(), ids=list(TRAITS))
-def test_estimates_can_apply_the_constants_of_each_framework(traits: Traits) -> None:
-    assert set(traits.calibration_constants) <= {CALL_MS, *TERMS}
 
 
 def test_the_page_on_frameworks_explains_each_fact() -> None:

@@ -5,16 +5,12 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.measure.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.library import ModelSource, source_of
-from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.traits import Format
 from sample_models.builders.__main__ import SAMPLES
 from sample_models.builders.delivered_types import NoFramework, infer, installed_framework, types_path
-from tests.models.table_framework import TableFramework
 
 VOLUMETRIC_REGRESSION = "47"
 # Samples beside Table 1: one of each family, and those that are files of ONNX.
@@ -75,28 +71,6 @@ def test_an_hourglass_is_as_deep_as_the_architecture_says(
     layers = table1[int(row) - 1].graph.layers
     enlarged = [layer.data[0].shape for layer in layers if layer.kind is Kind.RESIZE]
     assert Counter(shape[2] for shape in enlarged if shape) == sides
-
-
-def computed(graph: LayerGraph) -> set[tuple[object, ...]]:
-    """Convolutions and linear layers by what they read, learn and make, without regard to a bias or what is fused."""
-    return {
-        (*(tensor.shape for tensor in layer.data), layer.weights[0].shape, layer.outputs[0].shape)
-        for layer in graph.layers
-        if layer.kind in (Kind.CONVOLUTION, Kind.LINEAR) and layer.weights
-    }
-
-
-def test_no_model_of_table_1_shares_a_layer_with_the_calibration_networks(
-    table1: tuple[Decomposition, ...], tmp_path: Path
-) -> None:
-    samples = set[tuple[object, ...]]().union(*(computed(model.graph) for model in table1))
-    loader = Loader(tmp_path / "cache", TableFramework())
-    for name, content in calibration_nets(Format.ONNX).items():
-        path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
-        path.write_bytes(content)
-        layers = computed(loader.load(source_of(path)))
-        assert layers, name
-        assert not layers & samples, name
 
 
 def test_the_fifty_models_have_as_many_unique_layers_as_the_published_files_give(

@@ -1,5 +1,6 @@
 """A suite from the owner to the vendor, and its results back."""
 
+import json
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.share.errors import ExportEndedError, ShareError
 from dlbricks_tui.share.suites.exporting import assemble, write_assembled
 from dlbricks_tui.share.suites.key_file import key_path, read_key
+from dlbricks_tui.share.suites.manifest import sha256
 from dlbricks_tui.share.suites.packing import SuiteModel
 from dlbricks_tui.share.suites.results_file import read_results
 from dlbricks_tui.share.suites.running import execute_any
@@ -24,8 +26,9 @@ from dlbricks_tui.share.suites.seed import seed_of
 from dlbricks_tui.share.suites.suite_files import open_suite
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.records import Calibration, Measurement, utc_now
+from dlbricks_tui.store.records import Measurement
 from tests.share.trio import PRIVATE_WIDTHS, Trio, packings
+from tests.store.samples import former_calibration
 
 
 @pytest.fixture
@@ -68,31 +71,25 @@ def test_a_suite_marks_cold_bricks(trio: Trio) -> None:
     assert set(cold.values()) == {True, False}
 
 
-def test_a_suite_that_is_measured_again_reuses_its_results_and_hands_on_the_calibrations_of_the_system(
-    measured: Trio,
-) -> None:
+def test_a_suite_that_is_measured_again_reuses_its_results(measured: Trio) -> None:
     content = measured.results.read_bytes()
-    results = read_results(measured.results)
-    (part,) = results.parts
+    (part,) = read_results(measured.results).parts
     again = measured.run()
     assert (again.bricks.measured, again.bricks.reused) == (0, len(part.measured))
     assert measured.results.read_bytes() == content
-    constants = Calibration(
-        when=utc_now(),
-        system=results.system.id,
-        runtime=part.runtime.id,
-        level=Level.WRITTEN,
-        protocol=next(iter(part.measured.values()))[0].protocol,
-        run="",
-        constants=(("per_layer_ms", 0.005),),
-        residuals=(),
-    )
-    with ResultsDatabase(measured.vendor.data.store) as store:
-        store.add(constants, replace(constants, system="another", uuid="0" * 32))
-    measured.run()
-    assert measured.bring_home().calibrations == 1
+
+
+def test_results_of_earlier_versions_are_imported_without_their_calibrations(measured: Trio) -> None:
+    document = json.loads(measured.results.read_bytes())
+    del document["check"]
+    for part in document["parts"]:
+        part["calibrations"] = [former_calibration()]
+    document["check"] = sha256(json.dumps(document, sort_keys=True).encode())
+    measured.results.write_text(json.dumps(document))
+    found = measured.bring_home()
+    assert found.new and found.calibrations == 0
     with ResultsDatabase(measured.owner.data.store) as store:
-        assert store.records(Calibration) == [constants]
+        assert "calibrations" not in store.tables()
 
 
 def test_a_run_that_ended_early_writes_its_results_and_can_be_resumed(trio: Trio) -> None:

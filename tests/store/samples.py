@@ -15,7 +15,6 @@ from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import (
     BrickForm,
-    Calibration,
     EndToEnd,
     Failure,
     Import,
@@ -96,11 +95,11 @@ def provenance(**fields: Any) -> Provenance:
     return Provenance(**{**way, "when": WHEN, "run": "r1", **known, **fields})
 
 
-def calibration(**fields: Any) -> Calibration:
-    """Return a calibration."""
-    fitted = {"constants": (("per_layer_ms", 0.0054),), "residuals": (("net-1", -0.02), ("net-2", 0.01))}
-    densities = (("net-1", 0.4), ("net-2", 12.5))
-    return Calibration(**{**WAY, "when": WHEN, "run": "r1", **fitted, "densities": densities, **fields})
+def former_calibration() -> Document:
+    """Return a document of a table that only earlier versions have."""
+    fitted = {"constants": {"warm_brick_ms": 0.016}, "residuals": {"net-1": -0.02}, "densities": {"net-1": 0.4}}
+    about = {"uuid": f"{99:032x}", "when": WHEN, **WAY, "level": "fused", "run": "r1"}
+    return {"table": "calibrations", "schema": 1, **about, **fitted}
 
 
 def failure(**fields: Any) -> Failure:
@@ -174,7 +173,6 @@ def one_of_each() -> list[Record]:
         peaks(uuid=f"{6:032x}"),
         run(uuid=f"{1:032x}"),
         provenance(uuid=f"{9:032x}", evaluation="nightly.toml", unmet=("governor is powersave",)),
-        calibration(uuid=f"{2:032x}"),
         failure(uuid=f"{3:032x}"),
         proof(uuid=f"{7:032x}"),
         load_test(uuid=f"{8:032x}"),

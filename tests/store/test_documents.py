@@ -25,7 +25,6 @@ from dlbricks_tui.store.records import (
     Statistics,
 )
 from tests.store.samples import (
-    calibration,
     end_to_end,
     failure,
     form,
@@ -120,7 +119,7 @@ def test_a_document_that_lacks_a_field_and_statistics_without_a_number_are_refus
     [("when", "yesterday"), ("when", "2026-11-21T08:00:00"), ("uuid", ""), ("uuid", "AB" * 16), ("uuid", "ab" * 15)],
 )
 def test_an_event_without_a_time_or_a_uuid_cannot_exist(field: str, value: str) -> None:
-    for record in (measurement(), end_to_end(), run(), calibration(), failure()):
+    for record in (measurement(), end_to_end(), run(), failure()):
         with pytest.raises(ValueError, match=re.escape(repr(value)) if value != "yesterday" else value):
             replaced: Any = {field: value}
             dataclasses.replace(record, **replaced)

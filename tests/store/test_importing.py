@@ -18,11 +18,11 @@ from dlbricks_tui.store.middlewares import with_checksum
 from dlbricks_tui.store.records import BrickForm, Measurement, Runtime, System
 from tests.store.samples import (
     brick,
-    calibration,
     counts,
     end_to_end,
     failure,
     form,
+    former_calibration,
     measurement,
     one_of_each,
     run,
@@ -52,11 +52,11 @@ def test_export_import_export_gives_the_same_bytes_packed_or_not_and_a_second_im
     for file in (exported, packed):
         with ResultsDatabase(tmp_path / f"vendor of {file.name}") as store:
             report = import_file(store, file)
-            assert (report.new, report.known, report.conflicts, report.refused) == (15, 0, [], [])
+            assert (report.new, report.known, report.conflicts, report.refused) == (14, 0, [], [])
             export_all(store, again)
             assert again.read_bytes() == exported.read_bytes()
             report = import_file(store, file)
-            assert (report.new, report.known) == (0, 15)
+            assert (report.new, report.known) == (0, 14)
             assert counts(store)["measurements"] == 3
             packed.write_bytes(packed.read_bytes()[:-30])
             with pytest.raises(ExchangeError, match="is packed and incomplete"):
@@ -68,7 +68,7 @@ def test_results_of_two_stores_are_merged(exported: Path, tmp_path: Path) -> Non
     with ResultsDatabase(tmp_path / "vendor") as store:
         own = measurement(system="other")
         store.add(own, form(), system())
-        assert import_file(store, exported).new == 13
+        assert import_file(store, exported).new == 12
         assert own in store.records(Measurement)
 
 
@@ -118,7 +118,7 @@ def test_a_file_rewritten_by_plain_tinydb_can_be_imported(exported: Path, tmp_pa
     assert exported.read_bytes().count(b"\n") == 0
     with ResultsDatabase(tmp_path / "vendor") as store:
         report = import_file(store, exported)
-        assert report.new == 15
+        assert report.new == 14
         assert len(store.select(equal(context="changed by hand"))) == 1
     assert [str(each).partition(") ")[2] for each in report.refused] == [
         "(document 1 of table mine) is of a table that dlbricks does not have: mine",
@@ -130,7 +130,7 @@ def test_the_file_of_a_compacted_store_can_be_imported_and_its_journal_cannot(tm
         store.add(*one_of_each())
         path = store.compact()
     with ResultsDatabase(tmp_path / "vendor") as store:
-        assert import_file(store, path).new == 12
+        assert import_file(store, path).new == 11
         with pytest.raises(ExchangeError, match="is part of a store"):
             import_file(store, tmp_path / "owner" / "journal-0.jsonl")
 
@@ -141,7 +141,7 @@ def test_damaged_lines_are_named_and_the_others_imported(exported: Path, tmp_pat
         exported.write_bytes(damaged)
         with ResultsDatabase(tmp_path / str(number)) as store:
             report = import_file(store, exported)
-        assert (report.new, len(report.refused)) == (14, 1)
+        assert (report.new, len(report.refused)) == (13, 1)
         assert number or report.refused[0].reason == "does not agree with its checksum"
 
 
@@ -231,8 +231,6 @@ def test_an_older_result_that_does_not_state_its_warm_up_is_imported(tmp_path: P
         to_document(end_to_end(system="another")),
         to_document(failure(when="2999-01-01T00:00:00+00:00")),
         to_document(failure(runtime="another")),
-        to_document(calibration(when="2999-01-01T00:00:00+00:00")),
-        to_document(calibration(system="another")),
         to_document(run(when="2999-01-01T00:00:00+00:00")),
         to_document(run(started="2999-01-01T00:00:00+00:00")),
         to_document(run(started="yesterday")),
@@ -345,3 +343,15 @@ def test_an_export_is_read_into_memory_as_an_import_would_check_it(exported: Pat
         file.write(b'"9": {"check":"00000000","table":"systems"}\n')
     damaged, refused = importing.read_export(exported, (System, Runtime))
     assert damaged == records and len(refused) == 1
+
+
+def test_constants_of_earlier_versions_are_left_out(exported: Path, tmp_path: Path) -> None:
+    report = imported_beside_a_good_one(tmp_path, former_calibration())
+    assert (report.new, report.refused) == (1, [])
+    # Plain TinyDB writes the whole file on one line.
+    with tinydb.TinyDB(exported) as database:
+        database.table("calibrations").insert({"uuid": 7})
+    with ResultsDatabase(tmp_path / "other") as store:
+        report = import_file(store, exported)
+        assert (report.new, report.refused) == (14, [])
+        assert "calibrations" not in store.tables()

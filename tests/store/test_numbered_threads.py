@@ -11,7 +11,6 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.exporting import export_all
 from dlbricks_tui.store.importing import import_file, read_export
 from dlbricks_tui.store.records import (
-    Calibration,
     EndToEnd,
     Failure,
     LoadTest,
@@ -24,7 +23,6 @@ from dlbricks_tui.store.records import (
     System,
 )
 from tests.store.samples import (
-    calibration,
     end_to_end,
     failure,
     form,
@@ -41,7 +39,7 @@ from tests.store.samples import (
 MXNET, ONNX = (f"{framework} python-3.11 threads-{{}} MXNET_X=1" for framework in ("mxnet-1.9.1", "onnxruntime-1.32.0"))
 # A core of four has two logical processors on one of these systems.
 SHARED, PLAIN = "c5.xlarge", "c7g.xlarge"
-OF_RECORDS = (Run, Provenance, Calibration, Failure, Proof, LoadTest, EndToEnd, Measurement)
+OF_RECORDS = (Run, Provenance, Failure, Proof, LoadTest, EndToEnd, Measurement)
 
 
 def machine(name: str, architecture: str, *, hyper_threading: bool) -> System:
@@ -65,7 +63,6 @@ def earlier_records() -> list[Record]:
         described(onnx, 4),
         run(**way),
         provenance(**way),
-        calibration(**way),
         failure(**way),
         proof(**way, changed_runtime=onnx),
         load_test(**way),

@@ -12,7 +12,6 @@ from dlbricks_tui.store.records import EndToEnd, Import, Measurement, Record
 from dlbricks_tui.store.selections import LEAST_FIRST, newest_of_each
 from tests.store.samples import (
     brick,
-    calibration,
     end_to_end,
     failure,
     form,
@@ -97,7 +96,7 @@ def test_own_results_count_before_signed_ones_and_those_before_unsigned_ones(sto
 
 
 def test_records_of_others_replace_no_own_ones(tmp_path: Path) -> None:
-    own: list[Record] = [system(), runtime(), run(), provenance(), peaks(), proof(), calibration()]
+    own: list[Record] = [system(), runtime(), run(), provenance(), peaks(), proof()]
     model = end_to_end()
     with ResultsDatabase(tmp_path / "store") as store:
         store.add_imported([system(memory_bytes=1), runtime(python="2.7")], NOBODY)

@@ -4,10 +4,13 @@ import pytest
 import tinydb
 
 from dlbricks_tui.store.database import ResultsDatabase, open_results
-from dlbricks_tui.store.documents import TABLES
+from dlbricks_tui.store.documents import EXCHANGED, TABLES
+from dlbricks_tui.store.entries import HEAD
 from dlbricks_tui.store.errors import StoreError
+from dlbricks_tui.store.exporting import export_all
 from dlbricks_tui.store.records import Measurement, System
-from tests.store.samples import brick, counts, form, measurement, one_of_each, system
+from dlbricks_tui.store.verification import verify
+from tests.store.samples import brick, counts, form, former_calibration, measurement, one_of_each, system
 
 
 @pytest.fixture
@@ -108,3 +111,18 @@ def test_the_history_that_the_page_on_results_plots(tmp_path: Path, monkeypatch:
         results.add(form(), *(measurement(float(number), uuid=f"{number:032x}") for number in range(1, 4)))
     exec(code.partition("```")[0], {})
     assert "Convolution" in (tmp_path / "history.svg").read_text()
+
+
+def test_a_store_keeps_the_constants_of_an_earlier_version_and_hands_them_to_nobody(tmp_path: Path) -> None:
+    document = former_calibration()
+    table, _ = document.pop("table"), document.pop("schema")
+    with ResultsDatabase(tmp_path / "store") as store:
+        store.add(*one_of_each())
+        store.table(table).insert(document)
+    assert verify(tmp_path / "store").damage == ()
+    with ResultsDatabase(tmp_path / "store") as store:
+        store.compact()
+        assert store.table(table).all() == [document]
+        export_all(store, tmp_path / "export.json")
+    with tinydb.TinyDB(tmp_path / "export.json", access_mode="r") as exported:
+        assert exported.tables() == {HEAD, *EXCHANGED}

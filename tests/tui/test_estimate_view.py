@@ -112,17 +112,6 @@ def test_an_estimate_of_a_quantised_copy_says_that_accuracy_was_not_checked(meas
     assert "int8, accuracy not checked" in "".join(span.text for span in told)
 
 
-def test_the_call_overhead_is_told(measured: DataFolder) -> None:
-    view = view_of(measured, "resnet18_v1")
-    composed = view.document.one.estimate.composed
-    assert composed is not None
-    for call_ms, told in ((0.0, False), (4.0, True)):
-        estimate = replace(view.document.one.estimate, composed=replace(composed, call_ms=call_ms))
-        called = about(view, replace(view.document.one, estimate=estimate))
-        shown_rows = texts(estimate_rows(called, WRITTEN, AVAILABLE, 60))
-        assert ("each composition includes one call of the runtime, 4.000 ms" in shown_rows) is told
-
-
 def test_a_change_of_host_speed_between_model_and_bricks_is_reported(measured: DataFolder) -> None:
     view = view_of(measured, "resnet18_v1")
     assert "host was" not in "".join(texts(estimate_rows(view, WRITTEN, AVAILABLE, 60)))

@@ -43,7 +43,7 @@ from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.tui.workbench.under_way import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small
-from tests.runs.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, loaded, measured, planned, started
+from tests.runs.live_runs import MODELS, RUN, ended, in_the_middle, loaded, measured, planned, started
 from tests.store.samples import measurement, system
 from tests.tui.forms import row_of
 
@@ -107,20 +107,6 @@ def test_the_bar_has_one_line_when_narrow_and_two_when_wide() -> None:
     assert [len(bar_lines(HALF_WAY, width)) for width in (80, 120)] == [1, 2]
 
 
-def test_a_calibration_is_shown_at_any_width() -> None:
-    folding = SnapshotBuilder(RUN, MODELS)
-    folding.take([started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
-    run = folding.snapshot()
-    (narrow,) = bar_lines(run, 80)
-    assert "calibrating, network 3 of 11 · 2 min left" in text_of(narrow)
-    wide = [text_of(line) for line in bar_lines(run, 120)]
-    assert "8 of 40 bricks · 0 of 2 models · 2 min left" in wide[0]
-    assert "calibrating, network 3 of 11" in wide[1]
-    assert "calibrating, network 3 of 11" in text_of(head_lines(run, 80)[2])
-    stopped = replace(run, state=State.PAUSED)
-    assert "paused; others may measure" in text_of(head_lines(stopped, 80)[2])
-
-
 def test_the_bar_of_an_ended_run_is_a_summary() -> None:
     folding = SnapshotBuilder(RUN, MODELS)
     folding.take([*in_the_middle(), ended()])
@@ -137,8 +123,7 @@ def test_the_bar_names_the_run_it_waits_for() -> None:
 def test_a_model_in_a_run_shows_the_progress_of_the_run() -> None:
     latencies = {
         "A run of this model is in progress.": HALF_WAY,
-        "A run of this model calibrates the runtime.": replace(HALF_WAY, calibrating=True),
-        "A run of this model is paused.": replace(HALF_WAY, pausing=True, calibrating=True),
+        "A run of this model is paused.": replace(HALF_WAY, pausing=True),
         "A run of this model waits for another run to end.": replace(HALF_WAY, state=State.WAITING),
         "": replace(HALF_WAY, state=State.CANCELLED, pausing=True),
     }

@@ -14,14 +14,13 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.measure.calibration_nets import NETWORKS
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.events import Waiting
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.traits import MXNET, Format
+from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings.cutting import GRANULARITY
 from dlbricks_tui.settings.measuring import END_TO_END, METHOD, PROBE_SECONDS
 from dlbricks_tui.settings.setting import Setting
@@ -45,7 +44,6 @@ from tests.host.lines import turn_of
 from tests.runs.live_runs import (
     NOBODY,
     RUN,
-    calibrated,
     end,
     in_the_middle,
     planned,
@@ -58,7 +56,7 @@ from tests.runs.live_runs import (
     measured as brick_measured,
 )
 from tests.runs.runs import Site
-from tests.store.samples import calibration, system
+from tests.store.samples import system
 from tests.tui.application import MEDIUM, NARROW, SIZES, app_on, eventually, press, running, screen_text, settled
 from tests.tui.forms import row_of
 from tests.tui.results import graph_of, store_run
@@ -196,13 +194,13 @@ async def test_escape_closes_the_bar_of_an_ended_run_until_another_run_starts(kn
 
 
 async def test_an_estimate_tells_of_the_run_that_measures_its_model(known: DataFolder) -> None:
-    folder = put_run(known, [started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
+    folder = put_run(known, [started(), planned()])
     async with running(app_on(known)) as pilot:
         await press(pilot, *OPEN_ALEXNET)
-        await shows(pilot, "calibrating, network 3 of 11")
+        await shows(pilot, "8 of 40 bricks")
         assert "r runs what is missing" in screen_text(pilot) and "A run of this model" not in screen_text(pilot)
         await press(pilot, "1", "slash", "ctrl+u", '"resnet18"', "enter", "enter")
-        await shows(pilot, "calibrates the")
+        await shows(pilot, "A run of this model")
         assert "5 shows the run" in screen_text(pilot)
         headline = screen_text(pilot).splitlines()[0]
         assert "resnet18_v1" in headline
@@ -224,8 +222,8 @@ async def test_the_run_screen_shows_a_run_from_its_wait_to_failures_in_panels_th
         # The line of the progress bar is empty still, at which the text of the screen would end.
         await eventually(pilot, lambda: "Waiting for run 1 of ada." in screen_text(pilot))
         assert "Bricks appear here when the run measures them." in screen_text(pilot)
-        tell(folder, planned(), *calibrated(11)[: 3 * 2 + 1])
-        await shows(pilot, "Calibrating, network 3 of 11.")
+        tell(folder, planned())
+        await shows(pilot, "8 of 40 bricks")
         tell(folder, *in_the_middle())
         await shows(pilot, "17 of 40 bricks · 1 of 2 models")
         assert "✗ Convolution 3x3 1x56x56x56  crashed: the worker" in screen_text(pilot)
@@ -312,12 +310,9 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
         shown = screen_text(pilot)
         assert "Run alexnet" in shown
         assert "18 bricks to run · 1 whole model to time · about" in shown
-        # The default method, inside of networks, needs no calibration.
-        assert "calibration" not in shown
         await press(pilot, "full_stop")
         await choose(pilot, METHOD, *alone)
         assert "method          alone" in screen_text(pilot)
-        assert "The calibration takes about" in screen_text(pilot)
         await choose(pilot, END_TO_END, "l")
         assert "18 bricks to run · about" in screen_text(pilot)
         await choose(pilot, PROBE_SECONDS, "l")
@@ -333,29 +328,23 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         assert not known.runs.exists()
 
-        # While others measure it would wait; a calibration that is known takes no time.
+        # While others measure it would wait.
         lock = turn_of(host_queue(), "20261121-0700-cafe", Path("/their/data"))
-        found = {"constants": MXNET.calibration_constants, "residuals": NETWORKS}
-        way = {"system": fingerprint().id, "runtime": runtime, "level": Level.WRITTEN, "protocol": Method.ALONE.id}
-        constants = {kind: tuple((name, 0.01) for name in names) for kind, names in found.items()}
         try:
             await resize(pilot, NARROW)
             await press(pilot, "r")
-            await choose(pilot, METHOD, *alone)
-            assert "The calibration takes about" in screen_text(pilot)
             assert "It will wait for run 20261121-0700-cafe" in in_a_line(pilot)
         finally:
             lock.leave()
         with ResultsDatabase(known.store) as store:
-            store.add(system(fingerprint().id), calibration(**way, **constants))
             there = brick_records(
                 decompose(graph_of("alexnet")), system="c5.xlarge", runtime=runtime, protocol=Method.ALONE.id
             )
-            store.add(system("c5.xlarge"), *there)
+            store.add(system(fingerprint().id), system("c5.xlarge"), *there)
         await press(pilot, "escape", "r")
         await choose(pilot, METHOD, *alone)
         assert "method          alone" in screen_text(pilot)
-        assert "1 whole model to time · about" in screen_text(pilot) and "calibration" not in screen_text(pilot)
+        assert "1 whole model to time · about" in screen_text(pilot)
 
         # With results of another system, a probe chooses the bricks.
         await choose(pilot, PROBE_SECONDS, "l")

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 from dlbricks_tui.measure.events import BatchRestarted, Event, RoundRepeated
-from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
 from dlbricks_tui.runs.events import FailedBefore, Paused, Resumed
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.run.bricks import brick_row
@@ -13,7 +12,6 @@ from tests.runs.live_runs import (
     MODELS,
     RUN,
     at,
-    calibrated,
     ended,
     estimate,
     failed,
@@ -97,49 +95,6 @@ def test_progress_follows_time_and_never_decreases() -> None:
     folding.take([round_done([], 17, seconds_left=500)])
     assert folding.snapshot().share == 18 / (18 + 54)
     assert folding.snapshot().seconds_left == 500
-
-
-def test_progress_includes_the_calibration_and_survives_the_end_of_a_network() -> None:
-    networks = 5
-    folding = folded(started(), planned(0, expected_seconds=80))
-    shares: list[float | None] = []
-    for event in calibrated(networks, 0, afterwards_seconds=45):
-        folding.take([event])
-        run = folding.snapshot()
-        shares.append(run.share)
-        assert run.counts.bricks.done == 8
-    assert shares == sorted(shares, key=lambda share: share or 0.0)
-    spent = networks * SECONDS_PER_NETWORK
-    assert (shares[0], shares[-1]) == (0.0, spent / 80)
-    assert folding.snapshot().seconds_left == 80 - spent
-    folding.take([round_done([], int(spent) + 6, seconds_left=70 - int(spent))])
-    assert folding.snapshot().share == (spent + 10) / 80
-
-
-def test_a_calibrating_run_counts_its_networks() -> None:
-    beginning = calibrated(11)[: 3 * 2 + 1]
-    run = folded(started(), planned(), *beginning).snapshot()
-    assert (run.calibrating, run.at_work) == (True, "calibrating, network 3 of 11")
-    over = folded(started(), planned(), *calibrated(11), loaded(1), round_done([1], 60)).snapshot()
-    assert not over.calibrating
-    assert over.at_work.endswith("1 sample so far")
-
-
-def test_calibration_events_change_neither_bricks_nor_the_speed_of_the_host() -> None:
-    folding = folded(started(), planned(), *calibrated(20))
-    assert folding.snapshot().bricks == ()
-    folding.take([loaded(1), *(round_done([1], number + 90) for number in range(15))])
-    (brick,) = folding.snapshot().bricks
-    assert len(brick.samples_ms) == 15
-    assert folding.snapshot().drift == 0.0
-
-
-def test_calibrating_a_second_level_never_decreases_progress() -> None:
-    folding = folded(started(), planned(0, expected_seconds=100), *calibrated(5, 0, afterwards_seconds=65))
-    spent = 5 * SECONDS_PER_NETWORK
-    assert folding.snapshot().seconds_left == 100 - spent
-    folding.take(calibrated(5, int(spent), afterwards_seconds=30))
-    assert folding.snapshot().seconds_left == 100 - 2 * spent
 
 
 def test_pauses_do_not_count_as_elapsed_time() -> None:

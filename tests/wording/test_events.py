@@ -6,9 +6,6 @@ import pytest
 
 from dlbricks_tui.measure.events import (
     BatchStarted,
-    Calibrated,
-    Calibrating,
-    CalibrationFailed,
     DriftNoted,
     Event,
     RoundRepeated,
@@ -121,17 +118,6 @@ AGAIN = (
             "0 bricks: 0 known, 0 to measure",
         ),
         (PartStarted(part="two threads", number=1, of=2, later_seconds=9), Tone.COURSE, "part 1 of 2: two threads"),
-        (Calibrating(network="net", number=3, of=11), Tone.COURSE, "calibrating on network 3 of 11: net"),
-        (
-            Calibrated(error=0.0123),
-            Tone.COURSE,
-            "calibrated: mean error 1.2 % on networks left out of the fit",
-        ),
-        (
-            CalibrationFailed(reason="why"),
-            Tone.DOUBT,
-            "calibration failed: estimates use earlier constants, or those of other systems with wider intervals: why",
-        ),
         (
             ProgramFailed(reason="crashed", message="SIGSEGV", **ABOUT),
             Tone.FAILURE,
@@ -192,9 +178,6 @@ def test_a_run_does_one_thing_at_a_time() -> None:
 def test_what_a_run_waits_for_has_words_of_its_own() -> None:
     progress = RunProgress()
     assert counts_of(progress) == (NONE_DONE, NONE_DONE) and doing_now(progress) == ""
-    progress.take(Calibrating(network="net", number=3, of=11))
-    assert doing_now(progress) == "calibrating, network 3 of 11"
-    progress.take(Calibrated(error=0.1))
     progress.take(planned(bricks=2, reused=0))
     assert counts_of(progress) == (Done(0, 2), Done(0, 2)) and doing_now(progress) == "starting a worker"
     progress.take(BatchStarted(number=1, of=1, programs=2))

@@ -36,6 +36,7 @@ class GapParts:
 
     slower_layers_ms: float
     conversions_ms: float
+    # Always 0: estimates of earlier versions contained a call of the runtime.
     calls_ms: float
     unexplained_ms: float | None
 
@@ -120,9 +121,7 @@ def model_analysis(found: Analysis, kernels: Sequence[TimedKernel] = ()) -> Mode
         over_best_interval=None if ratio is None else (ratio.low, ratio.high),
         gap=None
         if found.gap is None
-        else GapParts(
-            found.gap.slower_layers_ms, found.gap.conversions_ms, found.gap.calls_ms, found.gap.unexplained_ms
-        ),
+        else GapParts(found.gap.slower_layers_ms, found.gap.conversions_ms, 0.0, found.gap.unexplained_ms),
         what_ifs=tuple([_what_if(it, found.proofs) for it in found.what_ifs]),
         best_layers=best_layers(found),
         missing=found.missing,

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from dlbricks_tui.answers.checks.baselines import Baselines, read_baselines
 from dlbricks_tui.answers.opening import files_for, library, open_loader
-from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.evaluations.baseline import Baseline
 from dlbricks_tui.evaluations.change import USUAL_SHARE
 from dlbricks_tui.evaluations.errors import EvaluationError
@@ -227,5 +226,5 @@ def _request(item: Item, baseline: Baseline, runtime: Runtime, options: CheckOpt
         bricks=False,
         again=True,
         retry_failed=True,
-        method=baseline.method or usual_method(Cutting(), Adaptive(), runtime, baseline.level),
+        method=baseline.method or usual_method(Adaptive(), runtime, baseline.level),
     )

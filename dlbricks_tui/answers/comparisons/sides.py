@@ -11,7 +11,7 @@ from dlbricks_tui.report.comparing.sides import Side, side_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.exporting import ExportFormat
-from dlbricks_tui.store.records import BrickForm, Calibration, Provenance, Record
+from dlbricks_tui.store.records import BrickForm, Provenance, Record
 
 _ENDINGS = tuple(it.value for it in ExportFormat)
 
@@ -33,9 +33,7 @@ def is_file(name: str) -> bool:
 
 def side_of_selection(store: ResultsDatabase, named: NamedSelection) -> Side:
     """Return the good results of a selection of the store; raise ComparisonError if there are none."""
-    records: list[Record] = [*store.systems(), *store.runtimes()]
-    for kind in (BrickForm, Calibration):
-        records += store.records(kind)
+    records: list[Record] = [*store.systems(), *store.runtimes(), *store.records(BrickForm)]
     # Those of other runs would tell of circumstances that these results did not have.
     runs = named.selection.distinct("run")
     records += [it for it in store.records(Provenance) if it.run in runs]

@@ -17,7 +17,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import cut_models
-from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest, RuntimeChoice
+from dlbricks_tui.runs.request import RunRequest, RuntimeChoice
 from dlbricks_tui.runs.work import KnownGraphs
 from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.store.database import ResultsDatabase
@@ -104,7 +104,7 @@ def measure_in_processes(
                 # The first run may have timed some of them. A model that always fails is tried in each round.
                 short = [it for it in together if _processes(it, store, since) <= number]
             if short:
-                run(replace(_request_for(short), again=True, bricks=False, calibration=CalibrationPolicy.NEVER))
+                run(replace(_request_for(short), again=True, bricks=False))
 
 
 def _sharing_a_run(read: Sequence[ReadVariant]) -> Iterator[list[ReadVariant]]:

@@ -32,7 +32,7 @@ from dlbricks_tui.host.noise import disturbances
 from dlbricks_tui.models.content import content_sha256
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.models.library import Library, ModelSource
-from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format, traits_of
@@ -267,7 +267,6 @@ def _request(
         batch=wanted.batch or None,
         target_interval=how.target_interval,
         fixed_runs=how.fixed_runs,
-        calibration=CalibrationPolicy.ONCE if how.bricks else CalibrationPolicy.NEVER,
     )
     request = request_by(variants, options, [it.source for it in models])
     marks = tuple([it.in_words for it in _unmet(unmet, models)])

@@ -212,12 +212,7 @@ def _facts(found: SystemEstimate) -> Iterator[tuple[str, str]]:
     yield "level", estimate.level.value
     yield "method", way.protocol
     yield "layers", f"{estimate.coverage.layers:,}"
-    yield "calls of the runtime", _call(found)
     yield "measured", _days(found)
-
-
-def _call(found: SystemEstimate) -> str:
-    return "" if found.estimate.composed is None else f"{found.estimate.composed.call_ms:.3f} ms"
 
 
 def _days(found: SystemEstimate) -> str:

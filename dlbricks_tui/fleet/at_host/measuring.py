@@ -40,7 +40,7 @@ from dlbricks_tui.runs.request import ModelChoice, RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import to_document
-from dlbricks_tui.store.records import Calibration, Failure
+from dlbricks_tui.store.records import Failure
 
 # Starts the process of a run.
 Start = Callable[[RunFolder, DataFolder], None]
@@ -188,7 +188,6 @@ class _TaskRun:
         bricks = self._task.bricks or self._bricks_of_parcels(folder)
         store.refresh()
         self._send(found_in(store, self._conditions, bricks, self._since(folder)))
-        self._send(store.records(Calibration, self._conditions.query))
         state = folder.state()
         lost = len(set(bricks).difference(self._sent.values()))
         if lost and state.state is State.FINISHED and not state.message:
@@ -213,7 +212,7 @@ class _TaskRun:
             if not self._sent:
                 for about in (self._system, runtime_record(self._request.runtime, self._system)):
                     self._tell(ResultFound(task=self._task.id, record=to_document(about)))
-            self._sent[record.uuid] = "" if isinstance(record, Calibration) else record.brick
+            self._sent[record.uuid] = record.brick
             self._tell(ResultFound(task=self._task.id, record=to_document(record)))
 
     def _tell_note(self, event: Event) -> None:

@@ -9,10 +9,10 @@ from tinydb import where
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.records import Calibration, Failure, Measurement
+from dlbricks_tui.store.records import Failure, Measurement
 from dlbricks_tui.store.selections import OLDEST_FIRST
 
-Sendable: TypeAlias = Measurement | Failure | Calibration
+Sendable: TypeAlias = Measurement | Failure
 # Letters of the message of a failure.
 _LONGEST_MESSAGE = 1000
 

@@ -9,7 +9,6 @@ from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import (
     BrickForm,
-    Calibration,
     Fact,
     Facts,
     Failure,
@@ -102,8 +101,6 @@ class FleetResults:
                     failed[JobKey(record.brick, record.context)] = reason
                 case Provenance():
                     kept.append(replace(record, run=run_of(self._fleet, host), models=self._models))
-                case Calibration():
-                    kept.append(replace(record, run=run_of(self._fleet, host)))
                 case Runtime():
                     kept.append(record)
                 case _:

@@ -17,14 +17,14 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
 from dlbricks_tui.store.documents import TABLES, BrokenDocumentError, to_record
-from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Provenance, Record, System
+from dlbricks_tui.store.records import BrickForm, Failure, Measurement, Provenance, Record, System
 from dlbricks_tui.store.records import Runtime as RuntimeRecord
 from dlbricks_tui.store.verification import check_plausible
 
 # The kinds of records that hosts return.
-Returned = Measurement | Failure | Calibration | Provenance | System | RuntimeRecord | BrickForm
+Returned = Measurement | Failure | Provenance | System | RuntimeRecord | BrickForm
 _RETURNED: tuple[type[Returned], ...] = (
-    *(Measurement, Failure, Calibration, Provenance),
+    *(Measurement, Failure, Provenance),
     *(System, RuntimeRecord, BrickForm),
 )
 
@@ -126,7 +126,7 @@ def check_result(document: Mapping[str, Any], allowed: Allowed) -> Returned:
         case Measurement() | Failure():
             _check_conditions(record, allowed)
             _check_brick(record, allowed)
-        case Calibration() | Provenance():
+        case Provenance():
             _check_conditions(record, allowed)
         case _:
             raise ImpossibleError(f"a {type(record).__name__}")
@@ -180,7 +180,7 @@ def _check_definition(record: System | RuntimeRecord, allowed: Allowed) -> None:
         raise ImpossibleError("a runtime of another framework or version than it names")
 
 
-def _check_conditions(record: Measurement | Failure | Calibration | Provenance, allowed: Allowed) -> None:
+def _check_conditions(record: Measurement | Failure | Provenance, allowed: Allowed) -> None:
     if record.system != allowed.system:
         raise ImpossibleError(f"a result of another host, {_short(record.system)!r}")
     if record.runtime != allowed.runtime:

@@ -108,7 +108,7 @@ class _Packing:
         """Return a model with its parcel: the shortest network that holds as many of its bricks as possible."""
         request = self._request
         graph = loaded_graph(self._loader, source, batch_size, request, tell)
-        decomposition = decompose(graph.named(source.name), request.cutting, self._loader.cache)
+        decomposition = decompose(graph.named(source.name), request.measured_cutting, self._loader.cache)
         file = graph.file if request.runtime.traits.runs_model_files else None
         model = cut_model(decomposition, file, lowered=graph.level is not request.level, label=label)
         wanted = frozenset(self._keys(model))
@@ -156,7 +156,7 @@ class _Packing:
             raise ParcelError(f"cannot write {path}: {error.strerror}; free some space") from error
         alone = replace(self._request, inputs=(), values=())
         graph = loaded_graph(self._loader, source_of(path), None, alone, lambda _: None)
-        decomposition = decompose(graph, alone.cutting, self._loader.cache)
+        decomposition = decompose(graph, alone.measured_cutting, self._loader.cache)
         path.unlink()
         return self._keys(cut_model(decomposition))
 

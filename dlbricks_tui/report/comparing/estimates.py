@@ -1,20 +1,14 @@
 """Estimates of the models of a comparison from the results of their bricks, for models of the library."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
-from dlbricks_tui.estimate.calibration import prior_of
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
-from dlbricks_tui.estimate.lookup import correction_of
 from dlbricks_tui.estimate.selection import format_of
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.content import without_cycle_search
@@ -22,7 +16,6 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
 from dlbricks_tui.report.comparing.sides import Found, Side
-from dlbricks_tui.store.database import ResultsDatabase
 
 _Loaded = tuple[str, str, Level, int]
 
@@ -34,20 +27,21 @@ class _Cut(NamedTuple):
     keys: frozenset[str]
 
 
-@dataclass(slots=True)
 class Estimates:
-    """Estimates of whole models, each by the results of its side in the way in which the model was timed."""
+    """Estimates of whole models, each by the results of its side in the way in which the model was timed.
 
-    _sides: Sequence[Side]
-    _sources: Mapping[str, ModelSource]
-    _loader_of: Callable[[str], Loader]
-    # The calibrations of all sides.
-    _store: ResultsDatabase
-    # The number of the side that has a result, by the id of the result.
-    _number_of: Mapping[str, int]
-    _cuts: dict[_Loaded, _Cut | None] = field(default_factory=dict)
-    # The newest result of each brick of a side, by the way of measuring.
-    _newest: dict[int, Mapping[Way, Mapping[Pair, Found]]] = field(default_factory=dict)
+    `sources` are the models of the library by their names.
+    """
+
+    def __init__(
+        self, sides: Sequence[Side], sources: Mapping[str, ModelSource], loader_of: Callable[[str], Loader]
+    ) -> None:
+        self._sides, self._sources, self._loader_of = sides, sources, loader_of
+        # The number of the side that has a result, by the id of the result; one of several sides counts in the first.
+        self._number_of = {it.id: number for number, side in reversed(list(enumerate(sides))) for it in side.results}
+        self._cuts: dict[_Loaded, _Cut | None] = {}
+        # The newest result of each brick of a side, by the way of measuring.
+        self._newest: dict[int, Mapping[Way, Mapping[Pair, Found]]] = {}
 
     @without_cycle_search()
     def of(self, timed: Found) -> float | None:
@@ -60,11 +54,9 @@ class Estimates:
         # Another model may have the same name here.
         if cut is None or timed.subject.key not in cut.keys:
             return None
-        graph, way, results = cut.decomposition.graph, _way_of(timed), self._results_beside(timed)
+        results = self._results_beside(timed)
         measured = {pair: _measured(results[pair], pair) for pair in cut.decomposition.suite if pair in results}
-        correction = correction_of(self._store, way, graph.batch_size)
-        correction = correction or prior_of(graph.traits, way.protocol, graph.batch_size)
-        found = estimate(cut.decomposition, Knowledge(measured, {}, correction))
+        found = estimate(cut.decomposition, Knowledge(measured))
         return None if found.composed is None or found.is_partial else found.composed.sequential_ms
 
     def _results_beside(self, timed: Found) -> Mapping[Pair, Found]:
@@ -91,18 +83,6 @@ class Estimates:
         except UNLOADABLE:
             return None
         return _Cut(decompose(graph, Cutting(), loader.cache), frozenset(end_to_end_keys(graph).values()))
-
-
-@contextmanager
-def estimates_of(
-    sides: Sequence[Side], sources: Mapping[str, ModelSource], loader_of: Callable[[str], Loader]
-) -> Iterator[Estimates]:
-    """Open the estimates from some sides; `sources` are the models of the library by their names."""
-    with TemporaryDirectory() as folder, ResultsDatabase(Path(folder)) as store:
-        store.add(*(it for side in sides for it in side.calibrations))
-        # A result of several sides counts in the first one.
-        numbers = {it.id: number for number, side in reversed(list(enumerate(sides))) for it in side.results}
-        yield Estimates(sides, sources, loader_of, store, numbers)
 
 
 def _way_of(it: Found) -> Way:

@@ -14,7 +14,6 @@ from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.store.records import (
     ANY_CONTEXT,
     BrickForm,
-    Calibration,
     EndToEnd,
     Facts,
     Measurement,
@@ -28,7 +27,7 @@ from dlbricks_tui.store.records import (
 from dlbricks_tui.wording.checks import combination_words
 
 # The records that a comparison reads.
-COMPARED: tuple[type[Record], ...] = (EndToEnd, Measurement, System, Runtime, Provenance, BrickForm, Calibration)
+COMPARED: tuple[type[Record], ...] = (EndToEnd, Measurement, System, Runtime, Provenance, BrickForm)
 
 
 class ComparisonError(UserError):
@@ -115,7 +114,6 @@ class Side:
     signature: str = ""
     # SHA-256 of the files of models, by the keys of the models.
     contents: Mapping[str, str] = field(default_factory=dict)
-    calibrations: tuple[Calibration, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -146,7 +144,6 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
         in_doubt=len(timed) - len(good),
         refused=tuple(refused),
         signature=signature,
-        calibrations=tuple([it for it in known if isinstance(it, Calibration)]),
         contents={model: str(digest) for it in origins for model, digest in it.models if digest},
     )
 

@@ -26,7 +26,6 @@ _PARTS = (
     ("best", Ink.BLUE),
     ("slower layers", Ink.ORANGE),
     ("conversions", Ink.GREEN),
-    ("calls", Ink.PURPLE),
     ("unexplained", Ink.STONE),
 )
 
@@ -48,7 +47,7 @@ def _bounds_section(groups: Sequence[ExecutedModels]) -> Section:
         heading="Bounds: how fast the models could be",
         anchor="bounds",
         explanation="The best measured latency takes each group of layers from the execution that was fastest, without "
-        "conversions and calls: summed, and along the critical path. Both stand over the end-to-end latency, or over "
+        "conversions: summed, and along the critical path. Both stand over the end-to-end latency, or over "
         "the estimate if the model was not timed. The roofline is the arithmetic and the bytes of the layers over the "
         "peaks of the system.",
         exhibits=tuple([_bounds(group) for group in groups]),
@@ -159,7 +158,7 @@ def _gap_section(groups: Sequence[ExecutedModels]) -> Section:
         heading="Gap: where the time beyond the best goes",
         anchor="gap",
         explanation="The latency in parts: the best measured, the time by which layers are slower than in the fastest "
-        "execution, conversions of layouts, calls of the runtime, and the unexplained rest, which is the end-to-end "
+        "execution, conversions of layouts, and the unexplained rest, which is the end-to-end "
         "latency minus the estimate. The parts add up to the latency; a negative rest stands left of zero.",
         exhibits=tuple([_gaps(group) for group in groups]),
     )
@@ -206,7 +205,7 @@ def _stack(shares: GapShares) -> list[tuple[float, float]]:
 def _parts(shares: GapShares | None) -> tuple[float, ...]:
     if shares is None:
         return ()
-    return shares.best, shares.slower_layers, shares.conversions, shares.calls, shares.unexplained
+    return shares.best, shares.slower_layers, shares.conversions, shares.unexplained
 
 
 def _exhibit(

@@ -28,14 +28,13 @@ from dlbricks_tui.share.suites.preparation import PreparedPart, read_prepared
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
 from dlbricks_tui.store.numbered_threads import numbered
-from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Record, Runtime, System, utc_now
+from dlbricks_tui.store.records import BrickForm, Failure, Measurement, Record, Runtime, System, utc_now
 from dlbricks_tui.store.verification import check_date, check_samples
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
 FORMAT = "dlbricks-suite-results"
 SCHEMA = 2
 MOST_BYTES = 1 << 28
-_MOST_CALIBRATIONS = 100
 _MOST_PARTS = 1000
 # The occurrences of a brick in the networks of a suite.
 _MOST_OCCURRENCES = 10_000
@@ -53,7 +52,6 @@ class PartResults:
     runtime: Runtime
     measured: Mapping[str, tuple[Measurement, ...]]
     failed: Mapping[str, str]
-    calibrations: tuple[Calibration, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,6 @@ def _document(results: SuiteResults) -> dict[str, Any]:
         "parts": [
             {
                 "runtime": to_document(part.runtime),
-                "calibrations": [to_document(each) for each in part.calibrations],
                 "failed": dict(part.failed),
                 "measured": {name: list(map(to_document, found)) for name, found in part.measured.items()},
             }
@@ -167,13 +164,7 @@ def _results(store: ResultsDatabase, prepared: PreparedPart, runtime: Runtime, c
             )
         elif target in failed:
             reasons[name] = failed[target]
-    calibrations = store.records(Calibration, conditions.query)
-    return PartResults(
-        runtime,
-        measured,
-        {name: reason[:LONGEST_TEXT] for name, reason in reasons.items()},
-        tuple(sorted(calibrations, key=lambda each: each.when)[-_MOST_CALIBRATIONS:]),
-    )
+    return PartResults(runtime, measured, {name: reason[:LONGEST_TEXT] for name, reason in reasons.items()})
 
 
 def _checked(document: dict[str, Any]) -> SuiteResults:
@@ -194,16 +185,16 @@ def _checked(document: dict[str, Any]) -> SuiteResults:
 
 
 def _checked_part(part: Any, system: System) -> PartResults:
-    check_fields(part, {"runtime": dict, "calibrations": list, "failed": dict, "measured": dict})
+    if isinstance(part, dict):
+        # Earlier versions corrected the sums of isolated bricks by constants.
+        part.pop("calibrations", None)
+    check_fields(part, {"runtime": dict, "failed": dict, "measured": dict})
     runtime = checked_record(Runtime, part["runtime"])
     if runtime.framework not in TRAITS:
         raise ValueError(f"has results of the unknown framework {runtime.framework[:40]!r}")
     is_name = is_key if method_of(runtime.framework) is Method.INSIDE else is_id
     if not all(map(is_name, part["measured"])) or not all(is_name(name) or is_id(name) for name in part["failed"]):
         raise ValueError("has results for an id that no suite has")
-    if len(part["calibrations"]) > _MOST_CALIBRATIONS:
-        raise ValueError(f"has more than {_MOST_CALIBRATIONS} calibrations")
-    calibrations = tuple(checked_record(Calibration, each) for each in part["calibrations"])
     if not all(isinstance(found, list) and 0 < len(found) <= _MOST_OCCURRENCES for found in part["measured"].values()):
         raise ValueError("has a brick without a list of results, or with a very long one")
     measured = {
@@ -217,9 +208,7 @@ def _checked_part(part: Any, system: System) -> PartResults:
             check_samples(measurement)
         except BrokenDocumentError as error:
             raise ValueError(f"has a result of brick {name} that {error}") from None
-    results: list[Measurement | Calibration] = [*(each for _, each in everything), *calibrations]
-    for result in results:
-        _check_way(result, system, runtime)
+        _check_way(measurement, system, runtime)
     if not all(isinstance(reason, str) and len(reason) <= LONGEST_TEXT for reason in part["failed"].values()):
         raise ValueError("has a failure without a reason, or with a very long one")
     there = [system]
@@ -227,11 +216,10 @@ def _checked_part(part: Any, system: System) -> PartResults:
         next(numbered([runtime], there)),
         {name: tuple(numbered(found, there)) for name, found in measured.items()},
         part["failed"],
-        tuple(numbered(calibrations, there)),
     )
 
 
-def _check_way(record: Measurement | Calibration, system: System, runtime: Runtime) -> None:
+def _check_way(record: Measurement, system: System, runtime: Runtime) -> None:
     if (record.system, record.runtime) != (system.id, runtime.id):
         raise ValueError(f"has a result of another system or runtime than {system.id} and {runtime.id}")
     method = method_of(runtime.framework)
@@ -267,7 +255,8 @@ class SuiteImport:
     decoys: int
     failed: int
     missing: int
-    calibrations: int
+    # Always 0: results of earlier versions had calibrations.
+    calibrations: int = 0
 
 
 def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults, where: str) -> SuiteImport:
@@ -298,7 +287,6 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
         sum(part.decoys for part in found),
         sum(len(part.failures) for part in found),
         sum(part.missing for part in found),
-        sum(len(part.results.calibrations) for part in found),
     )
 
 
@@ -319,9 +307,9 @@ class _Part:
 
     @property
     def described(self) -> list[Record]:
-        """The records that the measurements refer to, and the calibrations."""
+        """The records that the measurements refer to."""
         forms = [BrickForm(key=it.brick, canonical=it.canonical) for _, it in self._mine]
-        return [self.results.runtime, *forms, *self.results.calibrations]
+        return [self.results.runtime, *forms]
 
     @property
     def decoys(self) -> int:

@@ -24,7 +24,7 @@ class BoundsPanel(Panel):
     PICTURED = True
     ABOUT = (
         "Best measured is the sum over all layers of the least time of any execution that was measured here, without "
-        "conversions and calls. The roofline is the least time by arithmetic and bytes over the peaks of this system. "
+        "conversions. The roofline is the least time by arithmetic and bytes over the peaks of this system. "
         "The parts of the gap add up to the latency minus the best. {bounds.copy} copies a command that measures what "
         "is missing."
     )

@@ -9,7 +9,7 @@ from dlbricks_tui.host.queue import Place
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.run.snapshot import RunSnapshot
-from dlbricks_tui.tui.run.words import estimate_of, how_far, how_far_alone, load_of, state_of, what_now
+from dlbricks_tui.tui.run.words import estimate_of, how_far, load_of, state_of, what_now
 from dlbricks_tui.tui.widgets.text import LineBar
 from dlbricks_tui.wording.numbers import names_of, percent
 from dlbricks_tui.wording.runs import line_of_work
@@ -39,7 +39,7 @@ def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
             spread(_foot(run), load_of(run, with_cores=True), width),
         )
     # An ended run needs no bar beside its percentage.
-    return (spread(_head(run, _BAR_NARROW if run.active else 0, how_far_alone(run)), _keys(run), width),)
+    return (spread(_head(run, _BAR_NARROW if run.active else 0, how_far(run)), _keys(run), width),)
 
 
 def _keys(run: RunSnapshot) -> Line:

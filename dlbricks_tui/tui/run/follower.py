@@ -82,7 +82,6 @@ class SnapshotBuilder:
             seconds_left=progress.seconds_left,
             seconds_spent=progress.ended.seconds if progress.ended else self._seconds_spent,
             at_work=doing_now(progress),
-            calibrating=progress.calibrating is not None,
             drift=self._drift(),
             bricks=self._made_bricks,
             estimates=self._made_estimates,
@@ -123,9 +122,6 @@ class SnapshotBuilder:
         if isinstance(event, BatchRestarted):
             self._touched.update(program for program, _ in event.samples_ms)
         elif isinstance(event, RoundDone):
-            if self._progress.calibrating is not None:
-                # Calibration networks are not part of the run, and each has its own worker.
-                return
             self._touched.update(program for program, _ in event.samples_ms)
             if event.reference_ms is not None:
                 self._last_reference_ms.append(event.reference_ms)
@@ -317,6 +313,5 @@ class Follower:
             state=self._state.state,
             message=self._state.message,
             at_work="",
-            calibrating=False,
             seconds_left=None,
         )

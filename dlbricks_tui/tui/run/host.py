@@ -219,7 +219,7 @@ class RunHostScreen(PanelledScreen[None]):
             return [
                 replace(spec, batch_size=batch_size, precision=precision, kernels=part.runtime.kernels)
                 for spec in (
-                    ModelSpec(it.in_format(form), settings.level, settings.cutting, shapes.get(id_of(it), {}))
+                    ModelSpec(it.in_format(form), settings.level, part.measured_cutting, shapes.get(id_of(it), {}))
                     for it in sources
                 )
                 for batch_size in request.batch_sizes or (None,)

@@ -16,7 +16,6 @@ from dlbricks_tui.measure.plan import keys_of, plan
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.measure.time_left import expected_seconds
 from dlbricks_tui.recorded_host import recorded_host
-from dlbricks_tui.runs.calibration import calibration_seconds, targets_due
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, StoredRuns
@@ -40,8 +39,6 @@ class RunPreview:
     reused: int = 0
     failed_before: int = 0
     seconds: float = 0.0
-    # The part of `seconds` for the calibration at the end.
-    calibration_seconds: float = 0.0
     # The work that comes first on this host, for which it would wait.
     waits_for: str = ""
     # True if a probe chooses the bricks when it starts, so that `bricks` are the most.
@@ -70,7 +67,6 @@ def preview_run(
         sum(each.reused for each in parts),
         sum(each.failed_before for each in parts),
         min(sum(each.seconds for each in parts), budget),
-        min(sum(each.calibration_seconds for each in parts), budget),
         waiting_words(ahead) if ahead else "",
         is_probe=request.probe_bricks is not None,
         warnings=tuple(filter(None, (too_many, *remarks))),
@@ -103,10 +99,6 @@ def _preview_part(session: Session, request: RunRequest, specs: Sequence[ModelSp
         known = replace(known, failed={})
     found = plan(models, known, request.rule, request.end_to_end, method=request.method)
     jobs += found.jobs
-    measuring = expected_seconds(request.method, request.rule, jobs, competing_threads())
-    with session.store.held() as store:
-        uncalibrated = targets_due(request, models, found.jobs, conditions, store, measuring)
-    calibrating = calibration_seconds(uncalibrated)
     return RunPreview(
         tuple(unread),
         is_guess,
@@ -114,8 +106,7 @@ def _preview_part(session: Session, request: RunRequest, specs: Sequence[ModelSp
         sum(job.whole for job in jobs),
         len(found.reused),
         len(found.failed),
-        calibrating + measuring,
-        calibrating,
+        expected_seconds(request.method, request.rule, jobs, competing_threads()),
     )
 
 

@@ -111,8 +111,6 @@ class RunSnapshot:
     seconds_spent: float = 0.0
     # The current step in words.
     at_work: str = ""
-    # True during the calibration at the end of the run.
-    calibrating: bool = False
     # The slowdown of the host since the start; None while it is unknown.
     drift: float | None = None
     bricks: tuple[RunBrick, ...] = ()

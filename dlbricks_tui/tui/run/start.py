@@ -97,9 +97,6 @@ class StartRunScreen(FormDialog[RunSettings]):
         found = wrapped(_preview_line(self._preview), width)
         if self._preview is not None and self._preview.is_guess:
             found += wrapped(line(Span("A guess: not all formats and batch sizes were read yet.", "warn")), width)
-        if self._preview is not None and self._preview.calibration_seconds:
-            told = f"The calibration takes about {duration(self._preview.calibration_seconds)} of it."
-            found += wrapped(line(Span(told, "muted")), width)
         if self._preview is not None and self._preview.waits_for:
             found += wrapped(line(Span(f"It will wait for {self._preview.waits_for}", "warn")), width)
         for warning in () if self._preview is None else self._preview.warnings:

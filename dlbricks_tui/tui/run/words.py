@@ -38,18 +38,6 @@ def _replay_state(replay: ReplayPace) -> str:
     return "replay paused" if replay.paused else f"replay {replay.speed:g}x"
 
 
-def how_far_alone(run: RunSnapshot) -> Line:
-    """Return the progress for a narrow bar: the current step during calibration, as counts do not change then."""
-    if not run.calibrating:
-        return how_far(run)
-    return joined(
-        [
-            Span(run.at_work),
-            *_spans(wording.how_far(wording.NONE_DONE, wording.NONE_DONE, seconds_left=_seconds_left(run))),
-        ]
-    )
-
-
 def how_far(run: RunSnapshot) -> Line:
     """Return what is done, what failed, and how long it takes; the more important comes first."""
     counts = run.counts
@@ -96,8 +84,6 @@ def on_its_way(run: RunSnapshot, model: str) -> str:
         return "A run of this model waits for another run to end."
     if run.pausing:
         return "A run of this model is paused."
-    if run.calibrating:
-        return "A run of this model calibrates the runtime."
     found = [
         f"it took {milliseconds(brick.latency_ms)} ms end to end"
         for brick in run.bricks

@@ -8,12 +8,12 @@ from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.report.comparing.estimates import estimates_of
+from dlbricks_tui.report.comparing.estimates import Estimates
 from dlbricks_tui.report.comparing.sides import Found, Side, side_of
 from dlbricks_tui.store.records import Record
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import NoFramework, table1
-from tests.store.samples import calibration, runtime, system
+from tests.store.samples import runtime, system
 
 CAPSNET = decompose(table1()["4"])
 WAY: dict[str, Any] = {"system": "here", "runtime": "mxnet-1.5.1"}
@@ -26,13 +26,11 @@ def estimate_of(folder: Path, side: Side, **known: Any) -> float | None:
     sources = {it.name: it for it in Library(SAMPLE_MODELS, Path("nowhere")).find("table1:4")}
     loader = Loader(folder / "cache", NoFramework())
     timed: Found = next(it for it in side.results if it.subject.is_model)
-    with estimates_of([side], known.get("sources", sources), lambda _: loader) as estimates:
-        return estimates.of(timed)
+    return Estimates([side], known.get("sources", sources), lambda _: loader).of(timed)
 
 
 def test_estimates_are_those_of_the_store(tmp_path: Path) -> None:
-    way = {**WAY, "level": CAPSNET.graph.level}
-    records = [*DEFINITIONS, calibration(**way), *brick_records(CAPSNET, **WAY), WHOLE]
+    records = [*DEFINITIONS, *brick_records(CAPSNET, **WAY), WHOLE]
     with store_of(tmp_path / "store", *records) as store:
         expected = Inquiry(store, CAPSNET).on("here", "mxnet-1.5.1")
     assert expected is not None and expected.sequential_ms
