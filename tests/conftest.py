@@ -67,14 +67,6 @@ def _mxnet_is_listed() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _fonts_are_listed_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let all tests share the list of fonts, which takes matplotlib seconds to make."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path_factory.mktemp("fonts")))
-        yield
-
-
 @pytest.fixture(autouse=True)
 def _no_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no run notice other programs: the load of this machine decides no test."""

@@ -37,7 +37,7 @@ def test_help_loads_no_slow_modules() -> None:
         "    with contextlib.suppress(SystemExit): main(arguments)"
     )
     assert "dlbricks_tui" in loaded
-    assert loaded.isdisjoint({"rich", "textual", "networkx", "numpy", "tinydb", "mxnet", "matplotlib", "asyncio"})
+    assert loaded.isdisjoint({"rich", "textual", "networkx", "numpy", "tinydb", "mxnet", "asyncio"})
 
 
 def test_looking_at_fleet_runs_loads_nothing_that_reaches_hosts(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ class LayerPoint:
     """Layers of an execution in the roofline: their work, the time that they take, and the least one."""
 
     layers: tuple[int, ...]
+    kinds: tuple[Kind, ...]
     times: int
     work: Work
     latency_ms: float
@@ -180,7 +181,10 @@ def points_of(one: MeasuredExecution, works: Sequence[Work], roof: Roof) -> tupl
 
     def point(part: Part, work: Work) -> LayerPoint:
         latency_ms = part.latency.value_ms
-        return LayerPoint(part.layers, part.times, work, latency_ms, min(latency_ms, roof.least_ms(work, weights)))
+        kinds = tuple(one.graph.layers[index].kind for index in part.layers)
+        return LayerPoint(
+            part.layers, kinds, part.times, work, latency_ms, min(latency_ms, roof.least_ms(work, weights))
+        )
 
     return tuple(
         [

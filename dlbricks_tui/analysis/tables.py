@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import geometric_mean, median
+from typing import NamedTuple
 
 from dlbricks_tui.analysis.gap import Gap
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
@@ -26,8 +27,7 @@ class BestGain:
     is_bound: bool
 
 
-@dataclass(frozen=True, slots=True)
-class GapShares:
+class GapShares(NamedTuple):
     """The best and the parts of the gap as shares of the latency; they add up to 1."""
 
     best: float

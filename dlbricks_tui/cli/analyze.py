@@ -11,6 +11,7 @@ from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.answers.analysis.analysing import Analyser, Analysis, MissingPart
 from dlbricks_tui.answers.analysis.results import model_analysis, model_row
+from dlbricks_tui.answers.analysis.table_rows import csv_rows
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.cli.analyze_graphs import add_graph_options, show_written_tree, write_graph_files
@@ -34,7 +35,6 @@ from dlbricks_tui.cli.output import (
 from dlbricks_tui.cli.parser import Parser, Status, Typed, add_format_options, add_schema_option, add_setting
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.report.analysis_rows import csv_rows
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.settings.kinds import name, one_of, several
 from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, SYSTEM, THREADS

@@ -1,8 +1,6 @@
 """`dlbricks report`: the paper's tables and figures, from the store, or a comparison of results, as one page."""
 
 import argparse
-import logging
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,6 +13,7 @@ from dlbricks_tui.answers.analysis.analysing import Analyser
 from dlbricks_tui.answers.analysis.results import model_row
 from dlbricks_tui.answers.estimating import Remarks, measured_models, open_estimator
 from dlbricks_tui.answers.opening import library
+from dlbricks_tui.answers.reported import ReportContents, find_contents, load_tests_of, origins_of
 from dlbricks_tui.answers.runtimes import named_runtime
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.cli.options import add_input_options, given_options, shapes_of, values_given
@@ -27,7 +26,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.library import TABLE1_PREFIX, ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
-from dlbricks_tui.report.contents import ReportContents, find_contents, load_tests_of, origins_of
+from dlbricks_tui.report.report import make_report
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import stated_kernels, stated_precision
@@ -108,10 +107,6 @@ def report_models(args: argparse.Namespace) -> int:
     analysed = _analysed(args, sources, systems, progress)
     for left_out in contents.left_out:
         narrate(f"left out: {left_out}")
-
-    set_up_matplotlib(args.data)
-    # Loaded here: it imports matplotlib, which has to be set up first.
-    from dlbricks_tui.report.report import make_report
 
     progress.tell("drawing the figures")
     report = make_report(contents, args.output, analysed, load_tests, origins)
@@ -242,9 +237,3 @@ def _document(report: "Report", contents: ReportContents) -> dict[str, Any]:
         ],
         "files": report.files,
     }
-
-
-def set_up_matplotlib(data: DataFolder) -> None:
-    """Put matplotlib's cache into the data folder, and silence what it logs while it makes the cache."""
-    os.environ.setdefault("MPLCONFIGDIR", str(data.cache / "matplotlib"))
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)

@@ -2,11 +2,11 @@
 
 import argparse
 
-from dlbricks_tui.answers.comparisons.sides import named_sides
+from dlbricks_tui.answers.comparisons.named_sides import named_sides
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Status, UsageError
-from dlbricks_tui.cli.report import open_loaders, set_up_matplotlib
+from dlbricks_tui.cli.report import open_loaders
 
 _FEWEST = 2
 
@@ -19,11 +19,10 @@ def report_comparison(args: argparse.Namespace) -> int:
     if args.systems or args.runtime or args.input or args.value:
         raise UsageError("--compare takes all results of its sides: leave --system, --runtime, --input and --value out")
     sides = named_sides(args.compare, args.data)
-    set_up_matplotlib(args.data)
-    # Loaded here: it imports matplotlib, which has to be set up first.
-    from dlbricks_tui.answers.comparisons.documents import comparison_document
-    from dlbricks_tui.report.comparing.estimates import Estimates
-    from dlbricks_tui.report.comparing.report import compare_sides, make_comparison
+    # Loaded here: other reports need none of it.
+    from dlbricks_tui.answers.comparisons.compared_sides import compare_sides, comparison_document
+    from dlbricks_tui.answers.comparisons.estimates import Estimates
+    from dlbricks_tui.report.comparing.comparison import make_comparison
 
     sources = {it.name: it for it in library(args.data).sources()}
     with open_loaders(args.data) as loader_of:
@@ -33,10 +32,11 @@ def report_comparison(args: argparse.Namespace) -> int:
     for section in report.sections:
         if section.answer:
             narrate(section.answer)
-        for missing in section.missing:
-            narrate(missing)
+        for line in section.missing:
+            narrate(line)
     if args.json:
-        write_json(comparison_document(compared, report))
+        missing = {it.heading: it.missing for it in report.sections if it.missing}
+        write_json(comparison_document(compared, report.page, report.files, missing))
     else:
         write(f"{report.page}\n")
     return Status.DONE

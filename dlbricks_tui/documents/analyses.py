@@ -54,17 +54,21 @@ def analyses_parts(models: Sequence[ModelRow]) -> Iterator[Part]:
     for alike in by_execution(models):
         yield Sentence(f"{way_line(alike[0].way, alike[0].variant)}: {counted(len(alike), 'model')}")
         yield BLANK_LINE
-        yield from _bounds(alike)
+        yield bounds_table(alike)
+        yield from map(Sentence, bounds_remarks(alike))
         yield BLANK_LINE
-        yield from _gains(alike)
+        if any(it.gains for it in alike):
+            yield gains_table(alike)
+        yield from map(Sentence, gains_remarks(alike))
         yield BLANK_LINE
         if any(it.gap is not None for it in alike):
-            yield _gaps(alike)
+            yield gaps_table(alike)
             yield BLANK_LINE
     yield from map(Sentence, _notes(models))
 
 
-def _bounds(models: Sequence[ModelRow]) -> Iterator[Part]:
+def bounds_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
+    """Return the latencies, the bounds below them, and the ratios between them."""
     columns = [
         _Numbers("MEASURED", lambda it: it.measured_ms, milliseconds, text=_latency),
         _Numbers("BEST", lambda it: it.best_ms, milliseconds, text=_best),
@@ -73,20 +77,34 @@ def _bounds(models: Sequence[ModelRow]) -> Iterator[Part]:
         _Numbers("x PARALLEL", lambda it: it.over_parallel, "{:.2f}".format, mean_ratio),
         _Numbers("x ROOFLINE", lambda it: it.over_roofline, "{:.2f}".format, mean_ratio),
     ]
-    yield _table("BOUNDS in ms", "geometric mean", columns, models)
-    if incomplete := [it.name for it in models if it.best_ms is None]:
-        yield Sentence(f"no best, as results of layers are missing: {', '.join(incomplete)}")
+    return _table("BOUNDS in ms", "geometric mean", columns, models)
 
 
-def _gains(models: Sequence[ModelRow]) -> Iterator[Part]:
+def bounds_remarks(models: Sequence[ModelRow]) -> Iterator[str]:
+    """Yield the models without a best, and how to get it."""
+    incomplete = dict.fromkeys(it.name for it in models if it.best_ms is None)
+    if incomplete:
+        how = "`dlbricks analyze MODEL --measure` measures them"
+        yield f"no best of {', '.join(incomplete)}, as results of layers are missing: {how}"
+
+
+def gains_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
+    """Return the gains of each kind of changes that has results."""
     kinds = [kind for kind in WhatIfKind if any(kind in it.gains for it in models)]
-    if kinds:
-        yield _table("GAINS in %", "geometric mean", [_gain(kind) for kind in kinds], models)
-    if lacking := [kind.value for kind in WhatIfKind if kind not in kinds]:
-        yield Sentence(f"no results of other executions for: {', '.join(lacking)} (`dlbricks analyze --measure`)")
+    return _table("GAINS in %", "geometric mean", [_gain(kind) for kind in kinds], models)
 
 
-def _gaps(models: Sequence[ModelRow]) -> Part:
+def gains_remarks(models: Sequence[ModelRow]) -> Iterator[str]:
+    """Yield the kinds of changes without results, and how to get these."""
+    lacking = [kind.value for kind in WhatIfKind if all(kind not in it.gains for it in models)]
+    if lacking:
+        kinds = "" if len(lacking) == len(WhatIfKind) else f" --kinds {','.join(lacking)}"
+        how = f"`dlbricks analyze MODEL --measure{kinds}` measures them"
+        yield f"no model has results for these kinds of changes: {', '.join(lacking)}: {how}"
+
+
+def gaps_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
+    """Return the gap to the best, and the parts of the latency."""
     columns = [
         _Numbers("GAP ms", lambda it: None if it.gap is None else from_picoseconds(it.gap.total_ps), milliseconds),
         _share("BEST", lambda it: it.best),
@@ -116,7 +134,7 @@ def _notes(models: Sequence[ModelRow]) -> list[str]:
     return [note for note, applies in notes.items() if applies]
 
 
-def _table(title: str, mean: str, numbers: Sequence[_Numbers], models: Sequence[ModelRow]) -> Part:
+def _table(title: str, mean: str, numbers: Sequence[_Numbers], models: Sequence[ModelRow]) -> Table[Sequence[str]]:
     """Return a row for each model, the mean over them, and the number of models without a value."""
     names = [*(model_label(it.name, it.table1_id, _LONGEST_NAME) for it in models), mean, "without value"]
     columns: list[Column[Sequence[str]]] = [Column(title, itemgetter(0), Kind.NAME, is_named=True)]

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.analysis.analysing import Analysis, MeasuredGain
     from dlbricks_tui.documents.pictures import Plot
 
-_BEST = Meaning(".", "best measured", "bar", "█")
-_PARTS = (
+BEST = Meaning(".", "best measured", "bar", "█")
+GAP_PARTS = (
     Meaning("#", "slower layers", "bad", "▓"),
     Meaning("=", "conversions", "warn", "▒"),
     Meaning("?", "unexplained", "strong", "▚"),
@@ -165,7 +165,7 @@ class AnalysisDocument:
         whole_ms = best.latency_ms + sum(max(0.0, ms or 0.0) for ms in parts_ms)
         return tuple(
             GapPart(sign, ms, None if ms is None or not whole_ms else ms / whole_ms)
-            for sign, ms in zip(_PARTS, parts_ms, strict=True)
+            for sign, ms in zip(GAP_PARTS, parts_ms, strict=True)
         )
 
     def gap(self, *, with_bar: bool = False) -> Iterator[Part]:
@@ -179,7 +179,7 @@ class AnalysisDocument:
         yield Sentence(f"gap to the best: {in_ms(from_picoseconds(gap.total_ps))} of {against}", "heading")
         if with_bar:
             bar = "".join(it.sign.mark * round(max(0.0, it.share or 0.0) * _BAR) for it in parts)
-            yield Sentence(f"[{bar.rjust(_BAR, _BEST.mark)}]")
+            yield Sentence(f"[{bar.rjust(_BAR, BEST.mark)}]")
         yield Figures(
             tuple(
                 Figure(
@@ -207,16 +207,16 @@ class AnalysisDocument:
         known = [it for it in self.bounds if it.value >= 0]
         if not known:
             return None
-        best = [] if self.found.best is None else [(_BEST, self.found.best.latency_ms)]
+        best = [] if self.found.best is None else [(BEST, self.found.best.latency_ms)]
         parts = [*best, *((it.sign, it.latency_ms or 0.0) for it in self.gap_parts)]
-        stacked = [(sign, ms) for sign, ms in parts if ms > 0]
+        told = [(sign, ms) for sign, ms in parts if ms > 0]
         rows = []
         for place, it in enumerate(known):
-            is_divided = place == 0 and bool(stacked)
-            pieces = _stacked(stacked) if is_divided else (Piece(0.0, it.value, "=", "▄", "muted"),)
+            is_divided = place == 0 and bool(told)
+            pieces = stacked(told) if is_divided else (Piece(0.0, it.value, "=", "▄", "muted"),)
             rows.append(Row(it.name, pieces, text=it.text, style="muted" if place else "strong"))
         axis = Axis(0.0, max(it.value for it in known))
-        return Rows("Latency, ms", self.gap_sentence, axis, tuple(rows), tuple(sign for sign, _ in stacked))
+        return Rows("Latency, ms", self.gap_sentence, axis, tuple(rows), tuple(sign for sign, _ in told))
 
     @property
     def roofline(self) -> Plot | None:
@@ -224,7 +224,7 @@ class AnalysisDocument:
         found = self.found
         if found.roof is None or not found.points:
             return None
-        return roofline_plot(found.points, found.baseline.graph, found.roof)
+        return roofline_plot(found.points, found.roof)
 
     def layers(self) -> Iterator[Part]:
         """Yield a row for each group of layers, those first that lose most."""
@@ -271,11 +271,13 @@ def _short_name(one: MeasuredExecution) -> str:
     return " ".join([*told, f"on {threads}"] if threads else told)
 
 
-def _stacked(parts: Sequence[tuple[Meaning, float]]) -> tuple[Piece, ...]:
-    pieces, begin = [], 0.0
-    for sign, ms in parts:
-        pieces.append(Piece(begin, begin + ms, sign.mark, sign.block, sign.style))
-        begin += ms
+def stacked(parts: Sequence[tuple[Meaning, float]]) -> tuple[Piece, ...]:
+    """Return values as the parts of one bar; negative ones stand left of zero."""
+    pieces, low, high = [], 0.0, 0.0
+    for sign, value in parts:
+        begin = high if value > 0 else low + value
+        pieces.append(Piece(begin, begin + abs(value), sign.mark, sign.block, sign.style))
+        low, high = low + min(0.0, value), high + max(0.0, value)
     # The widest last, so that its neighbours do not hide a small part between them.
     return tuple(sorted(pieces, key=lambda it: it.low - it.high))
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedSide, ComparedTwo
 
 _SIGNS = {Verdict.SLOWER: "+", Verdict.FASTER: "-", Verdict.SAME: "=", Verdict.UNKNOWN: "?"}
-_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.SAME: "muted", Verdict.UNKNOWN: "warn"}
+VERDICT_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.SAME: "muted", Verdict.UNKNOWN: "warn"}
 _ASKED = {Kind.RESULT: "", Kind.SELECTION: ""}
 
 
@@ -96,7 +96,7 @@ def verdict_words(part: ComparedPart) -> str:
 
 
 def _style(part: ComparedPart) -> str:
-    return "text" if part.verdict is None else _STYLES[part.verdict]
+    return "text" if part.verdict is None else VERDICT_STYLES[part.verdict]
 
 
 def _difference(part: ComparedPart) -> str:

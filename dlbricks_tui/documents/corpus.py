@@ -63,9 +63,7 @@ def corpus_parts(corpus: Corpus, labels: Sequence[str], unit: str, speedup: floa
         yield Sentence(f"measured on this host, the models take {speedup:.2f} times as long as their unique bricks")
     yield Heading(f"Unique {unit}s per model")
     yield Table(model_columns(unit), (*models, *together(corpus)))
-    repeated = sum(it.repeated for it in corpus.repeated_types)
-    of = f"{repeated:,} of {corpus.layers:,}"
-    yield Heading(f"Repeated {unit}s by kind: {of} occur more than once in their model")
+    yield Heading(f"Repeated {unit}s by kind: {repeated_words(corpus)}")
     yield Table(kind_columns(corpus.repeated_types, unit), corpus.repeated_types)
     if len(models) > 1:
         yield Heading("Shared bricks of every two models (Jaccard similarity, percent)")
@@ -77,6 +75,12 @@ def totals_words(corpus: Corpus, unit: str) -> str:
     layers = f"{counted(len(corpus.models), 'model')}, {counted(corpus.layers, unit)}"
     unique = f"{corpus.unique_layers:,} unique ({_share(corpus.unique_layers, corpus.layers)})"
     return f"{layers}: {unique}, {corpus.contexts:,} with their contexts"
+
+
+def repeated_words(corpus: Corpus) -> str:
+    """Return how many layers are repeated: `688 of 936 occur more than once in their model`."""
+    repeated = sum(it.repeated for it in corpus.repeated_types)
+    return f"{repeated:,} of {corpus.layers:,} occur more than once in their model"
 
 
 def models_of(corpus: Corpus, labels: Sequence[str]) -> tuple[CountedLayers, ...]:

@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.estimate import way_words
-from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading, Part, Sentence, Table, bar_column, name_column
+from dlbricks_tui.documents.parts import (
+    BLANK_LINE,
+    Column,
+    Heading,
+    Part,
+    Row,
+    Sentence,
+    Table,
+    bar_column,
+    name_column,
+)
 from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings, accuracy, by_group
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import remarks_on
@@ -18,6 +28,7 @@ from dlbricks_tui.wording.numbers import (
     counted,
     in_ms,
     milliseconds,
+    or_dash,
     partly,
     percent,
     signed_percent,
@@ -91,13 +102,7 @@ def accuracy_parts(judged: Sequence[tuple[SharedSettings, Accuracy]]) -> Iterato
         name_column("system", lambda it: f"{it[0].way.system}, {it[0].way.runtime}"),
         name_column("level", lambda it: it[0].way.level.value),
         Column("G", lambda it: f"{it[0].granularity}{'' if it[0].cut.value == 'chain' else f' {it[0].cut.value}'}"),
-        Column("models", lambda it: str(it[1].models)),
-        Column("mean", lambda it: f"{it[1].geometric_mean:.3f}"),
-        Column("error", lambda it: percent(it[1].mean_absolute_error, 1)),
-        Column("worst", lambda it: signed_percent(it[1].worst_error)),
-        Column("5 %", lambda it: percent(it[1].within_5_percent)),
-        Column("10 %", lambda it: percent(it[1].within_10_percent)),
-        Column("speed-up", lambda it: "-" if it[1].speedup is None else f"{it[1].speedup:.2f}"),
+        *accuracy_columns(lambda it: it[1]),
     )
     yield Heading("Sequential estimate over end to end")
     yield Sentence(
@@ -105,6 +110,19 @@ def accuracy_parts(judged: Sequence[tuple[SharedSettings, Accuracy]]) -> Iterato
         "muted",
     )
     yield Table(columns, judged)
+
+
+def accuracy_columns(of: Callable[[Row], Accuracy]) -> tuple[Column[Row], ...]:
+    """Return the columns of the accuracy of each row."""
+    return (
+        Column("models", lambda it: str(of(it).models)),
+        Column("mean", lambda it: f"{of(it).geometric_mean:.3f}"),
+        Column("error", lambda it: percent(of(it).mean_absolute_error, 1)),
+        Column("worst", lambda it: signed_percent(of(it).worst_error)),
+        Column("5 %", lambda it: percent(of(it).within_5_percent)),
+        Column("10 %", lambda it: percent(of(it).within_10_percent)),
+        Column("speed-up", lambda it: or_dash("{:.2f}".format, of(it).speedup)),
+    )
 
 
 def _model() -> EstimateColumn:

@@ -16,18 +16,24 @@ _STYLES = ("muted", "text", "accent", "warn", "good")
 # With more names, numbers would make the grid too wide for a screen.
 _MOST_WITH_NUMBERS, _LEAST_NAME = 12, 16
 _NUMBER_CELL = 6
+# The meaning of each shade.
+MEANINGS = ("none", *(f"below {percent(limit)}" for limit in _LIMITS), "all")
+
+
+def shade_of(share: float) -> int:
+    """Return the number of the shade of a share, from none to all."""
+    return 0 if share <= 0 else 1 + sum(share >= limit for limit in _LIMITS)
 
 
 def shaded(share: float, width: int, shades: str) -> Span:
     """Return a share as a shade of so many cells."""
-    step = 0 if share <= 0 else 1 + sum(share >= limit for limit in _LIMITS)
+    step = shade_of(share)
     return Span(shades[step] * width, _STYLES[step])
 
 
 def legend(shades: str) -> Line:
     """Return the meaning of the shades."""
-    meanings = ("none", *(f"below {percent(limit)}" for limit in _LIMITS), "all")
-    steps = zip(shades, _STYLES, meanings, strict=True)
+    steps = zip(shades, _STYLES, MEANINGS, strict=True)
     return tuple(part for shade, style, told in steps for part in (Span(shade, style), Span(f" {told}  ", "muted")))
 
 

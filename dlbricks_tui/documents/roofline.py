@@ -1,4 +1,4 @@
-"""The roofline of a model: its layers as letters under the peaks of its system, on two logarithmic axes."""
+"""A roofline: the layers of models as letters under the peaks of their system, on two logarithmic axes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dlbricks_tui.analysis.roofline import LayerPoint, Roof
-    from dlbricks_tui.models.graph import LayerGraph
 
 # The letter of each kind of layer; a capital letter takes a large share of the time.
 _LETTERS: Mapping[Kind, str] = {
@@ -51,14 +50,14 @@ _MEMORY, _CACHE, _ARITHMETIC = ".", ":", "-"
 _LOWEST_SHARE, _LEAST_INTENSITY, _MOST_INTENSITY = 1e-3, 2.0**-6, 2.0**14
 
 
-def roofline_plot(points: Sequence[LayerPoint], graph: LayerGraph, roof: Roof) -> Plot:
-    """Return the layers of a model under the peaks of its system; views compute and move nothing and are left out."""
+def roofline_plot(points: Sequence[LayerPoint], roof: Roof) -> Plot:
+    """Return the layers of a model under the peaks of their system; views compute and move nothing and are left out."""
     drawn = [it for it in points if it.work.operations and it.work.bytes and it.billions_per_second]
     across, up = _axes(drawn, roof)
     total_ms = sum(it.times * it.latency_ms for it in points) or 1.0
     placed: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for it in sorted(drawn, key=lambda each: each.times * each.latency_ms):
-        letter = _letter_of(it, graph)
+        letter = _letter_of(it)
         is_large = it.times * it.latency_ms >= _LARGE_SHARE * total_ms
         placed[letter.upper() if is_large else letter].append((it.work.intensity, it.billions_per_second))
     series = [*_roofs(roof, across, up)]
@@ -97,9 +96,8 @@ def _roofs(roof: Roof, across: Axis, up: Axis) -> list[Series]:
     return found
 
 
-def _letter_of(point: LayerPoint, graph: LayerGraph) -> str:
-    kinds = [graph.layers[index].kind for index in point.layers]
-    return next((_LETTERS[kind] for kind in kinds if kind in _LETTERS), "o")
+def _letter_of(point: LayerPoint) -> str:
+    return next((_LETTERS[kind] for kind in point.kinds if kind in _LETTERS), "o")
 
 
 def _sentence(points: Sequence[LayerPoint], roof: Roof) -> str:

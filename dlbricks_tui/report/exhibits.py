@@ -4,37 +4,32 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.printable import printable
-
-Cell = None | int | float | str
-# The text of an empty cell.
-NOTHING = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of cells; the names of columns include units."""
+class CsvTable:
+    """Rows of exact numbers; the names of columns include units."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     # Columns that are only in the CSV file.
     details: tuple[str, ...] = ()
-    # The mean of all rows, which is not in the CSV file.
-    mean: tuple[Cell, ...] = ()
     # The number of rows on the page; the CSV file has all. None: all.
     most: int | None = None
 
-    def shown(self) -> "Table":
-        """Return the first rows without the details, with the mean as the last row."""
+    def shown(self) -> "CsvTable":
+        """Return the first rows without the details."""
         held = [number for number, name in enumerate(self.columns) if name not in self.details]
-        first = self.rows[: self.most]
-        whole = (*first, self.mean) if self.mean else first
-        rows = tuple(tuple(row[number] for number in held) for row in whole)
-        return Table(tuple(self.columns[number] for number in held), rows)
+        rows = tuple(tuple(row[number] for number in held) for row in self.rows[: self.most])
+        return CsvTable(tuple(self.columns[number] for number in held), rows)
 
     def csv(self) -> str:
-        """Return the table as comma-separated values, with exact numbers."""
+        """Return the rows as comma-separated values."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -42,22 +37,18 @@ class Table:
         return text.getvalue()
 
 
-def table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Cell]],
-    details: Sequence[str] = (),
-    mean: Sequence[Cell] = (),
-    most: int | None = None,
-) -> Table:
-    """Return a table; control codes in texts are spelled out."""
+def csv_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], details: Sequence[str] = (), most: int | None = None
+) -> CsvTable:
+    """Return rows of numbers; control codes in texts are spelled out."""
     cells = tuple(tuple(printable(cell) if isinstance(cell, str) else cell for cell in row) for row in rows)
-    return Table(tuple(map(printable, columns)), cells, tuple(details), tuple(mean), most)
+    return CsvTable(tuple(map(printable, columns)), cells, tuple(details), most)
 
 
 def cell_text(cell: Cell) -> str:
     """Return the text of a cell: numbers with four significant digits, an empty cell as a dash."""
     if cell is None:
-        return NOTHING
+        return "-"
     if isinstance(cell, float):
         return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"
     return f"{cell:,}" if isinstance(cell, int) else cell
@@ -65,14 +56,16 @@ def cell_text(cell: Cell) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """A drawing with its table, or a table alone."""
+    """A drawing with its numbers, or these alone."""
 
     # Also the name of its files.
     name: str
     title: str
     caption: str
-    table: Table
+    numbers: CsvTable
     svg: str = ""
+    # The table on the page, where it is that of a document.
+    table: Table[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

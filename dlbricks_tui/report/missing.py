@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Collection, Sequence
 
-from dlbricks_tui.report.contents import ReportContents, ReportedModel
+from dlbricks_tui.answers.reported import ReportContents, ReportedModel
 
 
 def unjudged(contents: ReportContents, judged: Collection[ReportedModel]) -> tuple[str, ...]:

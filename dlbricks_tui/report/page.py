@@ -1,14 +1,17 @@
 """The page: one HTML document that loads nothing else."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
+from typing import Any
 
 from dlbricks_tui import __version__
+from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.documents.parts import Kind, Table
 from dlbricks_tui.report.drawing import escaped, for_pages, style_sheet
-from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, Table, cell_text
+from dlbricks_tui.report.exhibits import CsvTable, Exhibit, Section, cell_text
 
 _CODE = re.compile(r"`([^`]+)`")
 # The browser must not load anything else either.
@@ -17,7 +20,7 @@ _NAMES = ("model", "name", "what")
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class PageHeading:
     """The title of a page, the paragraphs below it, and the sentence about its files at the end."""
 
     title: str
@@ -25,12 +28,12 @@ class Heading:
     about_files: str
 
 
-def page(heading: Heading, summary: Table | None, sections: Sequence[Section], folder: str) -> str:
+def page(heading: PageHeading, summary: Table[Any] | None, sections: Sequence[Section], folder: str) -> str:
     """Return the document; `folder`, beside it, has the files of its exhibits."""
     return "\n".join(_lines(heading, summary, sections, folder)) + "\n"
 
 
-def _lines(heading: Heading, summary: Table | None, sections: Sequence[Section], folder: str) -> Iterator[str]:
+def _lines(heading: PageHeading, summary: Table[Any] | None, sections: Sequence[Section], folder: str) -> Iterator[str]:
     sheet = Template(files("dlbricks_tui.report").joinpath("page.css").read_text(encoding="utf-8"))
     yield "<!doctype html>"
     yield '<html lang="en">'
@@ -93,7 +96,8 @@ def _explained(section: Section) -> Iterator[str]:
 def _exhibit(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]:
     if titled:
         yield f"<h3>{escaped(exhibit.title)}</h3>"
-    table = f"{_named(f'Numbers: {exhibit.title}', 'region')}>{_table(exhibit.table.shown())}</div>"
+    held = _numbers(exhibit.numbers.shown()) if exhibit.table is None else _table(exhibit.table)
+    table = f"{_named(f'CsvTable: {exhibit.title}', 'region')}>{held}</div>"
     stem = f"{folder}/{exhibit.name}"
     downloads = f'<a href="{stem}.csv">CSV</a>'
     if not exhibit.svg:
@@ -106,7 +110,7 @@ def _exhibit(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]:
     yield f"<figcaption>{_text(exhibit.caption)}</figcaption>"
     yield "</figure>"
     yield "</div>"
-    yield f'<details><summary>Numbers</summary><div class="numbers" {table}'
+    yield f'<details><summary>CsvTable</summary><div class="numbers" {table}'
     yield "</details>"
     yield f'<p class="downloads">{downloads} · <a href="{stem}.svg">SVG</a></p>'
 
@@ -116,27 +120,38 @@ def _named(label: str, role: str) -> str:
     return f'role="{role}" aria-label="{escaped(label)}" tabindex="0"'
 
 
-def _table(table: Table) -> str:
-    classes = [_class(name, [row[number] for row in table.rows]) for number, name in enumerate(table.columns)]
-    heads = "".join(f'<th scope="col"{it}>{_head(name)}</th>' for it, name in zip(classes, table.columns, strict=True))
-    lines = (
-        "".join(f"<td{it}>{escaped(cell_text(cell))}</td>" for it, cell in zip(classes, row, strict=True))
-        for row in table.rows
+def _table(table: Table[Any]) -> str:
+    """Return the table of a document."""
+    columns = [it for it in table.columns if it.kind is not Kind.BAR]
+    classes = {Kind.NUMBER: "number", Kind.NAME: "name"}
+    heads = [(it.title, classes.get(it.kind, "")) for it in columns]
+    return _html_table(heads, [[str(it.cell(row)) for it in columns] for row in table.rows])
+
+
+def _numbers(numbers: CsvTable) -> str:
+    heads = [
+        (name.replace("table1_id", "id").replace("_", " "), _class(name, [row[place] for row in numbers.rows]))
+        for place, name in enumerate(numbers.columns)
+    ]
+    return _html_table(heads, [[cell_text(cell) for cell in row] for row in numbers.rows])
+
+
+def _html_table(heads: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table whose columns have titles and classes."""
+    kinds = [f' class="{it}"' if it else "" for _, it in heads]
+    titles = "".join(
+        f'<th scope="col"{kind}>{escaped(name)}</th>' for kind, (name, _) in zip(kinds, heads, strict=True)
     )
-    rows = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    cells = ("".join(f"<td{kind}>{escaped(cell)}</td>" for kind, cell in zip(kinds, row, strict=True)) for row in rows)
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{''.join(f'<tr>{it}</tr>' for it in cells)}</tbody></table>"
 
 
 def _class(name: str, cells: Sequence[Cell]) -> str:
     """Return the class of a column: numbers are aligned right, names are wide."""
     told = [cell for cell in cells if cell is not None]
     if told and all(isinstance(cell, int | float) or cell[:1] in "+-0123456789" for cell in told):
-        return ' class="number"'
-    return ' class="name"' if name in _NAMES else ""
-
-
-def _head(name: str) -> str:
-    return escaped(name.replace("table1_id", "id").replace("_", " "))
+        return "number"
+    return "name" if name in _NAMES else ""
 
 
 def _text(line: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dlbricks_tui.analysis.tables import ModelRow
-from dlbricks_tui.report.contents import ReportContents, ReportedModel
+from dlbricks_tui.answers.reported import ReportContents, ReportedModel
 from dlbricks_tui.report.figures.analysis import analysis_sections
 from dlbricks_tui.report.figures.corpus import repetition_section, similarity_section, uniqueness_section
 from dlbricks_tui.report.figures.end_to_end import end_to_end_section
@@ -14,7 +14,7 @@ from dlbricks_tui.report.figures.ratios import composed_section, constructed_sec
 from dlbricks_tui.report.figures.scenarios import scenarios_section
 from dlbricks_tui.report.figures.summary import closeness_section, judged, speedup_section, summary_table
 from dlbricks_tui.report.figures.table1 import table1_section
-from dlbricks_tui.report.page import Heading
+from dlbricks_tui.report.page import PageHeading
 from dlbricks_tui.report.tracing import bricks_table
 from dlbricks_tui.report.writing import Report, written
 from dlbricks_tui.store.records import LoadTest, Provenance
@@ -53,7 +53,7 @@ def make_report(
         scenarios_section(contents, load_tests),
         *origins_section(origins),
     )
-    heading = Heading(_TITLE, _lead(contents), _ABOUT_FILES)
+    heading = PageHeading(_TITLE, _lead(contents), _ABOUT_FILES)
     bricks = {_BRICKS: bricks_table(contents).csv()}
     return written(folder, heading, summary_table(found) if found else None, sections, bricks)
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from dlbricks_tui.report.contents import ModelResult, ReportContents
-from dlbricks_tui.report.exhibits import Cell, Table, table
+from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.reported import ModelResult, ReportContents
+from dlbricks_tui.report.exhibits import CsvTable, csv_table
 
 # With these, `dlbricks estimate` composes the same latency, and `bricks.csv` has the results behind it.
 TRACE = ("system", "runtime", "level", "protocol", "granularity", "cut", "order", "end_to_end_result")
@@ -16,10 +17,10 @@ def trace(result: ModelResult) -> tuple[Cell, ...]:
     return (way.system, way.runtime, way.level.value, way.protocol, *how, result.result_id)
 
 
-def bricks_table(contents: ReportContents) -> Table:
+def bricks_table(contents: ReportContents) -> CsvTable:
     """Return the latency of every brick in the estimates of a report, with the results behind it."""
     columns = ("system", "runtime", "level", "protocol", "brick", "context", "latency_ms", "used_by", "results")
-    return table(columns, list(_bricks(contents)))
+    return csv_table(columns, list(_bricks(contents)))
 
 
 _Use = tuple[float, dict[str, None], tuple[str, ...]]

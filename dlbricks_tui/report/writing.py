@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.report.exhibits import Section, Table
-from dlbricks_tui.report.page import Heading, page
+from dlbricks_tui.report.exhibits import Section
+from dlbricks_tui.report.page import PageHeading, page
 
 
 class ReportError(UserError):
@@ -29,13 +31,13 @@ class Report:
 
 def written(
     folder: Path,
-    heading: Heading,
-    summary: Table | None,
+    heading: PageHeading,
+    summary: Table[Any] | None,
     sections: Sequence[Section],
     others: Mapping[str, str] | None = None,
 ) -> Report:
     """Write a page with the files of its exhibits, and other files by their names, into a folder."""
-    texts = {f"{it.name}.csv": it.table.csv() for section in sections for it in section.exhibits}
+    texts = {f"{it.name}.csv": it.numbers.csv() for section in sections for it in section.exhibits}
     texts |= {f"{it.name}.svg": it.svg for section in sections for it in section.exhibits if it.svg}
     texts |= others or {}
     path = _write(folder, page(heading, summary, sections, _FIGURES), texts)

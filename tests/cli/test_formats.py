@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers.reported import Networks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -15,7 +16,6 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
-from dlbricks_tui.report.contents import Networks
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime

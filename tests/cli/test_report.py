@@ -16,13 +16,13 @@ from xml.dom.minidom import parseString
 import pytest
 from onnx.helper import make_node
 
+from dlbricks_tui.answers.reported import find_contents
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.report.contents import find_contents
 from dlbricks_tui.report.report import _lead
 from dlbricks_tui.store.records import EndToEnd, Measurement, Record
 from tests.cli.test_hostile_names import HOSTILE, hostile_model

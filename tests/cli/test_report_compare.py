@@ -8,9 +8,9 @@ import pytest
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import SCHEMA
+from tests.answers.comparisons.exports import DEFINITIONS, ONE, exported, layer, model, origin
 from tests.cli.people import Command as Compare
 from tests.cli.people import one_line
-from tests.report.comparing.exports import DEFINITIONS, ONE, exported, layer, model, origin
 from tests.store.samples import line_of_record
 
 

@@ -1,10 +1,13 @@
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
-from matplotlib.figure import Figure
+import pytest
 
-from dlbricks_tui.report import drawing
-from dlbricks_tui.report.drawing import SERIES_INKS, Ink, for_pages, series_style, style_sheet
+from dlbricks_tui.documents.grid import MEANINGS
+from dlbricks_tui.documents.parts import Grid
+from dlbricks_tui.documents.pictures import Axis, Level, Mark, Meaning, Piece, Plot, Row, Rows, Series
+from dlbricks_tui.report.drawing import Ink, draw, for_pages, ink_of, series_style, style_sheet
 
 
 def luminance(colour: str) -> float:
@@ -23,7 +26,7 @@ def test_texts_and_marks_have_contrast_on_light_and_dark_paper() -> None:
     for ink in (Ink.TEXT, Ink.MUTED):
         assert contrast(ink.light, Ink.PAPER.light) >= 4.5
         assert contrast(ink.dark, Ink.PAPER.dark) >= 4.5
-    for ink in (*SERIES_INKS, Ink.STONE):
+    for ink in (*(ink_of(series_style(number).style) for number in range(6)), Ink.STONE):
         assert contrast(ink.light, Ink.PAPER.light) >= 2.9
         assert contrast(ink.dark, Ink.PAPER.dark) >= 2.9
 
@@ -48,31 +51,76 @@ def test_series_are_distinguished_without_colours() -> None:
     assert len({mark for _, mark in styles[:6]}) == 6
 
 
-def paint() -> Figure:
-    figure = drawing.canvas(3, 2)
-    axes = drawing.axes(figure, 0.5, 0.2, 2, 1.5)
-    axes.plot([0, 1], [0, 1], "o-", color=Ink.BLUE.light)
-    axes.set_xlabel("a < b")
-    return figure
+ROWS = Rows(
+    "a < b",
+    "It rises.",
+    Axis(0.0, 10.0),
+    (
+        Row("first", (Piece(0.0, 5.0, "=", "█", "bar"),), text="5 of 10"),
+        Row("second", marks=(Mark(20.0, "◇", "good"),)),
+    ),
+    (Meaning("=", "measured", "bar", "█"), Meaning("◇", "predicted", "good")),
+    1.0,
+)
+LINE = Series("memory", ".", "bad", ((1.0, 10.0), (10.0, 100.0)), ".")
+ACROSS, UP = Axis(1.0, 10.0, is_log=True), Axis(10.0, 100.0, is_log=True)
+PLOT = Plot("speed", "It is fast.", ACROSS, UP, (LINE,), (Level("most", 50.0),))
 
 
-def test_the_same_numbers_give_the_same_bytes() -> None:
-    assert drawing.draw("one", "A line", "It rises.", paint) == drawing.draw("one", "A line", "It rises.", paint)
+def elements(svg: str, tag: str) -> list[dict[str, str]]:
+    return [it.attrib for it in ElementTree.fromstring(svg).iter() if it.tag.endswith(f"}}{tag}")]
+
+
+def texts(svg: str) -> list[str]:
+    return [it.text or "" for it in ElementTree.fromstring(svg).iter() if it.tag.endswith("}text")]
 
 
 def test_a_drawing_has_a_description_and_loads_nothing() -> None:
-    svg = drawing.draw("one", "Less < more", "It rises.", paint)
+    svg = draw("one", "Less < more", ROWS, PLOT)
     root = ElementTree.fromstring(svg)
-    texts = [element.text for element in root if element.tag.endswith(("title", "desc"))]
-    assert texts == ["Less < more", "It rises."]
+    assert [it.text for it in root if it.tag.endswith(("title", "desc"))] == ["Less < more", "It rises. It is fast."]
     assert root.get("role") == "img"
     assert not re.findall(r'(?:href|src)="(?!#)|<style|<script|@import', svg)
     assert ">a &lt; b<" in svg
 
 
 def test_names_of_two_drawings_on_one_page_never_clash() -> None:
-    ids = [set(re.findall(r'\bid="([^"]+)"', drawing.draw(name, "t", "d", paint))) for name in ("one", "two")]
+    ids = [set(re.findall(r'\bid="([^"]+)"', draw(name, "t", ROWS))) for name in ("one", "two")]
     assert ids[0]
     assert not ids[0] & ids[1]
-    svg = drawing.draw("one", "t", "d", paint)
-    assert set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg)) <= ids[0]
+
+
+def test_bars_begin_at_zero_and_marks_beyond_the_axis_stand_at_its_end() -> None:
+    svg = draw("one", "t", ROWS)
+    _, bar = elements(svg, "rect")
+    places = {it.text: float(it.attrib["x"]) for it in ElementTree.fromstring(svg).iter() if it.tag.endswith("}text")}
+    assert float(bar["x"]) == places["0"]
+    assert float(bar["width"]) == pytest.approx((places["10"] - places["0"]) / 2, abs=0.01)
+    assert f"translate({places['10']:g} " in elements(svg, "path")[-1]["transform"]
+
+
+def test_each_row_has_its_name_and_text_and_each_sign_its_meaning() -> None:
+    held = texts(draw("one", "t", ROWS))
+    assert {"first", "second", "5 of 10", "measured", "predicted"} <= {*held}
+
+
+def test_lines_and_levels_of_a_plot_differ_without_colours() -> None:
+    svg = draw("one", "t", PLOT)
+    assert {"speed", "memory", "most"} <= {*texts(svg)}
+    strong = [it for it in elements(svg, "polyline") if it["stroke-width"] == "1.2"]
+    assert {it.get("stroke-dasharray") for it in strong} == {None, "1.5 2.5"}
+
+
+def test_letters_and_filled_series_are_drawn() -> None:
+    letter = Series("", "C", "strong", ((2.0, 20.0), (2.0, 20.0)))
+    filled = Series("", "#", "bar", ((1.0, 20.0), (10.0, 20.0)), "#", filled=True)
+    svg = draw("one", "t", replace(PLOT, series=(letter, filled)))
+    assert texts(svg).count("C") == 1
+    assert len(elements(svg, "polygon")) == 1
+
+
+def test_a_grid_has_a_square_for_each_two_names() -> None:
+    svg = draw("one", "t", Grid(("8 first", "second"), ((1.0, 0.1), (0.1, 1.0))), says="d")
+    squares = [it["d"].count("M") for it in elements(svg, "path")]
+    assert squares == [2, 2]
+    assert {*MEANINGS, "8 first", "8", "second"} <= {*texts(svg)}

@@ -1,13 +1,13 @@
 import csv
 import io
 
-from dlbricks_tui.report.exhibits import cell_text, table
+from dlbricks_tui.report.exhibits import cell_text, csv_table
 
-TABLE = table(("model", "latency_ms", "results"), [("a, b", 0.1, "e1 e2"), ("c", None, "")], details=("results",))
+NUMBERS = csv_table(("model", "latency_ms", "results"), [("a, b", 0.1, "e1 e2"), ("c", None, "")], details=("results",))
 
 
 def test_csv_keeps_numbers_exact_and_leaves_unknown_cells_empty() -> None:
-    assert list(csv.reader(io.StringIO(TABLE.csv()))) == [
+    assert list(csv.reader(io.StringIO(NUMBERS.csv()))) == [
         ["model", "latency_ms", "results"],
         ["a, b", "0.1", "e1 e2"],
         ["c", "", ""],
@@ -15,7 +15,7 @@ def test_csv_keeps_numbers_exact_and_leaves_unknown_cells_empty() -> None:
 
 
 def test_columns_for_machines_are_not_shown() -> None:
-    shown = TABLE.shown()
+    shown = NUMBERS.shown()
     assert shown.columns == ("model", "latency_ms")
     assert shown.rows == (("a, b", 0.1), ("c", None))
 

@@ -6,7 +6,7 @@ from tests.store.samples import provenance
 
 def rows(*origins: Any) -> list[dict[str, Any]]:
     (section,) = origins_section(origins)
-    table = section.exhibits[0].table
+    table = section.exhibits[0].numbers
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 

@@ -2,8 +2,8 @@ from dataclasses import replace
 from typing import Any
 from xml.dom.minidom import parseString
 
+from dlbricks_tui.answers.reported import ReportContents, ReportedModel
 from dlbricks_tui.bricks.corpus import compare
-from dlbricks_tui.report.contents import ReportContents, ReportedModel
 from dlbricks_tui.report.exhibits import Section
 from dlbricks_tui.report.figures.scenarios import scenarios_section
 from dlbricks_tui.store.packed_latencies import pack_latencies
@@ -23,7 +23,7 @@ def section(*tests: LoadTest) -> Section:
 
 def cells(found: Section) -> list[dict[str, Any]]:
     """The rows of the table as the page shows it, by column."""
-    shown = found.exhibits[0].table.shown()
+    shown = found.exhibits[0].numbers.shown()
     return [dict(zip(shown.columns, row, strict=True)) for row in shown.rows]
 
 
@@ -47,7 +47,7 @@ def test_the_last_test_of_each_scenario_has_a_row_and_each_system_has_histograms
         "figure-scenarios-c5.xlarge",
         "figure-scenarios-m5.large",
     ]
-    requests = [row[-1] for row in found.exhibits[1].table.rows]
+    requests = [row[-1] for row in found.exhibits[1].numbers.rows]
     assert sum(it for it in requests if isinstance(it, int)) == 700
     assert "bound" in found.exhibits[1].svg
 

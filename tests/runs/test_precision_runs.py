@@ -9,6 +9,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 from onnx.helper import make_node, make_tensor
 
+from dlbricks_tui.answers.reported import find_contents
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.report import open_loaders
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -17,7 +18,6 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.report.contents import find_contents
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME, OPENVINO

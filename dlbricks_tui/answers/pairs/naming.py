@@ -6,19 +6,19 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from dlbricks_tui.answers.comparisons.named_sides import side_of_selection
 from dlbricks_tui.answers.comparisons.selecting import NamedSelection, select_named
-from dlbricks_tui.answers.comparisons.sides import side_of_selection
+from dlbricks_tui.answers.comparisons.sides import ComparisonError
 from dlbricks_tui.answers.pairs.compared import ComparedTwo, Kind, NotComparableError
 from dlbricks_tui.answers.pairs.results import compare_results
 from dlbricks_tui.answers.pairs.selections import compare_selections
 from dlbricks_tui.answers.results import Comparison
-from dlbricks_tui.report.comparing.sides import ComparisonError
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.wording.ages import minute_of
 
 if TYPE_CHECKING:
-    from dlbricks_tui.report.comparing.sides import Side
+    from dlbricks_tui.answers.comparisons.sides import Side
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.database import ResultsDatabase
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.comparisons.changes import Group, compare
+from dlbricks_tui.answers.comparisons.side_facts import facts_of
 from dlbricks_tui.answers.pairs.compared import (
     ComparedPart,
     ComparedSide,
@@ -16,12 +18,10 @@ from dlbricks_tui.answers.pairs.compared import (
 )
 from dlbricks_tui.evaluations.change import Timing
 from dlbricks_tui.printable import printable
-from dlbricks_tui.report.comparing.changes import Group, compare
-from dlbricks_tui.report.comparing.facts import facts_of
 from dlbricks_tui.wording.ages import minute_of
 
 if TYPE_CHECKING:
-    from dlbricks_tui.report.comparing.sides import Found, Side
+    from dlbricks_tui.answers.comparisons.sides import Found, Side
 
 
 def compare_results(first: Side, second: Side, bricks: tuple[Side, Side] | None = None) -> ComparedTwo:

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.comparisons.changes import (
+    Comparison,
+    Group,
+    Pair,
+    compare,
+    mean_of,
+    methods_of,
+    not_compared_lines,
+)
+from dlbricks_tui.answers.comparisons.side_facts import SideFact, facts_of
 from dlbricks_tui.answers.pairs.compared import (
     ComparedPart,
     ComparedSide,
@@ -18,15 +27,13 @@ from dlbricks_tui.answers.pairs.compared import (
 )
 from dlbricks_tui.evaluations.change import USUAL_SHARE, Verdict
 from dlbricks_tui.printable import printable
-from dlbricks_tui.report.comparing.changes import Alone, Comparison, Group, Pair, compare, mean_of, methods_of
-from dlbricks_tui.report.comparing.facts import SideFact, facts_of
 from dlbricks_tui.store.contrast import LEAST_DIFFERENCE
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dlbricks_tui.report.comparing.sides import Found, Side
+    from dlbricks_tui.answers.comparisons.sides import Found, Side
 
 # The days are no circumstance for a report, which has them with the numbers.
 _DAYS = "measured"
@@ -48,7 +55,7 @@ def compare_selections(of: Kind, first: Side, second: Side) -> ComparedTwo:
     # Whole models tell more than their bricks.
     pairs = found.models or found.bricks
     if not pairs:
-        raise NotComparableError(_nothing_in_common(first, second, found.alone))
+        raise NotComparableError(_nothing_in_common(first, second, found))
     ratio = _ratio(pairs)
     return ComparedTwo(
         of,
@@ -144,27 +151,17 @@ def _remarks(found: Comparison, sides: Sequence[Side]) -> Iterator[str]:
             "Each side is one run, and results of a run share its conditions: measure again before you trust a few "
             "percent."
         )
-    for number, letter in enumerate("AB"):
-        alone = [it for it in found.alone if it.of == number]
-        if alone:
-            yield f"Only in {letter}: {_alone_in_words(alone)}."
-        if doubted := sides[number].in_doubt:
-            yield f"{letter}: {counted(doubted, 'result')} in doubt left out."
+    yield from not_compared_lines(found, "A", "B")
+    for letter, side in zip("AB", sides, strict=True):
+        if side.in_doubt:
+            yield f"{letter}: {counted(side.in_doubt, 'result')} in doubt left out."
 
 
-def _alone_in_words(alone: Sequence[Alone]) -> str:
-    models = sum(it.subject.is_model for it in alone)
-    told = [counted(models, "model")] if models else []
-    told += [counted(len(alone) - models, "brick")] if len(alone) > models else []
-    reason, _ = Counter(it.reason for it in alone).most_common(1)[0]
-    return f"{' and '.join(told)} ({reason})"
-
-
-def _nothing_in_common(first: Side, second: Side, alone: Sequence[Alone]) -> str:
+def _nothing_in_common(first: Side, second: Side, found: Comparison) -> str:
     executions = [
         ", ".join(sorted({it.execution.in_words for it in side.results})[:3]) or "nothing" for side in (first, second)
     ]
-    if alone and executions[0] != executions[1]:
+    if any(found.alone) and executions[0] != executions[1]:
         return (
             f"{first.name} and {second.name} have no model and no brick of corresponding executions: "
             f"A has {executions[0]}, and B has {executions[1]}"

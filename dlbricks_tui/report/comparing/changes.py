@@ -1,297 +1,184 @@
-"""The changes from one group of results to another, and what only one of them has.
+"""The section of the models and the bricks that became slower or faster from the first side to each other one."""
 
-The verdicts are those of `dlbricks check`, but a significant change of a brick counts from a smaller share on.
-Differences between the runs of a group widen its intervals. p-values are corrected for the number of models, or of
-bricks (Benjamini and Hochberg).
-"""
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-
-from dlbricks_tui.evaluations.change import (
-    SIGNIFICANT,
-    USUAL_SHARE,
-    Change,
-    Timing,
-    Verdict,
-    compared,
-    corrected,
-    timing_by,
+from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.comparisons.changes import (
+    Comparison,
+    NotCompared,
+    Pair,
+    false_alarms,
+    mean_of,
+    methods_of,
+    not_compared_lines,
+    number_tested,
 )
-from dlbricks_tui.report.comparing.matching import Corresponding, corresponding
-from dlbricks_tui.report.comparing.sides import Execution, Found, Subject, executions_of
+from dlbricks_tui.answers.comparisons.matching import value_in_words
+from dlbricks_tui.answers.comparisons.sides import Execution
+from dlbricks_tui.documents.comparison import VERDICT_STYLES
+from dlbricks_tui.documents.pictures import Meaning
+from dlbricks_tui.evaluations.change import USUAL_SHARE, Verdict
+from dlbricks_tui.report import drawing
+from dlbricks_tui.report.comparing.columns import mean_words
+from dlbricks_tui.report.comparing.ratio_rows import DrawnRatio, ratio_rows, row_labels
+from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
 from dlbricks_tui.store.contrast import LEAST_DIFFERENCE
-from dlbricks_tui.store.statistics import mean_ratio
+from dlbricks_tui.wording.checks import reason_for_doubt, verdict_counts
+from dlbricks_tui.wording.numbers import counted, percent
 
-# Results that are this much older than the newest one belong to another day.
-_TOGETHER = timedelta(hours=12)
-# A model has other keys in other formats, at other batch sizes, and as other runtimes fuse it.
-_CHANGES_KEYS = frozenset({"framework", "version", "batch", "precision", "level"})
-_ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.UNKNOWN, Verdict.SAME)
-OTHER_CONTENT = "another model has this name there"
-NO_RESULT = "no result there"
-NO_EXECUTION = "no corresponding execution there"
-NO_TIME = "a latency of zero"
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Results, and the SHA-256 of the files of their models by the keys of the models."""
-
-    name: str
-    results: tuple[Found, ...]
-    contents: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A model or a brick that both groups have in corresponding executions: its change, and the results behind it."""
-
-    name: str
-    subject: Subject
-    executions: Corresponding
-    change: Change
-    first: tuple[Found, ...]
-    second: tuple[Found, ...]
-
-    @property
-    def ratio(self) -> float:
-        """The second latency over the first."""
-        return 1.0 + self.change.change
+_MOST_DRAWN = 40
+_MOST_ROWS = 200
+_OF_EITHER_SIDE = (Verdict.SLOWER, Verdict.FASTER)
+# This table is not folded.
+_MOST_ALONE = 20
+_SIGNS = {Verdict.SLOWER: "▶", Verdict.FASTER: "◀", Verdict.SAME: "●", Verdict.UNKNOWN: "○"}
+_VERDICTS = {it: Meaning(sign, it.value, VERDICT_STYLES[it]) for it, sign in _SIGNS.items()}
+_EXPLANATION = (
+    "Only results of the same execution are compared: the same system, framework, threads, batch size, precision, "
+    "level and method, except for what each side has one value of. A change of a model counts from "
+    f"{percent(USUAL_SHARE)} on, that of a brick from {percent(LEAST_DIFFERENCE)} on, if the samples (Mann-Whitney "
+    "test) and the intervals both say that it is no chance: p is below 0.05, corrected for the number of models or "
+    "bricks (Benjamini and Hochberg). A brick counts once in each context. `same`: the interval reaches at most "
+    f"{percent(USUAL_SHARE)} to either side. `unknown`: the samples are too few, or vary too much."
+)
+_COLUMNS = (
+    *("name", "verdict", "change", "low", "high", "first_ms", "second_ms", "p_value", "first_samples"),
+    *("second_samples", "execution", "second_execution", "system", "second_system", "context", "key", "why_unknown"),
+    *("first_results", "second_results"),
+)
+_DETAILS = (
+    *("second_execution", "system", "second_system", "context", "key", "first_results", "second_results"),
+    *("first_samples", "second_samples"),
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """A model or a brick that is not compared, of the group with this number, and why."""
-
-    of: int
-    name: str
-    subject: Subject
-    execution: Execution
-    reason: str
+def letters(number: int) -> str:
+    """Return the letter of a side: A, B, ... Z, and numbers after them."""
+    return chr(ord("A") + number) if number < 26 else str(number + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """The geometric mean of ratios, with its 95 % interval."""
-
-    ratio: float
-    low: float
-    high: float
-    of: int
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The changes from the first group to the second one, those of models and of bricks, and what is not compared."""
-
-    first: Group
-    second: Group
-    executions: tuple[Corresponding, ...]
-    models: tuple[Pair, ...]
-    bricks: tuple[Pair, ...]
-    alone: tuple[Alone, ...]
-
-
-def methods_of(group: Group) -> frozenset[str]:
-    """Return the ids of the methods of a group."""
-    return frozenset(it.method for it in executions_of(group.results))
-
-
-def mean_of(pairs: Sequence[Pair]) -> Mean | None:
-    """Return the geometric mean of the ratios; None without pairs."""
-    ratios = [it.ratio for it in pairs]
-    return Mean(*mean_ratio(ratios), len(ratios)) if ratios else None
-
-
-def number_tested(pairs: Iterable[Pair]) -> int:
-    """Return the number of pairs with enough samples for a test."""
-    return sum(it.change.p_value is not None for it in pairs)
-
-
-def false_alarms(pairs: Iterable[Pair]) -> float:
-    """Return how many of the changes that count as significant are expected to be chance, at most."""
-    return SIGNIFICANT * sum(it.change.significant for it in pairs)
-
-
-def compare(first: Group, second: Group, *, bricks: bool = True) -> Comparison:
-    """Compare two groups of results by their newest ones; without bricks, only whole models."""
-    executions = corresponding(executions_of(first.results), executions_of(second.results))
-    ones, others = _together(first, bricks), _together(second, bricks)
-    pairs: list[Pair] = []
-    alone: list[Alone] = []
-    for both in executions:
-        mine, theirs = ones.pop(both.first, {}), others.pop(both.second, {})
-        for one, other in _subjects(mine, theirs, both, (first, second)):
-            pair = _pair(mine[one], theirs[other], both)
-            if pair is None:
-                alone += [_alone(0, mine[one], NO_TIME), _alone(1, theirs[other], NO_TIME)]
-            else:
-                pairs.append(pair)
-            del mine[one], theirs[other]
-        for number, (held, rest) in enumerate(((mine, theirs), (theirs, mine))):
-            names = {it[-1].name for it in rest.values() if it[-1].subject.is_model}
-            for results in held.values():
-                is_other = results[-1].subject.is_model and results[-1].name in names
-                alone.append(_alone(number, results, OTHER_CONTENT if is_other else NO_RESULT))
-    for number, by_execution in enumerate((ones, others)):
-        alone += [_alone(number, results, NO_EXECUTION) for held in by_execution.values() for results in held.values()]
-    return Comparison(
-        first,
-        second,
-        tuple(executions),
-        _judged([it for it in pairs if it.subject.is_model], USUAL_SHARE),
-        _judged([it for it in pairs if not it.subject.is_model], LEAST_DIFFERENCE),
-        tuple(sorted(alone, key=_alone_order)),
+def changes_section(comparisons: Sequence[Comparison]) -> Section:
+    """Return the section of the changes from the first side to each other one."""
+    exhibits = tuple([it for number, found in enumerate(comparisons, 1) for it in _exhibits(number, found)])
+    return Section(
+        "What became slower or faster?",
+        "regressions",
+        _EXPLANATION,
+        exhibits,
+        missing=tuple([line for number, found in enumerate(comparisons, 1) for line in _missing(number, found)]),
+        answer=" ".join([_answer(number, it) for number, it in enumerate(comparisons, 1)]),
     )
 
 
-_BySubject = dict[Subject, list[Found]]
+def _answer(number: int, found: Comparison) -> str:
+    way = f"From A to {letters(number)}"
+    told = [_counts(pairs, noun) for pairs, noun in ((found.models, "model"), (found.bricks, "brick")) if pairs]
+    return f"{way}, {', and '.join(told) or 'nothing can be compared'}."
 
 
-def _together(group: Group, bricks: bool) -> dict[Execution, _BySubject]:
-    """Return the results that count by execution and subject: the newest of each run of about one day, oldest first."""
-    found: dict[Execution, defaultdict[Subject, list[Found]]] = {}
-    # Equal executions share what they hold; looking up their ids is faster than hashing them.
-    held = {id(it.execution): found.setdefault(it.execution, defaultdict(list)) for it in _one_of_each(group.results)}
-    for it in group.results:
-        if bricks or it.subject.is_model:
-            held[id(it.execution)][it.subject].append(it)
-    return {execution: {it: _newest(some) for it, some in by.items()} for execution, by in found.items()}
+def _counts(pairs: Sequence[Pair], noun: str) -> str:
+    return f"of {counted(len(pairs), noun)} {verdict_counts([it.change.verdict for it in pairs])}"
 
 
-def _one_of_each(results: Iterable[Found]) -> Iterable[Found]:
-    """Return one result of each execution object."""
-    return {id(it.execution): it for it in results}.values()
+def _exhibits(number: int, found: Comparison) -> Iterator[Exhibit]:
+    letter = letters(number)
+    for kind, pairs in (("model", found.models), ("brick", found.bricks)):
+        if pairs:
+            yield _changes(f"{kind}s", letter, pairs)
+    rows = [_alone_row(it, own) for own, alone in zip(("A", letter), found.alone, strict=True) for it in alone]
+    if rows:
+        columns = ("only_in", "of", "name", "why", "execution", "system", "context", "key")
+        first = f": the first {_MOST_ALONE} of {len(rows):,}" if len(rows) > _MOST_ALONE else ""
+        exact = csv_table(columns, rows, ("context", "key"), _MOST_ALONE)
+        yield Exhibit(f"table-alone-{letter.lower()}", f"Of A or {letter} only{first}", "", exact)
 
 
-def _newest(results: list[Found]) -> list[Found]:
-    if len(results) == 1:
-        return results
-    # Results of one moment are ordered by their ids, so that the same results give the same page.
-    ordered = sorted(results, key=lambda it: (_moment(it), it.id))
-    last = _moment(ordered[-1])
-    return list({it.run: it for it in ordered if last - _moment(it) <= _TOGETHER}.values())
-
-
-def _moment(it: Found) -> datetime:
-    return datetime.fromisoformat(it.when)
-
-
-def _subjects(
-    mine: _BySubject, theirs: _BySubject, both: Corresponding, groups: tuple[Group, Group]
-) -> list[tuple[Subject, Subject]]:
-    """Return the subjects that are the same: those of the same keys, and models of one name if keys have to differ."""
-    found = [(it, it) for it in mine if it in theirs]
-    taken = {one for one, _ in found}
-    if both.differ & _CHANGES_KEYS:
-        ones, others = (_by_name(it for it in held.items() if it[0] not in taken) for held in (mine, theirs))
-        for name, (one, *more) in ones.items():
-            candidates = others.get(name, [])
-            if not more and len(candidates) == 1 and _may_be_same(one, candidates[0], both, groups):
-                found.append((one, candidates[0]))
-    return found
-
-
-def _by_name(models: Iterable[tuple[Subject, list[Found]]]) -> dict[str, list[Subject]]:
-    found: defaultdict[str, list[Subject]] = defaultdict(list)
-    for subject, results in models:
-        if subject.is_model:
-            found[results[-1].name].append(subject)
-    return dict(found)
-
-
-def _may_be_same(one: Subject, other: Subject, both: Corresponding, groups: tuple[Group, Group]) -> bool:
-    """Return whether models of one name are the same: their files are, unless formats or precisions differ."""
-    if "framework" in both.differ or "precision" in both.differ:
-        return True
-    digests = [group.contents.get(it.key) for it, group in zip((one, other), groups, strict=True)]
-    return None in digests or digests[0] == digests[1]
-
-
-def _pair(first: list[Found], second: list[Found], both: Corresponding) -> Pair | None:
-    by_item = "batch" in both.differ
-    timings = [_timing(it, it[-1].execution.batch if by_item else 1) for it in (first, second)]
-    if timings[0] is None or timings[1] is None:
-        return None
-    newest = second[-1]
-    change = compared(timings[0], timings[1])
-    return Pair(newest.name, newest.subject, both, change, tuple(first), tuple(second))
-
-
-def _timing(results: Sequence[Found], items: int) -> Timing | None:
-    """Return the latency of an item; None if it is zero."""
-    if not all(it.statistics.trimmed_mean_ms > 0 for it in results):
-        return None
-    if len(results) == items == 1:
-        only = results[0].statistics
-        return Timing(
-            value_ms=only.trimmed_mean_ms,
-            low_ms=only.low_ms,
-            high_ms=only.high_ms,
-            samples_ms=tuple(results[0].samples_ms),
-        )
-    found = timing_by([it.statistics for it in results], [sample for it in results for sample in it.samples_ms])
-    if items == 1:
-        return found
-    samples = tuple([it / items for it in found.samples_ms])
-    value, low, high = (it / items for it in (found.value_ms, found.low_ms, found.high_ms))
-    return replace(found, value_ms=value, low_ms=low, high_ms=high, samples_ms=samples)
-
-
-def _judged(pairs: Sequence[Pair], by: float) -> tuple[Pair, ...]:
-    """Return the pairs with corrected verdicts: slower ones first, of each verdict the largest change first.
-
-    `by` is the smallest significant change that counts. For `same`, the interval has to be within the usual share.
-    """
-    judged = [
-        replace(pair, change=_counting(change, by))
-        for pair, change in zip(pairs, corrected([it.change for it in pairs]), strict=True)
+def _changes(what: str, letter: str, pairs: Sequence[Pair]) -> Exhibit:
+    name, title = f"figure-{what}-{letter.lower()}", f"{what.capitalize()}, from A to {letter}"
+    drawn = _drawn(pairs)
+    caption = f"{_false_alarms(pairs, what)}{_shown_of(pairs)}"
+    labels = row_labels([(it.name, _circumstances(it.executions.first)) for it in drawn])
+    ratios = [
+        [DrawnRatio(_VERDICTS[it.change.verdict], it.ratio, 1.0 + it.change.low, 1.0 + it.change.high)] for it in drawn
     ]
-    return tuple(sorted(judged, key=_largest_first))
+    many = f" The picture has {len(drawn)} of them." if len(drawn) < len(pairs) else ""
+    says = f"A row for each of {len(drawn)} {what}, with the change of its latency and its 95 % interval."
+    svg = drawing.draw(name, title, ratio_rows(f"latency in {letter} against A", says, labels, ratios))
+    exact = csv_table(_COLUMNS, list(map(_row, pairs)), _DETAILS, _MOST_ROWS)
+    return Exhibit(name, title, caption + many, exact, svg)
 
 
-def _counting(change: Change, by: float) -> Change:
-    if not change.significant or not by < abs(change.change) <= USUAL_SHARE:
-        return change
-    return replace(change, verdict=Verdict.SLOWER if change.change > 0 else Verdict.FASTER)
+def _circumstances(execution: Execution) -> Sequence[str]:
+    return *execution.in_words.split(", "), execution.system
 
 
-def _largest_first(pair: Pair) -> tuple[object, ...]:
+def _drawn(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the largest changes to either side, and after them others if there is room."""
+    ranks: Counter[Verdict] = Counter()
+    places: list[tuple[bool, int]] = []
+    for number, it in enumerate(pairs):
+        ranks[it.change.verdict] += 1
+        is_large = it.change.verdict in _OF_EITHER_SIDE and ranks[it.change.verdict] <= _MOST_DRAWN // 2
+        places.append((not is_large, number))
+    return [pairs[number] for number in sorted(number for _, number in sorted(places)[:_MOST_DRAWN])]
+
+
+def _false_alarms(pairs: Sequence[Pair], what: str) -> str:
+    significant, mean = sum(it.change.significant for it in pairs), mean_of(pairs)
+    average = "nothing in common" if mean is None else mean_words(mean.ratio, (mean.low, mean.high))
     return (
-        _ORDER.index(pair.change.verdict),
-        -abs(pair.change.change),
-        pair.name,
-        str(pair.subject),
-        pair.executions.first.in_words,
-        pair.executions.first.system,
+        f"On average {average} (geometric mean). {number_tested(pairs):,} of {len(pairs):,} {what} "
+        f"were tested. {significant:,} differ significantly; at most {false_alarms(pairs):.1f} of them are expected to "
+        "be false alarms. The largest changes come first."
     )
 
 
-def _alone_order(it: Alone) -> tuple[object, ...]:
-    return it.of, not it.subject.is_model, it.name, str(it.subject), it.execution.system, it.execution.in_words
+def _shown_of(rows: Sequence[object]) -> str:
+    return (
+        f" The table has the first {_MOST_ROWS} of {len(rows):,}, the CSV file has all."
+        if len(rows) > _MOST_ROWS
+        else ""
+    )
 
 
-def _alone(number: int, results: Sequence[Found], reason: str) -> Alone:
-    newest = results[-1]
-    return Alone(number, newest.name, newest.subject, newest.execution, reason)
+def _row(pair: Pair) -> tuple[Cell, ...]:
+    change, both = pair.change, pair.executions
+    samples = [sum(len(it.samples_ms) for it in results) for results in (pair.first, pair.second)]
+    return (
+        *(pair.name, change.verdict.value, change.change, change.low, change.high, change.was_ms, change.is_ms),
+        *(change.p_value, *samples, both.first.in_words, both.second.in_words, both.first.system, both.second.system),
+        *(pair.subject.context, pair.subject.key, reason_for_doubt(change, USUAL_SHARE)),
+        *(" ".join(it.id for it in results) for results in (pair.first, pair.second)),
+    )
 
 
-def regrouped(groups: Sequence[Group], label: Callable[[Found], str]) -> list[Group]:
-    """Return the results of all groups in groups of one label each; results without a label are left out.
+def _alone_row(it: NotCompared, side: str) -> tuple[Cell, ...]:
+    return side, it.of, it.name, it.reason, it.execution, it.system, it.context, it.key
 
-    A label counts in the first group that has it: groups are not mixed. Labels of the first group come first, and of
-    these the ones with the most results.
-    """
-    contents = {key: digest for group in groups for key, digest in group.contents.items()}
-    found: defaultdict[str, list[Found]] = defaultdict(list)
-    first_of: dict[str, int] = {}
-    for number, group in enumerate(groups):
-        for it in group.results:
-            name = label(it)
-            if name and first_of.setdefault(name, number) == number:
-                found[name].append(it)
-    order = sorted(found, key=lambda name: (first_of[name], -len(found[name]), name))
-    return [Group(name, tuple(found[name]), contents) for name in order]
+
+def _missing(number: int, found: Comparison) -> Iterator[str]:
+    """Yield what is not compared, counted and named, and what limits the verdicts."""
+    letter = letters(number)
+    yield from not_compared_lines(found, "A", letter)
+    own, others = methods_of(found.first), methods_of(found.second)
+    if own != others:
+        unlike = ", ".join(sorted(own ^ others))
+        yield f"Results of methods that only one of A and {letter} has are not compared: {unlike}."
+    for name in sorted({name for it in found.executions for name in it.differ}):
+        both = [it for it in found.executions if name in it.differ]
+        ones, theirs = (
+            _values(name, executions) for executions in zip(*((it.first, it.second) for it in both), strict=True)
+        )
+        yield f"Different, and compared all the same: {name} ({ones} in A, {theirs} in {letter})."
+    if shared := len({it.id for it in found.first.results} & {it.id for it in found.second.results}):
+        yield f"A and {letter} share {counted(shared, 'result')}."
+    if any(len({it.run for it in group.results}) == 1 for group in (found.first, found.second)):
+        yield (
+            f"A or {letter} has results of one run only, so the intervals leave out how much processes differ, often "
+            "some percent. Measure twice before you trust a small change."
+        )
+
+
+def _values(name: str, executions: Iterable[Execution]) -> str:
+    return ", ".join(sorted({value_in_words(name, it) for it in executions}))

@@ -1,105 +1,20 @@
 """The sections of hosts and of versions: the latencies of models side by side, relative to the first."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
-from dlbricks_tui.report.comparing.changes import Comparison, Group, Mean, Pair, compare, mean_of, methods_of, regrouped
-from dlbricks_tui.report.comparing.facts import system_in_words
-from dlbricks_tui.report.comparing.picture import Dot, DotSeries, picture
-from dlbricks_tui.report.comparing.regressions import labels_of, mean_words
-from dlbricks_tui.report.comparing.sides import Execution, Found, Side, Subject, executions_of
-from dlbricks_tui.report.drawing import series_style
-from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
-from dlbricks_tui.runtime.traits import TRAITS
+from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.comparisons.columns import MOST_ESTIMATED, Columns, ComparedCell, ComparedRow
+from dlbricks_tui.report import drawing
+from dlbricks_tui.report.comparing.ratio_rows import DrawnRatio, ratio_rows, row_labels
+from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
+from dlbricks_tui.report.figures.rows import series_meaning
 from dlbricks_tui.wording.numbers import counted, names_of
 
-_MOST_DRAWN = 60
 _MOST_ROWS = 200
 _MOST_NAMED = 10
-_SPREAD = 0.5
-_CELLS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A group of results, compared with the first group; None for the first one."""
-
-    group: Group
-    compared: Comparison | None
-    mean: Mean | None
-
-
-class Row(NamedTuple):
-    """A model in an execution, and its pair in each column after the first; None where it has no result."""
-
-    model: str
-    execution: Execution
-    pairs: list[Pair | None]
-
-
-@dataclass(frozen=True, slots=True)
-class SideBySide:
-    """Groups of results by one circumstance, such as the system, with what the circumstance is called."""
-
-    what: str
-    columns: tuple[Column, ...]
-
-    @property
-    def rows(self) -> list[Row]:
-        """The models in the order of their names."""
-        found: dict[tuple[str, str, Subject], Row] = {}
-        later = self.columns[1:]
-        for number, column in enumerate(later):
-            for pair in column.compared.models if column.compared else ():
-                one = pair.first[-1]
-                key = one.name, one.execution.in_words, one.subject
-                found.setdefault(key, Row(one.name, one.execution, [None] * len(later))).pairs[number] = pair
-        return [row for _, row in sorted(found.items(), key=lambda it: str(it[0]))]
-
-
-def side_by_side(what: str, groups: Sequence[Group], label: Callable[[Found], str]) -> SideBySide | None:
-    """Return the groups of results of one label each, compared with the first; None if there is one only."""
-    held = regrouped(groups, label)
-    if len(held) < 2:
-        return None
-    first, *others = held
-    compared = [compare(first, it, bricks=False) for it in others]
-    columns = [Column(it.second, it, mean_of(it.models)) for it in compared]
-    return SideBySide(what, (Column(first, None, None), *columns))
-
-
-def hosts_of(sides: Sequence[Side], groups: Sequence[Group]) -> SideBySide | None:
-    """Return the systems side by side; None for one system."""
-    names = {system: system_in_words(side, system) for side in sides for system in side.systems}
-    return side_by_side("system", groups, lambda it: names[it.execution.system])
-
-
-def versions_of(groups: Sequence[Group]) -> list[SideBySide]:
-    """Return the frameworks, the versions of each, and those of dlbricks side by side, wherever there are several."""
-    frameworks = sorted({it.framework for group in groups for it in executions_of(group.results)})
-    found = [side_by_side("framework", groups, lambda it: _title(it.execution.framework))]
-    found += [side_by_side(f"version of {_title(it)}", groups, partial(_version_of, it)) for it in frameworks]
-    found += [side_by_side("version of dlbricks", groups, lambda it: it.release and f"dlbricks {it.release}")]
-    return [it for it in found if it is not None]
-
-
-def _version_of(framework: str, it: Found) -> str:
-    """Return the framework with its version; empty for a result of another framework."""
-    return f"{_title(framework)} {it.execution.version}" if it.execution.framework == framework else ""
-
-
-def shown_results(found: SideBySide) -> Iterator[Found]:
-    """Yield the timed models of the picture, which have estimates too."""
-    for row in found.rows[:_MOST_DRAWN]:
-        for pair in row.pairs:
-            if pair is not None:
-                yield pair.first[-1]
-                yield pair.second[-1]
-
-
-def hosts_section(hosts: SideBySide | None, estimates: Mapping[str, float]) -> Section:
+def hosts_section(hosts: Columns | None) -> Section:
     """Return the section of the systems side by side."""
     return _section(
         "Which host is how fast?",
@@ -108,11 +23,10 @@ def hosts_section(hosts: SideBySide | None, estimates: Mapping[str, float]) -> S
         "counts with the results of the first side that has it.",
         [] if hosts is None else [hosts],
         "All results are of one system.",
-        estimates,
     )
 
 
-def versions_section(versions: Sequence[SideBySide], estimates: Mapping[str, float]) -> Section:
+def versions_section(versions: Sequence[Columns]) -> Section:
     """Return the section of the versions side by side."""
     return _section(
         "Which version is how fast?",
@@ -121,129 +35,81 @@ def versions_section(versions: Sequence[SideBySide], estimates: Mapping[str, flo
         "dlbricks, over that by the first one, in the same execution.",
         versions,
         "All results are of one version of one framework, as far as they tell.",
-        estimates,
     )
 
 
-def _section(
-    heading: str,
-    anchor: str,
-    explanation: str,
-    found: Sequence[SideBySide],
-    nothing: str,
-    estimates: Mapping[str, float],
-) -> Section:
-    answers = [line for it in found for line in _answers(it)]
+def mean_words(ratio: float | None, interval: tuple[float, float] | None) -> str:
+    """Return a geometric mean with its interval: `0.984 times as long, 95 % 0.956 to 1.011`."""
+    if ratio is None or interval is None:
+        return "nothing in common"
+    return f"{ratio:.3f} times as long, 95 % {interval[0]:.3f} to {interval[1]:.3f}"
+
+
+def _section(heading: str, anchor: str, explanation: str, found: Sequence[Columns], nothing: str) -> Section:
     return Section(
         heading,
         anchor,
         explanation,
-        tuple([_exhibit(anchor, number, it, estimates) for number, it in enumerate(found, 1) if it.rows]),
-        missing=tuple([line for it in found for line in (*_missing(it), *_unestimated(it, estimates))]),
-        answer=" ".join(answers) or nothing,
+        tuple([_exhibit(f"figure-{anchor}-{number}", it) for number, it in enumerate(found, 1) if it.models]),
+        missing=tuple([line for it in found for line in (*it.remarks, *_unestimated(it))]),
+        answer=" ".join(line for it in found for line in _answers(it)) or nothing,
     )
 
 
-def _answers(found: SideBySide) -> Iterator[str]:
-    first = found.columns[0].group.name
-    for column in found.columns[1:]:
-        if column.mean is None:
-            yield f"{column.group.name} has no model to compare with {first}."
+def _answers(found: Columns) -> Iterator[str]:
+    for it in found.others:
+        if it.ratio is None:
+            yield f"{it.name} has no model to compare with {found.first}."
         else:
-            yield (
-                f"{column.group.name} takes {mean_words(column.mean)}, as {first} (geometric mean of "
-                f"{counted(column.mean.of, 'result')})."
-            )
+            mean = f"geometric mean of {counted(it.models, 'result')}"
+            yield f"{it.name} takes {mean_words(it.ratio, it.interval)}, as {found.first} ({mean})."
 
 
-def _exhibit(anchor: str, number: int, found: SideBySide, estimates: Mapping[str, float]) -> Exhibit:
-    name, rows, first = f"figure-{anchor}-{number}", found.rows, found.columns[0].group.name
-    title = f"By {found.what}"
-    drawn = rows[:_MOST_DRAWN]
-    labels = labels_of([(it.model, it.execution) for it in drawn])
-    later = found.columns[1:]
-    series = [
-        DotSeries(
-            column.group.name, *series_style(number), tuple(_dots(number, len(later), [it.pairs for it in drawn]))
-        )
-        for number, column in enumerate(later)
-    ]
-    about = f"A row for each of {len(drawn)} models, with the latency over that of {first} and its 95 % interval."
-    svg = picture(name, title, about, labels, series, f"latency over that of {first}")
-    columns: list[str] = ["model", "execution", f"{first} ms", f"{first} estimate ms"]
-    details: list[str] = []
-    for column in later:
-        own = column.group.name
-        columns += [f"{own} ms", f"{own} estimate ms", f"{own} ratio", f"{own} low", f"{own} high", f"{own} verdict"]
+def _exhibit(name: str, found: Columns) -> Exhibit:
+    rows, first = found.models, found.first
+    title, drawn = f"By {found.what}", rows[:MOST_ESTIMATED]
+    series = {it.name: series_meaning(number, it.name) for number, it in enumerate(found.others)}
+    labels = row_labels([(it.model, it.execution.split(", ")) for it in drawn])
+    ratios = [[DrawnRatio(series[it.column], it.ratio, *it.interval) for it in row.others] for row in drawn]
+    says = f"A row for each of {len(drawn)} models, with the latency over that of {first} and its 95 % interval."
+    columns, details = ["model", "execution", f"{first} ms", f"{first} estimate ms"], list[str]()
+    for own in series:
+        columns += [f"{own} {it}" for it in ("ms", "estimate ms", "ratio", "low", "high", "verdict")]
         details += [f"{own} low", f"{own} high"]
-    means = [cell for it in later for cell in _mean_cells(it.mean)]
-    numbers = table(
-        columns,
-        [
-            (
-                it.model,
-                it.execution.in_words,
-                *_first_cells(it.pairs, estimates),
-                *(cell for pair in it.pairs for cell in _cells(pair, estimates)),
-            )
-            for it in rows
-        ],
-        details,
-        ("geometric mean", None, None, None, *means),
-        _MOST_ROWS,
-    )
     cut = f" The picture has the first {len(drawn)} of {len(rows):,} rows." if len(drawn) < len(rows) else ""
-    estimated = sum(it.id in estimates for it in shown_results(found))
+    estimated = sum(it is not None for row in drawn for it in _estimates(row))
     told = f" Estimates are from bricks, for models of the library: {estimated:,} of them." if estimated else ""
-    return Exhibit(name, title, f"{counted(len(rows), 'row')}, relative to {first}.{cut}{told}", numbers, svg)
+    return Exhibit(
+        name,
+        title,
+        f"{counted(len(rows), 'row')}, relative to {first}.{cut}{told}",
+        csv_table(columns, [_cells(it, list(series)) for it in rows], details, _MOST_ROWS),
+        drawing.draw(name, title, ratio_rows(f"latency over that of {first}", says, labels, ratios)),
+    )
 
 
-def _dots(number: int, of: int, rows: Sequence[Sequence[Pair | None]]) -> Iterator[Dot]:
-    # Marks of several columns stand a little below one another.
-    shift = _SPREAD * ((number + 0.5) / of - 0.5)
-    for row, held in enumerate(rows):
-        pair = held[number]
-        if pair is not None:
-            yield Dot(row + shift, pair.ratio, 1.0 + pair.change.low, 1.0 + pair.change.high)
+def _cells(row: ComparedRow, names: Sequence[str]) -> tuple[Cell, ...]:
+    by_name = {it.column: it for it in row.others}
+    others = (cell for name in names for cell in _cells_of(by_name.get(name)))
+    return row.model, row.execution, row.ms, row.estimate_ms, *others
 
 
-def _first_cells(held: Sequence[Pair | None], estimates: Mapping[str, float]) -> tuple[Cell, Cell]:
-    pair = next(it for it in held if it is not None)
-    return pair.change.was_ms, estimates.get(pair.first[-1].id)
+def _cells_of(it: ComparedCell | None) -> tuple[Cell, ...]:
+    if it is None:
+        return (None,) * 6
+    return it.ms, it.estimate_ms, it.ratio, *it.interval, it.verdict.value
 
 
-def _cells(pair: Pair | None, estimates: Mapping[str, float]) -> tuple[Cell, ...]:
-    if pair is None:
-        return (None,) * _CELLS
-    change, estimate_ms = pair.change, estimates.get(pair.second[-1].id)
-    return change.is_ms, estimate_ms, pair.ratio, 1.0 + change.low, 1.0 + change.high, change.verdict.value
+def _estimates(row: ComparedRow) -> Iterator[float | None]:
+    """Yield the estimates of both sides of each ratio."""
+    for it in row.others:
+        yield from (row.estimate_ms, it.estimate_ms)
 
 
-def _mean_cells(mean: Mean | None) -> tuple[Cell, ...]:
-    return (None,) * _CELLS if mean is None else (None, None, mean.ratio, mean.low, mean.high, None)
-
-
-def _missing(found: SideBySide) -> Iterator[str]:
-    first = found.columns[0].group
-    for column in found.columns[1:]:
-        if not methods_of(first) & methods_of(column.group):
-            yield f"{column.group.name} was measured by another method than {first.name}, and is not compared."
-        elif column.compared is not None:
-            for place, (own, other) in enumerate(((first, column.group), (column.group, first))):
-                names = list(dict.fromkeys(it.name for it in column.compared.alone if it.of == place))
-                if names:
-                    models = f"{counted(len(names), 'model')} ({names_of(names, _MOST_NAMED)})"
-                    yield f"Of {own.name} and not compared with {other.name}: {models}."
-
-
-def _unestimated(found: SideBySide, estimates: Mapping[str, float]) -> Iterator[str]:
-    lacking = list(dict.fromkeys(it.name for it in shown_results(found) if it.id not in estimates))
+def _unestimated(found: Columns) -> Iterator[str]:
+    lacking = list(dict.fromkeys(it.model for it in found.models[:MOST_ESTIMATED] if None in _estimates(it)))
     if lacking:
         yield (
             f"No estimate by {found.what} of {counted(len(lacking), 'model')} ({names_of(lacking, _MOST_NAMED)}): they "
             "are not in the library, or not all of their bricks are among the results."
         )
-
-
-def _title(framework: str) -> str:
-    return TRAITS[framework].title if framework in TRAITS else framework

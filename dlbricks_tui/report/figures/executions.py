@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dlbricks_tui.analysis.tables import ModelRow, by_execution
-from dlbricks_tui.report import analysis_rows
-from dlbricks_tui.report.contents import LONGEST_LABEL
-from dlbricks_tui.report.exhibits import Cell
+from dlbricks_tui.answers.analysis import table_rows
+from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.reported import LONGEST_LABEL, file_name
 from dlbricks_tui.wording.answers import way_line
 from dlbricks_tui.wording.numbers import model_label
 
 # The columns that tell the execution of a row.
-EXECUTION_COLUMNS = analysis_rows.MODEL_COLUMNS[1:]
+EXECUTION_COLUMNS = table_rows.MODEL_COLUMNS[1:]
 
 
 class ExecutedModels(NamedTuple):
@@ -32,8 +32,7 @@ def executed_models(models: Sequence[ModelRow]) -> list[ExecutedModels]:
     found: list[ExecutedModels] = []
     for alike in by_execution(models):
         way = alike[0].way
-        plain = f"{way.system}-{way.runtime.partition('-')[0]}-{way.level.value}"
-        slug = "".join(char if char.isascii() and (char.isalnum() or char in ".-") else "-" for char in plain)
+        slug = file_name(f"{way.system}-{way.runtime.partition('-')[0]}-{way.level.value}")
         beside = sum(it.slug == slug or it.slug.startswith(f"{slug}-no") for it in found)
         found.append(
             ExecutedModels(alike, way_line(way, alike[0].variant), f"{slug}-no{beside + 1}" if beside else slug)
@@ -43,4 +42,4 @@ def executed_models(models: Sequence[ModelRow]) -> list[ExecutedModels]:
 
 def table_row(it: ModelRow, *cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
     """Return the row of a model: its name, some cells, and its execution."""
-    return (it.table1_id, it.name, *(cell for held in cells for cell in held), *analysis_rows.model_cells(it)[1:])
+    return (it.table1_id, it.name, *(cell for held in cells for cell in held), *table_rows.model_cells(it)[1:])

@@ -1,23 +1,20 @@
 """Figures 2 and 4: models as graphs, with the critical path through them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
+from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.reported import ModelResult, ReportContents, ReportedModel, Series
+from dlbricks_tui.documents.pictures import Meaning
 from dlbricks_tui.estimate.explanation import layer_latencies, parallel_gain
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.titles import layer_title
 from dlbricks_tui.report import drawing
-from dlbricks_tui.report.contents import ModelResult, ReportContents, ReportedModel, Series
 from dlbricks_tui.report.drawing import Ink
-from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
+from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
 from dlbricks_tui.report.graph_layout import GraphLayout, lay_out
 from dlbricks_tui.report.missing import without_latencies
 from dlbricks_tui.wording.numbers import counted
@@ -26,29 +23,28 @@ from dlbricks_tui.wording.numbers import counted
 _PREFERRED = ("9", "14")
 _MOST = 2
 _DETAILS = ("brick", "context", "results")
-# The width of a drawing and the height of a lane in inches, and the ranks of a line.
-_WIDTH, _LINE, _LANE = 7.2, 46, 0.155
-_MARGIN, _TOP, _GAP = 0.15, 0.42, 0.2
+# The ranks of a line, and lengths in points.
+_LINE, _WIDTH, _LANE, _MARGIN, _GAP = 46, 518.0, 11.2, 11.0, 14.4
+# The longest layer has this radius; layers of no time are visible.
+_LEAST_RADIUS, _MOST_RADIUS, _UNKNOWN_RADIUS = 1.8, 5.3, 2.6
 
 
 class _Look(NamedTuple):
-    """The style of layers of some kinds."""
+    """The sign of layers of some kinds."""
 
-    label: str
+    meaning: Meaning
     kinds: frozenset[Kind]
-    ink: Ink
-    mark: str
 
 
 _LOOKS = (
-    _Look("convolution", frozenset({Kind.CONVOLUTION, Kind.DECONVOLUTION}), Ink.BLUE, "o"),
-    _Look("linear", frozenset({Kind.LINEAR, Kind.RECURRENT, Kind.ATTENTION, Kind.EMBEDDING}), Ink.PURPLE, "s"),
-    _Look("normalization", frozenset({Kind.BATCHNORM, Kind.NORM, Kind.LRN}), Ink.GREEN, "D"),
-    _Look("elementwise", frozenset({Kind.ELEMENTWISE}), Ink.YELLOW, "^"),
-    _Look("pooling", frozenset({Kind.POOLING, Kind.REDUCE}), Ink.SKY, "v"),
-    _Look("joining", frozenset({Kind.COMBINE, Kind.CONCAT}), Ink.ORANGE, "P"),
+    _Look(Meaning("●", "convolution", "bar"), frozenset({Kind.CONVOLUTION, Kind.DECONVOLUTION})),
+    _Look(Meaning("■", "linear", "mark"), frozenset({Kind.LINEAR, Kind.RECURRENT, Kind.ATTENTION, Kind.EMBEDDING})),
+    _Look(Meaning("◆", "normalization", "good"), frozenset({Kind.BATCHNORM, Kind.NORM, Kind.LRN})),
+    _Look(Meaning("▲", "elementwise", "warn"), frozenset({Kind.ELEMENTWISE})),
+    _Look(Meaning("▼", "pooling", "accent"), frozenset({Kind.POOLING, Kind.REDUCE})),
+    _Look(Meaning("✚", "joining", "bad"), frozenset({Kind.COMBINE, Kind.CONCAT})),
 )
-_OTHER = _Look("other", frozenset(), Ink.STONE, "X")
+_OTHER = Meaning("✖", "other", "muted")
 
 
 def graph_section(contents: ReportContents) -> Section:
@@ -94,9 +90,6 @@ def _exhibit(
             "as fast."
         )
 
-    def paint() -> Figure:
-        return _Drawing(graph, layout, critical, latencies).figure()
-
     measured = {} if estimate is None else {part.layers[0]: part for part in estimate.parts if part.measured}
     rows: list[tuple[Cell, ...]] = []
     for layer in graph.layers:
@@ -113,98 +106,74 @@ def _exhibit(
         )
     columns = ("layer", "name", "kind", "what", "reads", "latency_ms", "critical", "brick", "context", "results")
     title = f"{reported.name} as a graph"
-    return Exhibit(name, reported.name, told, table(columns, rows, _DETAILS), drawing.draw(name, title, told, paint))
+    elements, height = _drawn(graph, layout, critical, latencies)
+    svg = drawing.svg_document(name, title, told, _WIDTH, height, elements)
+    return Exhibit(name, reported.name, told, csv_table(columns, rows, _DETAILS), svg)
 
 
-class _Drawing:
-    """A drawing of one graph, line by line."""
+def _drawn(
+    graph: LayerGraph, layout: GraphLayout, critical: Sequence[int], latencies: Mapping[int, float]
+) -> drawing.Drawn:
+    """Return a graph line by line below its legend, and where it ends."""
+    meanings = [
+        it for it in (*(it.meaning for it in _LOOKS), _OTHER) if it in {sign_of_kind(it.kind) for it in graph.layers}
+    ]
+    path = [Meaning("-", "critical path", "text")] if critical else []
+    elements, top = drawing.svg_legend([*meanings, *path], _MARGIN, 0.0, _WIDTH - _MARGIN)
+    steps, most_ms = frozenset(pairwise(critical)), max(latencies.values(), default=0.0)
+    across = (_WIDTH - 2 * _MARGIN) / _LINE
+    for begin, end in pairwise((*layout.breaks, max(layout.ranks, default=0) + 1)):
+        held = [index for index, rank in enumerate(layout.ranks) if begin <= rank < end]
+        low, high = _extent(layout, held, begin, end)
 
-    def __init__(
-        self, graph: LayerGraph, layout: GraphLayout, critical: Sequence[int], latencies: dict[int, float]
-    ) -> None:
-        self._graph, self._layout, self._critical = graph, layout, frozenset(critical)
-        self._steps = frozenset(pairwise(critical))
-        self._most_ms = max(latencies.values(), default=0.0)
-        self._latencies = latencies
-        ends = (*layout.breaks[1:], max(layout.ranks, default=0) + 1)
-        self._lines = list(zip(layout.breaks, ends, strict=True))
-        self._extents = [self._extent(begin, end) for begin, end in self._lines]
+        def place(rank: float, lane: float, begin: int = begin, first: float = top + (0.5 - low) * _LANE) -> _Place:
+            return _MARGIN + (rank - begin + 0.6) * across, first + lane * _LANE
 
-    def figure(self) -> Figure:
-        """Draw the legend, and the lines below it."""
-        heights = [(high - low + 1) * _LANE + _GAP for low, high in self._extents]
-        figure = drawing.canvas(_WIDTH, _TOP + sum(heights))
-        top = _TOP
-        for line, height in enumerate(heights):
-            axes = drawing.axes(figure, _MARGIN, top, _WIDTH - 2 * _MARGIN, height - _GAP)
-            self._paint_line(axes, line)
-            top += height
-        figure.legend(
-            handles=self._legend(), loc="upper left", bbox_to_anchor=(0.02, 1 - 0.06 / (_TOP + sum(heights))), ncols=8
-        )
-        return figure
-
-    def _extent(self, begin: int, end: int) -> tuple[int, int]:
-        ranks, lanes = self._layout.ranks, self._layout.lanes
-        found = [0, *(lanes[it] for it in range(len(ranks)) if begin <= ranks[it] < end)]
-        for wire in self._layout.wires:
-            found += [lane for rank, lane in wire.points if begin <= rank < end]
-            if wire.points[0][0] < begin and wire.points[-1][0] >= end:
-                found.append(wire.points[1][1])
-        return min(found), max(found)
-
-    def _paint_line(self, axes: Axes, line: int) -> None:
-        begin, end = self._lines[line]
-        low, high = self._extents[line]
-        axes.set_axis_off()
-        axes.set_xlim(begin - 0.6, begin + _LINE - 0.4)
-        axes.set_ylim(high + 0.5, low - 0.5)
-        plain: list[list[tuple[float, float]]] = []
-        thick: list[list[tuple[float, float]]] = []
-        for wire in self._layout.wires:
-            points = _within(wire.points, begin - 0.6, end - 0.4)
+        # The critical path covers other edges, and layers cover both.
+        for wire in sorted(layout.wires, key=lambda it: (it.source, it.reader) in steps):
+            points = [place(*it) for it in _within(wire.points, begin - 0.6, end - 0.4)]
             if points:
-                on_path = (wire.source, wire.reader) in self._steps
-                (thick if on_path else plain).append(points)
-        axes.add_collection(LineCollection(plain, colors=Ink.STONE.light, linewidths=0.8, zorder=1), autolim=False)
-        axes.add_collection(LineCollection(thick, colors=Ink.TEXT.light, linewidths=2.2, zorder=2), autolim=False)
-        held = [it for it in range(len(self._layout.ranks)) if begin <= self._layout.ranks[it] < end]
-        for look in (*_LOOKS, _OTHER):
-            alike = [it for it in held if look_of(self._graph.layers[it].kind) is look]
-            if alike:
-                axes.scatter(
-                    [self._layout.ranks[it] for it in alike],
-                    [self._layout.lanes[it] for it in alike],
-                    s=[self._size(it) for it in alike],
-                    c=look.ink.light,
-                    marker=look.mark,
-                    linewidths=[1.0 if it in self._critical else 0.4 for it in alike],
-                    edgecolors=[Ink.TEXT.light if it in self._critical else Ink.PAPER.light for it in alike],
-                    zorder=3,
-                    clip_on=False,
+                on_path = (wire.source, wire.reader) in steps
+                elements.append(drawing.svg_line(points, Ink.TEXT if on_path else Ink.STONE, 2.2 if on_path else 0.8))
+        for index in held:
+            meaning = sign_of_kind(graph.layers[index].kind)
+            elements.append(
+                drawing.svg_sign(
+                    *place(layout.ranks[index], layout.lanes[index]),
+                    meaning.mark,
+                    drawing.ink_of(meaning.style),
+                    _radius(latencies.get(index, 0.0), most_ms),
+                    Ink.TEXT if index in critical else Ink.PAPER,
                 )
-
-    def _size(self, layer: int) -> float:
-        """Return the area of a mark in square points: proportional to the latency, with a visible minimum."""
-        if not self._most_ms:
-            return 22.0
-        return 10.0 + 80.0 * math.sqrt(self._latencies.get(layer, 0.0) / self._most_ms)
-
-    def _legend(self) -> Sequence[Line2D]:
-        kinds = {look_of(layer.kind) for layer in self._graph.layers}
-        found = [
-            Line2D([], [], linestyle="none", marker=look.mark, color=look.ink.light, markersize=4.5, label=look.label)
-            for look in (*_LOOKS, _OTHER)
-            if look in kinds
-        ]
-        if self._critical:
-            found.append(Line2D([], [], color=Ink.TEXT.light, linewidth=2.2, label="critical path"))
-        return found
+            )
+        top += (high - low + 1) * _LANE + _GAP
+    return elements, top
 
 
-def look_of(kind: Kind) -> _Look:
-    """Return the style of layers of a kind."""
-    return next((look for look in _LOOKS if kind in look.kinds), _OTHER)
+_Place = tuple[float, float]
+
+
+def _extent(layout: GraphLayout, held: Iterable[int], begin: int, end: int) -> tuple[int, int]:
+    """Return the highest and the lowest lane of a line."""
+    found = [0, *(layout.lanes[it] for it in held)]
+    for wire in layout.wires:
+        found += [lane for rank, lane in wire.points if begin <= rank < end]
+        if wire.points[0][0] < begin and wire.points[-1][0] >= end:
+            found.append(wire.points[1][1])
+    return min(found), max(found)
+
+
+def _radius(latency_ms: float, most_ms: float) -> float:
+    """Return the radius of a layer, whose area grows with the root of the latency."""
+    if not most_ms:
+        return _UNKNOWN_RADIUS
+    least, most = _LEAST_RADIUS**2, _MOST_RADIUS**2
+    return math.sqrt(least + (most - least) * math.sqrt(latency_ms / most_ms))
+
+
+def sign_of_kind(kind: Kind) -> Meaning:
+    """Return the sign of layers of a kind."""
+    return next((look.meaning for look in _LOOKS if kind in look.kinds), _OTHER)
 
 
 def _within(points: Sequence[tuple[int, int]], begin: float, end: float) -> list[tuple[float, float]]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
+from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.store.records import Fact, Provenance
 from dlbricks_tui.wording.numbers import counted
@@ -23,7 +24,7 @@ def origins_section(origins: Sequence[Provenance]) -> Iterator[Section]:
     columns = ("system", "runtime", "framework", *_PACKAGES, *_HOST, "runs", "last_run")
     rows = [_row(alike) for alike in found.values()]
     caption = f"{counted(len(rows), 'combination')} of versions and state of the host."
-    exhibit = Exhibit(f"table-{_NAME}", "Versions and hosts", caption, table(columns, rows, _DETAILS))
+    exhibit = Exhibit(f"table-{_NAME}", "Versions and hosts", caption, csv_table(columns, rows, _DETAILS))
     yield Section(
         "Versions: where the results come from",
         _NAME,

@@ -2,23 +2,22 @@
 
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
+from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.published import CLOSENESS, COMPOSED_SYSTEM, published_model
+from dlbricks_tui.answers.reported import ModelResult, ReportContents, ReportedModel, Series
+from dlbricks_tui.documents.pictures import Axis, Meaning, Row, Rows
 from dlbricks_tui.report import drawing
-from dlbricks_tui.report.contents import ModelResult, ReportContents, ReportedModel, Series
-from dlbricks_tui.report.drawing import Ink, series_style
-from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
-from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
+from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
+from dlbricks_tui.report.figures.rows import CLOSE, PUBLISHED_LAYERS, marked, series_meaning, thin_line
 from dlbricks_tui.report.missing import coarser, unjudged
-from dlbricks_tui.report.published import CLOSENESS, COMPOSED_SYSTEM, published_model
 from dlbricks_tui.report.tracing import TRACE, trace
 from dlbricks_tui.wording.numbers import percent
 
 _AXIS = "latency over the end-to-end latency (1 is equal)"
-_CLOSE = 0.05
 # The axis ends here: one model that is far off must not compress all others.
 _MOST = 2.0
+_SEQUENTIAL, _PARALLEL = Meaning("●", "sequential", "bar"), Meaning("■", "parallel", "bad")
+_PUBLISHED = Meaning("○", "sequential, published", "muted"), Meaning("□", "parallel, published", "muted")
 
 
 def composed_section(contents: ReportContents) -> Section:
@@ -74,26 +73,24 @@ def _composed(series: Series, judged: Sequence[ModelResult]) -> Exhibit:
     sequential = [result.found.ratio or 0.0 for result in judged]
     parallel = [_parallel_ratio(result) for result in judged]
 
-    def paint() -> Figure:
-        legend = [mark("sequential", Ink.BLUE, "o"), mark("parallel", Ink.ORANGE, "s")]
-        if any(published):
-            legend += [
-                mark("sequential, published", Ink.STONE, "o", True),
-                mark("parallel, published", Ink.STONE, "s", True),
-            ]
-        figure = drawing.canvas(WIDTH, rows_height(len(judged), legend))
-        axes = row_axes(figure, [it.reported.label for it in judged], _AXIS, legend)
-        _reference(axes)
-        rows = range(len(judged))
-        axes.hlines(rows, parallel, [min(it, _MOST) for it in sequential], color=Ink.STONE.light, linewidth=0.8)
-        _hollow(axes, "s", [(row, it.parallel_ratio) for row, it in enumerate(published) if it])
-        _hollow(axes, "o", [(row, it.sequential_ratio) for row, it in enumerate(published) if it])
-        _marks(axes, Ink.ORANGE, "s", list(enumerate(parallel)))
-        _marks(axes, Ink.BLUE, "o", list(enumerate(sequential)))
-        axes.set_xlim(0, min(_MOST, max(1.1, *sequential, *parallel)) * 1.03)
-        return figure
-
-    rows: list[tuple[Cell, ...]] = [
+    rows = [
+        Row(
+            result.reported.label,
+            (CLOSE, thin_line(other, min(one, _MOST), "muted")),
+            (
+                *((marked(_PUBLISHED[1], it.parallel_ratio), marked(_PUBLISHED[0], it.sequential_ratio)) if it else ()),
+                marked(_PARALLEL, other, _MOST),
+                marked(_SEQUENTIAL, one, _MOST),
+            ),
+        )
+        for result, one, other, it in zip(judged, sequential, parallel, published, strict=True)
+    ]
+    legend = (_SEQUENTIAL, _PARALLEL, *(_PUBLISHED if any(published) else ()))
+    says = "A row for each model, with the two latencies as marks."
+    picture = Rows(
+        _AXIS, says, Axis(0.0, 1.03 * min(_MOST, max(1.1, *sequential, *parallel))), tuple(rows), legend, 1.0
+    )
+    cells: list[tuple[Cell, ...]] = [
         (
             *(result.reported.table1_id, result.reported.name),
             *(one, other, it.sequential_ratio if it else None, it.parallel_ratio if it else None),
@@ -108,44 +105,41 @@ def _composed(series: Series, judged: Sequence[ModelResult]) -> Exhibit:
         name,
         series.title,
         f"{len(judged)} models, single layers (G = 1).",
-        table(("table1_id", "model", *ratios, *_LATENCIES, *TRACE), rows, TRACE),
-        drawing.draw(name, title, "A row for each model, with the two latencies as marks.", paint),
+        csv_table(("table1_id", "model", *ratios, *_LATENCIES, *TRACE), cells, TRACE),
+        drawing.draw(name, title, picture),
     )
 
 
 def _constructed(series: Series) -> Exhibit:
     name = f"figure-10-{series.slug}"
     results = [it for granularity in series.granularities for it in _judged(series, granularity)]
-    known = {it.reported for it in results}
-    reported_models = list(dict.fromkeys(it.reported for it in series.results if it.reported in known))
-    row_of = {reported: row for row, reported in enumerate(reported_models)}
+    reported_models = dict.fromkeys(it.reported for it in series.results if it.judged)
     published = {
         reported: ratio
         for reported in reported_models
         if (it := published_model(reported.table1_id)) and (ratio := it.ratio(series.paper_system)) is not None
     }
 
-    def paint() -> Figure:
-        legend = [mark(f"G = {it}", *series_style(number)) for number, it in enumerate(series.granularities)]
-        if published:
-            legend.append(mark("published, single layers", Ink.STONE, "D", True))
-        figure = drawing.canvas(WIDTH, rows_height(len(reported_models), legend))
-        axes = row_axes(figure, [it.label for it in reported_models], _AXIS, legend)
-        _reference(axes)
-        _hollow(axes, "D", [(row_of[reported], ratio) for reported, ratio in published.items()])
-        for number, granularity in reversed(list(enumerate(series.granularities))):
-            judged = _judged(series, granularity)
-            ink, shape = series_style(number)
-            if not number:
-                rows = [row_of[it.reported] for it in judged]
-                axes.hlines(rows, *zip(*map(_interval, judged), strict=True), color=ink.light, linewidth=1.1, alpha=0.6)
-            _marks(axes, ink, shape, [(row_of[it.reported], it.found.ratio or 0.0) for it in judged])
-        ratios = [it.found.ratio or 0.0 for it in results]
-        least, most = min(0.9, *ratios, *published.values()), min(_MOST, max(1.1, *ratios, *published.values()))
-        axes.set_xlim(least - 0.02, most + 0.02 * (most - least) + 0.02)
-        return figure
-
-    rows: list[tuple[Cell, ...]] = [
+    styles = {it: series_meaning(number, f"G = {it}") for number, it in enumerate(series.granularities)}
+    rows = []
+    for reported in reported_models:
+        held = [it for it in results if it.reported is reported]
+        least = [it for it in held if it.granularity == series.granularities[0]]
+        theirs = published.get(reported)
+        rows.append(
+            Row(
+                reported.label,
+                (CLOSE, *(thin_line(*_interval(it), "bar") for it in least)),
+                (
+                    *([] if theirs is None else [marked(PUBLISHED_LAYERS, theirs, _MOST)]),
+                    *(marked(styles[it.granularity], it.found.ratio or 0.0, _MOST) for it in reversed(held)),
+                ),
+            )
+        )
+    ratios = [*(it.found.ratio or 0.0 for it in results), *published.values()]
+    axis = Axis(min(0.9, *ratios) - 0.02, min(_MOST, max(1.1, *ratios)) + 0.02)
+    legend = (*styles.values(), *((PUBLISHED_LAYERS,) if published else ()))
+    cells: list[tuple[Cell, ...]] = [
         (
             *(it.reported.table1_id, it.reported.name, it.granularity, it.found.ratio, *_interval(it)),
             published.get(it.reported) if it.granularity == 1 else None,
@@ -165,13 +159,15 @@ def _constructed(series: Series) -> Exhibit:
             "models within 5 %."
         )
     )
+    says = f"A row for each model, with a mark for each granularity. {told}"
+    picture = Rows(_AXIS, says, axis, tuple(rows), legend, 1.0)
     title = f"Constructed latency over end to end on {series.title}"
     return Exhibit(
         name,
         series.title,
         told,
-        table(columns, rows, TRACE),
-        drawing.draw(name, title, f"A row for each model, with a mark for each granularity. {told}", paint),
+        csv_table(columns, cells, TRACE),
+        drawing.draw(name, title, picture),
     )
 
 
@@ -196,24 +192,3 @@ def _interval(result: ModelResult) -> tuple[float, float]:
     if composed is None or whole is None:
         return 0.0, 0.0
     return composed.interval.low_ms / whole.value_ms, composed.interval.high_ms / whole.value_ms
-
-
-def _reference(axes: Axes) -> None:
-    axes.axvspan(1 - _CLOSE, 1 + _CLOSE, color=Ink.BAND.light, linewidth=0, zorder=0)
-    axes.axvline(1.0, color=Ink.MUTED.light, linewidth=0.9, zorder=1)
-
-
-def _marks(axes: Axes, ink: Ink, shape: str, places: Sequence[tuple[int, float]]) -> None:
-    """Draw a mark in each row, or an arrow at the end of the axis for a value beyond it."""
-    near = [(row, value) for row, value in places if value <= _MOST]
-    rows, values = [row for row, _ in near], [value for _, value in near]
-    axes.plot(values, rows, shape, color=ink.light, markersize=4.5, linestyle="none")
-    beyond = [row for row, value in places if value > _MOST]
-    axes.plot([_MOST] * len(beyond), beyond, ">", color=ink.light, markersize=4.5, linestyle="none")
-
-
-def _hollow(axes: Axes, shape: str, places: Sequence[tuple[int, float]]) -> None:
-    rows, values = [row for row, _ in places], [value for _, value in places]
-    axes.plot(
-        values, rows, shape, markersize=5.5, markerfacecolor="none", markeredgecolor=Ink.STONE.light, linestyle="none"
-    )

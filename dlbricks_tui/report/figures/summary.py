@@ -3,18 +3,18 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
+from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.published import BEST_SPEEDUP, CLOSENESS, SPEEDUP, geometric_mean
+from dlbricks_tui.answers.reported import ReportContents, Series
+from dlbricks_tui.documents.estimates import accuracy_columns
+from dlbricks_tui.documents.parts import Column, Table, name_column
+from dlbricks_tui.documents.pictures import Axis, Row, Rows
 from dlbricks_tui.estimate.accuracy import Accuracy
 from dlbricks_tui.report import drawing
-from dlbricks_tui.report.contents import ReportContents, Series
-from dlbricks_tui.report.drawing import Ink, series_style
-from dlbricks_tui.report.exhibits import NOTHING, Cell, Exhibit, Section, Table, table
-from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, row_label, rows_height
+from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
+from dlbricks_tui.report.figures.rows import CLOSE, PUBLISHED_LAYERS, marked, series_meaning
 from dlbricks_tui.report.missing import unjudged
-from dlbricks_tui.report.published import BEST_SPEEDUP, CLOSENESS, SPEEDUP, geometric_mean
-from dlbricks_tui.wording.numbers import percent, signed_percent
+from dlbricks_tui.wording.numbers import or_dash
 
 _TRACE = ("system", "runtime", "level", "protocol", "granularity")
 
@@ -55,7 +55,7 @@ def closeness_section(contents: ReportContents, found: Sequence[Judged]) -> Sect
         "layers.",
         lambda it: it.geometric_mean,
         geometric_mean,
-        _around_one,
+        is_around_one=True,
     )
 
 
@@ -71,25 +71,22 @@ def speedup_section(contents: ReportContents, found: Sequence[Judged]) -> Sectio
         f"The paper says {BEST_SPEEDUP}. Hollow diamonds: the same quotient from the authors' files, of single layers.",
         lambda it: it.speedup or 0.0,
         SPEEDUP.get,
-        _from_zero,
+        is_around_one=False,
     )
 
 
-def summary_table(found: Sequence[Judged]) -> Table:
+def summary_table(found: Sequence[Judged]) -> Table[Judged]:
     """Return the accuracy over all models, with a line for each series and granularity."""
-    named = ("system", "G", "models", "geometric mean", "published", "mean error", "worst error", "within 5 %")
-    rows = []
-    for one in found:
-        it, system = one.accuracy, one.paper_system
-        means = (f"{it.geometric_mean:.3f}", _digits(geometric_mean(system), 3))
-        errors = (percent(it.mean_absolute_error, 1), signed_percent(it.worst_error))
-        rest = (percent(it.within_5_percent), _digits(it.speedup, 2), _digits(SPEEDUP.get(system), 2))
-        rows.append((one.series.title, one.granularity, it.models, *means, *errors, *rest))
-    return table((*named, "speed-up", "published"), rows)
-
-
-def _digits(value: float | None, digits: int) -> str:
-    return NOTHING if value is None else f"{value:.{digits}f}"
+    return Table(
+        (
+            name_column("system", lambda it: it.series.title),
+            Column("G", lambda it: it.granularity),
+            *accuracy_columns(lambda it: it.accuracy),
+            Column("published mean", lambda it: or_dash("{:.3f}".format, geometric_mean(it.paper_system))),
+            Column("published speed-up", lambda it: or_dash("{:.2f}".format, SPEEDUP.get(it.paper_system))),
+        ),
+        found,
+    )
 
 
 def _section(
@@ -101,33 +98,31 @@ def _section(
     published: str,
     value_of: Callable[[Accuracy], float],
     published_of: Callable[[str], float | None],
-    scale: Callable[[Axes, Sequence[float]], None],
+    *,
+    is_around_one: bool,
 ) -> Section:
+    if not found:
+        return Section(heading, name, explanation, (), published, unjudged(contents, ()))
     title = heading.partition(": ")[2]
     values = [value_of(it.accuracy) for it in found]
-    all_series = list(dict.fromkeys(it.series for it in found))
     granularities = sorted({it.granularity for it in found})
-    theirs = [(row, it) for row, series in enumerate(all_series) if (it := published_of(series.paper_system))]
-
-    def paint() -> Figure:
-        legend = [mark(f"G = {it}", *series_style(number)) for number, it in enumerate(granularities)]
-        legend += [mark("published, single layers", Ink.STONE, "D", True)] if theirs else []
-        # Two rows for each series, to space them out.
-        figure = drawing.canvas(WIDTH, rows_height(2 * len(all_series), legend))
-        axes = row_axes(figure, [""] * 2 * len(all_series), title, legend)
-        for row, series in enumerate(all_series):
-            row_label(axes, 2 * row + 0.5, _short(series.title))
-        scale(axes, [*values, *(value for _, value in theirs)])
-        for row, value in theirs:
-            axes.plot(value, 2 * row + 0.5, "D", markersize=8, color=Ink.STONE.light, markerfacecolor="none")
-        for it, value in zip(found, values, strict=True):
-            ink, shape = series_style(granularities.index(it.granularity))
-            place = (value, 2 * all_series.index(it.series) + 0.5)
-            axes.plot(*place, shape, color=ink.light, markersize=5.5)
-            if len(granularities) == 1:
-                axes.annotate(f"{value:.3g}", place, (9, -2.8), textcoords="offset points", fontsize=7.5)
-        return figure
-
+    styles = {it: series_meaning(number, f"G = {it}") for number, it in enumerate(granularities)}
+    drawn, theirs = [], []
+    for series in dict.fromkeys(it.series for it in found):
+        held = [(it, value) for it, value in zip(found, values, strict=True) if it.series is series]
+        known = published_of(series.paper_system)
+        theirs += [known] if known else []
+        marks = [marked(PUBLISHED_LAYERS, known)] if known else []
+        marks += [marked(styles[it.granularity], value) for it, value in held]
+        told = f"{held[0][1]:.3g}" if len(granularities) == 1 else ""
+        drawn.append(Row(_short(series.title), (CLOSE,) if is_around_one else (), tuple(marks), told))
+    axis = Axis(0.0, 1.15 * max([*values, *theirs]))
+    if is_around_one:
+        reach = max(0.1, *(abs(it - 1.0) for it in (*values, *theirs))) * 1.25
+        axis = Axis(1.0 - reach, 1.0 + reach)
+    legend = (*styles.values(), *((PUBLISHED_LAYERS,) if theirs else ()))
+    says = "A row for each system, with a mark for each granularity."
+    picture = Rows(title, says, axis, tuple(drawn), legend, 1.0 if is_around_one else None)
     rows: list[tuple[Cell, ...]] = [
         (
             *(it.series.title, it.granularity, it.accuracy.models, value, published_of(it.paper_system)),
@@ -137,22 +132,9 @@ def _section(
         for it, value in zip(found, values, strict=True)
     ]
     columns = ("on", "G", "models", "value", "published_value", *_TRACE)
-    told = "A row for each system, with a mark for each granularity."
-    if not found:
-        return Section(heading, name, explanation, (), published, unjudged(contents, ()))
-    exhibit = Exhibit(name, title, told, table(columns, rows, _TRACE), drawing.draw(name, title, told, paint))
+    svg = drawing.draw(name, title, picture)
+    exhibit = Exhibit(name, title, says, csv_table(columns, rows, _TRACE), svg)
     return Section(heading, name, explanation, (exhibit,), published)
-
-
-def _around_one(axes: Axes, values: Sequence[float]) -> None:
-    axes.axvspan(0.95, 1.05, color=Ink.BAND.light, linewidth=0, zorder=0)
-    axes.axvline(1.0, color=Ink.MUTED.light, linewidth=0.9, zorder=1)
-    reach = max(0.1, *(abs(value - 1) for value in values)) * 1.25
-    axes.set_xlim(1 - reach, 1 + reach)
-
-
-def _from_zero(axes: Axes, values: Sequence[float]) -> None:
-    axes.set_xlim(0, max(values) * 1.15)
 
 
 def _short(text: str, most: int = 38) -> str:

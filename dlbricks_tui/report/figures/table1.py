@@ -1,8 +1,9 @@
 """Table 1: the models with their layers and latencies."""
 
-from dlbricks_tui.report.contents import ModelResult, ReportContents, ReportedModel
-from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
-from dlbricks_tui.report.published import published_model
+from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.published import published_model
+from dlbricks_tui.answers.reported import ModelResult, ReportContents, ReportedModel
+from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
 from dlbricks_tui.report.tracing import TRACE, trace
 
 
@@ -28,7 +29,7 @@ def table1_section(contents: ReportContents) -> Section:
         anchor="table-1",
         explanation="Layers are those of the model files (level written). IC: image classification, IP: image "
         f"processing, OD: object detection, RG: regression, SS: semantic segmentation.{where}",
-        exhibits=(Exhibit("table-1", "All models", "", table(columns, rows, TRACE)),),
+        exhibits=(Exhibit("table-1", "All models", "", csv_table(columns, rows, TRACE)),),
     )
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.report.comparing.changes import Group
-from dlbricks_tui.report.comparing.sides import Side, side_of
+from dlbricks_tui.answers.comparisons.changes import Group
+from dlbricks_tui.answers.comparisons.sides import Side, side_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.exporting import export_all
 from dlbricks_tui.store.records import EndToEnd, Measurement, Record

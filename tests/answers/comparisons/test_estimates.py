@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers.comparisons.estimates import Estimates
+from dlbricks_tui.answers.comparisons.sides import Found, Side, side_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.report.comparing.estimates import Estimates
-from dlbricks_tui.report.comparing.sides import Found, Side, side_of
 from dlbricks_tui.store.records import Record
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import NoFramework, table1

@@ -1,15 +1,73 @@
-"""Comparisons of several sides as plain values: the JSON document of `dlbricks report --compare`."""
+"""Several sides compared with the first one, and the JSON document of `dlbricks report --compare`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlbricks_tui.answers.comparisons.changes import (
+    Comparison,
+    Group,
+    NotCompared,
+    Pair,
+    compare,
+    false_alarms,
+    mean_of,
+    methods_of,
+    number_tested,
+)
+from dlbricks_tui.answers.comparisons.columns import Columns, EstimateOf, hosts_of, versions_of
+from dlbricks_tui.answers.comparisons.side_facts import SideFact, facts_of
+from dlbricks_tui.answers.comparisons.sides import ComparisonError, Side
 from dlbricks_tui.evaluations.change import Verdict
-from dlbricks_tui.report.comparing.changes import Alone, Comparison, Mean, Pair, false_alarms, mean_of, number_tested
-from dlbricks_tui.report.comparing.columns import Row, SideBySide
-from dlbricks_tui.report.comparing.facts import SideFact
-from dlbricks_tui.report.comparing.report import ComparedSides
-from dlbricks_tui.report.writing import Report
+from dlbricks_tui.models.content import without_cycle_search
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSides:
+    """Sides with the facts about them, the changes from the first to each other one, and hosts and versions."""
+
+    sides: tuple[Side, ...]
+    facts: tuple[SideFact, ...]
+    comparisons: tuple[Comparison, ...]
+    hosts: Columns | None
+    versions: tuple[Columns, ...]
+
+
+@without_cycle_search()
+def compare_sides(sides: Sequence[Side], estimate: EstimateOf = lambda _: None) -> ComparedSides:
+    """Compare the first side with each other one; raise ComparisonError if two are the same or have other methods.
+
+    `estimate` returns the estimate of a timed model; None if there is none.
+    """
+    groups = [Group(it.name, it.results, it.contents) for it in sides]
+    _refuse_equal(sides)
+    first, *others = groups
+    for other in others:
+        if not methods_of(first) & methods_of(other):
+            raise ComparisonError(
+                f"{first.name} was measured by {_listed(first)}, and {other.name} by {_listed(other)}: results of "
+                "different methods are not compared; measure one of them again by the method of the other"
+            )
+    return ComparedSides(
+        tuple(sides),
+        facts_of(sides),
+        tuple([compare(first, it) for it in others]),
+        hosts_of(sides, groups, estimate),
+        tuple(versions_of(groups, estimate)),
+    )
+
+
+def _refuse_equal(sides: Sequence[Side]) -> None:
+    known: dict[str, Side] = {}
+    for side in sides:
+        digest = side.digest
+        if digest in known:
+            raise ComparisonError(f"{known[digest].name} and {side.name} have the same results: name different ones")
+        known[digest] = side
+
+
+def _listed(group: Group) -> str:
+    return "method " + ", ".join(sorted(methods_of(group)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +120,6 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class NotCompared:
-    """A model or brick that only one side has, or that cannot be compared, and why."""
-
-    side: str
-    of: str
-    name: str
-    key: str
-    context: str
-    system: str
-    execution: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class ChangesBetween:
     """The changes from the first side to another one."""
 
@@ -84,49 +128,6 @@ class ChangesBetween:
     models: Changes
     bricks: Changes
     not_compared: tuple[NotCompared, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedColumn:
-    """A system or version, relative to the first one."""
-
-    name: str
-    ratio: float | None
-    interval: tuple[float, float] | None
-    models: int
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedCell:
-    """A model on a system or by a version, with its latency over that of the first one."""
-
-    column: str
-    ms: float
-    estimate_ms: float | None
-    ratio: float
-    interval: tuple[float, float]
-    verdict: Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedRow:
-    """A model in an execution on the first system or by the first version, and on each other one that has it."""
-
-    model: str
-    execution: str
-    ms: float
-    estimate_ms: float | None
-    others: tuple[ComparedCell, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Systems or versions side by side; the first one is what the others are relative to."""
-
-    what: str
-    first: str
-    others: tuple[ComparedColumn, ...]
-    models: tuple[ComparedRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +146,19 @@ class ComparisonDocument:
     files: tuple[Path, ...]
 
 
-def comparison_document(compared: ComparedSides, report: Report) -> ComparisonDocument:
-    """Return a comparison as plain values."""
+def comparison_document(
+    compared: ComparedSides, page: Path, files: Sequence[Path], missing: Mapping[str, tuple[str, ...]]
+) -> ComparisonDocument:
+    """Return a comparison as plain values, with its page."""
     return ComparisonDocument(
-        page=report.page,
+        page=page,
         sides=tuple([_side(compared, number) for number in range(len(compared.sides))]),
         differences={it.name: it.values for it in compared.facts if it.differs},
         comparisons=tuple(map(_between, compared.comparisons)),
-        hosts=None if compared.hosts is None else _columns(compared.hosts, compared.estimates),
-        versions=tuple([_columns(it, compared.estimates) for it in compared.versions]),
-        missing={it.heading: it.missing for it in report.sections if it.missing},
-        files=report.files,
+        hosts=compared.hosts,
+        versions=compared.versions,
+        missing=dict(missing),
+        files=tuple(files),
     )
 
 
@@ -169,15 +172,13 @@ def _facts_of(facts: Sequence[SideFact], number: int) -> dict[str, str]:
 
 
 def _between(found: Comparison) -> ChangesBetween:
-    names = found.first.name, found.second.name
-    return ChangesBetween(
-        *names, _changes(found.models), _changes(found.bricks), tuple([_not_compared(it, names) for it in found.alone])
-    )
+    alone = (*found.alone[0], *found.alone[1])
+    return ChangesBetween(found.first.name, found.second.name, _changes(found.models), _changes(found.bricks), alone)
 
 
 def _changes(pairs: Sequence[Pair]) -> Changes:
     verdicts = [it.change.verdict for it in pairs]
-    ratio, interval = _of_mean(mean_of(pairs))
+    mean = mean_of(pairs)
     return Changes(
         slower=verdicts.count(Verdict.SLOWER),
         faster=verdicts.count(Verdict.FASTER),
@@ -185,8 +186,8 @@ def _changes(pairs: Sequence[Pair]) -> Changes:
         unknown=verdicts.count(Verdict.UNKNOWN),
         tested=number_tested(pairs),
         false_alarms=false_alarms(pairs),
-        ratio=ratio,
-        interval=interval,
+        ratio=None if mean is None else mean.ratio,
+        interval=None if mean is None else (mean.low, mean.high),
         changes=tuple(map(_changed, pairs)),
     )
 
@@ -209,40 +210,3 @@ def _changed(pair: Pair) -> ChangedSubject:
         was=tuple([it.id for it in pair.first]),
         now=tuple([it.id for it in pair.second]),
     )
-
-
-def _not_compared(it: Alone, names: tuple[str, str]) -> NotCompared:
-    kind, execution = "model" if it.subject.is_model else "brick", it.execution
-    return NotCompared(
-        *(names[it.of], kind, it.name, it.subject.key, it.subject.context),
-        *(execution.system, execution.in_words, it.reason),
-    )
-
-
-def _columns(found: SideBySide, estimates: Mapping[str, float]) -> Columns:
-    first, *others = found.columns
-    names = [it.group.name for it in others]
-    means = [ComparedColumn(it.group.name, *_of_mean(it.mean), 0 if it.mean is None else it.mean.of) for it in others]
-    return Columns(found.what, first.group.name, tuple(means), tuple([_row(it, names, estimates) for it in found.rows]))
-
-
-def _row(row: Row, names: Sequence[str], estimates: Mapping[str, float]) -> ComparedRow:
-    known = [(name, pair) for name, pair in zip(names, row.pairs, strict=True) if pair is not None]
-    _, one = known[0]
-    cells = [
-        ComparedCell(
-            name,
-            pair.change.is_ms,
-            estimates.get(pair.second[-1].id),
-            pair.ratio,
-            (1.0 + pair.change.low, 1.0 + pair.change.high),
-            pair.change.verdict,
-        )
-        for name, pair in known
-    ]
-    estimate_ms = estimates.get(one.first[-1].id)
-    return ComparedRow(row.model, row.execution.in_words, one.change.was_ms, estimate_ms, tuple(cells))
-
-
-def _of_mean(mean: Mean | None) -> tuple[float | None, tuple[float, float] | None]:
-    return (None, None) if mean is None else (mean.ratio, (mean.low, mean.high))

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers.comparisons.matching import corresponding, value_in_words
+from dlbricks_tui.answers.comparisons.sides import Execution
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.report.comparing.matching import corresponding, value_in_words
-from dlbricks_tui.report.comparing.sides import Execution
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision
 
 USUAL = Execution("here", "mxnet", "1.9.1", "3.11", 1, 1, Precision.F32, USUAL_KERNELS, (), Level.FUSED, "inside-1")

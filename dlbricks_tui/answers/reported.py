@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dlbricks_tui.answers.published import SYSTEMS
 from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
@@ -17,7 +18,6 @@ from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.printable import printable
-from dlbricks_tui.report.published import SYSTEMS
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
@@ -41,15 +41,15 @@ class ReportedModel:
         """The number and a short name, for the axes of figures."""
         return model_label(self.name, self.table1_id, LONGEST_LABEL)
 
-    @property
-    def mark(self) -> str:
-        """The number, or the beginning of the name, where a short name does not fit."""
-        return self.table1_id or printable(self.name)[:8]
-
 
 def reported_model(source: ModelSource) -> ReportedModel:
     """Return a model of the library for a report."""
     return ReportedModel(source.name, source.table1_id, source.task)
+
+
+def file_name(text: str) -> str:
+    """Return a text as a part of file names."""
+    return "".join(char if char.isascii() and (char.isalnum() or char in ".-") else "-" for char in text)
 
 
 class Names:
@@ -77,8 +77,7 @@ class Names:
         """Return a name for files: system and level, and a number if there are several."""
         beside = self._beside(way)
         number = f"-{beside.index(way) + 1}" if len(beside) > 1 else ""
-        plain = "".join(char if char.isascii() and (char.isalnum() or char in ".-") else "-" for char in way.system)
-        return f"{plain}-{way.level.value}{number}"
+        return f"{file_name(way.system)}-{way.level.value}{number}"
 
     def instance(self, way: Way) -> str:
         """Return the instance type, else the id; the paper names its systems by instance type."""

@@ -1,12 +1,12 @@
-"""Analyses of many models as rows of cells, for CSV files and for the tables of a report."""
+"""Analyses of many models as rows of cells, for CSV files."""
 
 from collections.abc import Sequence
 
 from dlbricks_tui.analysis.tables import ModelRow
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.estimate.compositions import milliseconds
-from dlbricks_tui.report.exhibits import Cell
 
+Cell = None | int | float | str
 MODEL_COLUMNS = ("model", "system", "runtime", "level", "batch", "threads", "precision", "predicted")
 BOUND_COLUMNS = (
     *("measured_ms", "estimate_ms", "best_ms", "best_parallel_ms", "roofline_ms"),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from dlbricks_tui.answers.comparisons.sides import Found, Side
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import estimate
@@ -15,7 +16,6 @@ from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
-from dlbricks_tui.report.comparing.sides import Found, Side
 
 _Loaded = tuple[str, str, Level, int]
 
@@ -42,10 +42,17 @@ class Estimates:
         self._cuts: dict[_Loaded, _Cut | None] = {}
         # The newest result of each brick of a side, by the way of measuring.
         self._newest: dict[int, Mapping[Way, Mapping[Pair, Found]]] = {}
+        # By the ids of the timed models.
+        self._known: dict[str, float | None] = {}
 
     @without_cycle_search()
     def of(self, timed: Found) -> float | None:
         """Return the sequential estimate in ms; None if the library or the results lack something."""
+        if timed.id not in self._known:
+            self._known[timed.id] = self._estimate(timed)
+        return self._known[timed.id]
+
+    def _estimate(self, timed: Found) -> float | None:
         execution = timed.execution
         key = timed.name, timed.runtime, execution.level, execution.batch
         if key not in self._cuts:

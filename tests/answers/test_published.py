@@ -1,8 +1,6 @@
 import pytest
 
-from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.models.library import Library
-from dlbricks_tui.report.published import (
+from dlbricks_tui.answers.published import (
     COMPOSED_SYSTEM,
     LAYERS,
     SPEEDUP,
@@ -11,6 +9,8 @@ from dlbricks_tui.report.published import (
     published_model,
     published_models,
 )
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.library import Library
 
 
 def test_the_published_models_are_those_of_table_1() -> None:

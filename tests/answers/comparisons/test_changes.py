@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.evaluations.change import Verdict
-from dlbricks_tui.report.comparing.changes import (
+from dlbricks_tui.answers.comparisons.changes import (
     NO_EXECUTION,
     NO_RESULT,
     NO_TIME,
@@ -14,8 +13,9 @@ from dlbricks_tui.report.comparing.changes import (
     number_tested,
     regrouped,
 )
+from dlbricks_tui.evaluations.change import Verdict
 from dlbricks_tui.store.records import Record
-from tests.report.comparing.exports import MXNET, NEWER, ONE, TWO, group, layer, model, origin
+from tests.answers.comparisons.exports import MXNET, NEWER, ONE, TWO, group, layer, model, origin
 
 
 def test_models_are_slower_faster_the_same_or_unknown_and_the_largest_change_comes_first() -> None:
@@ -33,7 +33,7 @@ def test_models_are_slower_faster_the_same_or_unknown_and_the_largest_change_com
         ("same", Verdict.SAME),
     ]
     assert found.models[0].change.low < 0.3 < found.models[0].change.high
-    assert (found.bricks, found.alone) == ((), ())
+    assert (found.bricks, found.alone) == ((), ((), ()))
 
 
 def test_a_change_of_a_brick_counts_from_one_percent_on_and_that_of_a_model_from_three() -> None:
@@ -48,7 +48,7 @@ def test_a_change_of_a_brick_counts_from_one_percent_on_and_that_of_a_model_from
 def test_bricks_of_other_contexts_are_not_compared() -> None:
     found = compare(group("a", layer(0, 1.0)), group("b", layer(0, 1.0, context="cold")))
     assert found.bricks == ()
-    assert [(it.of, it.reason) for it in found.alone] == [(0, NO_RESULT), (1, NO_RESULT)]
+    assert [[it.reason for it in alone] for alone in found.alone] == [[NO_RESULT], [NO_RESULT]]
 
 
 def test_what_only_one_has_is_named_with_the_reason() -> None:
@@ -56,17 +56,16 @@ def test_what_only_one_has_is_named_with_the_reason() -> None:
     second = group("b", model("both", 1.0), model("new", 1.0))
     found = compare(first, second)
     assert [it.name for it in found.models] == ["both"]
-    assert {(it.of, it.name, it.reason) for it in found.alone} == {
-        (0, "gone", NO_RESULT),
-        (0, "both", NO_EXECUTION),
-        (1, "new", NO_RESULT),
-    }
+    assert [[(it.side, it.name, it.reason) for it in alone] for alone in found.alone] == [
+        [("a", "both", NO_EXECUTION), ("a", "gone", NO_RESULT)],
+        [("b", "new", NO_RESULT)],
+    ]
 
 
 def test_models_of_one_name_with_other_layers_are_not_compared() -> None:
     found = compare(group("a", model("m", 1.0)), group("b", model("m", 1.0, model="ef" * 32)))
     assert found.models == ()
-    assert {it.reason for it in found.alone} == {OTHER_CONTENT}
+    assert {it.reason for alone in found.alone for it in alone} == {OTHER_CONTENT}
 
 
 def test_a_model_of_another_format_is_compared_by_its_name() -> None:
@@ -106,7 +105,7 @@ def test_results_of_another_day_do_not_count() -> None:
 def test_a_latency_of_zero_is_named_and_not_compared() -> None:
     found = compare(group("a", layer(0, 0.0)), group("b", layer(0, 1.0)))
     assert found.bricks == ()
-    assert [it.reason for it in found.alone] == [NO_TIME, NO_TIME]
+    assert [it.reason for alone in found.alone for it in alone] == [NO_TIME, NO_TIME]
 
 
 def test_few_samples_are_unknown_and_not_tested() -> None:

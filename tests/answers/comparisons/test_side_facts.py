@@ -1,8 +1,8 @@
 import pytest
 
-from dlbricks_tui.report.comparing.facts import facts_of, facts_section, letters
-from dlbricks_tui.report.comparing.sides import ComparisonError, side_of
-from tests.report.comparing.exports import DEFINITIONS, NEWER, layer, model, origin, side
+from dlbricks_tui.answers.comparisons.side_facts import facts_of
+from dlbricks_tui.answers.comparisons.sides import ComparisonError, side_of
+from tests.answers.comparisons.exports import DEFINITIONS, NEWER, layer, model, origin, side
 
 
 def test_the_facts_of_each_side_are_shown_and_only_differences_are_repeated() -> None:
@@ -27,28 +27,11 @@ def test_the_facts_of_each_side_are_shown_and_only_differences_are_repeated() ->
         "dlbricks": ("0.2.0", "0.3.0"),
         "turbo": ("on", "off"),
     }
-    section = facts_section([first, second], list(facts.values()))
-    assert section.answer == "A is a.json, B is b.json. They differ in: framework, dlbricks, turbo."
-    assert [row[0] for row in section.exhibits[1].table.rows] == ["framework", "dlbricks", "turbo"]
-    assert section.missing == ()
-
-
-def test_a_side_that_does_not_tell_is_named() -> None:
-    section = facts_section([side("a", model("m", 1.0)), side("b", model("n", 1.0), origin())], ())
-    assert section.missing == (
-        "A does not tell the versions of packages and the state of the host for 1 of its 1 run.",
-    )
 
 
 def test_what_one_side_does_not_tell_is_no_difference() -> None:
     facts = facts_of([side("a", model("m", 1.0)), side("b", model("n", 1.0), origin())])
     assert not any(it.differs for it in facts)
-
-
-def test_lines_without_a_record_are_counted() -> None:
-    broken = side_of("a", [*DEFINITIONS, model("m", 1.0)], ["line 7 of a is no JSON"])
-    section = facts_section([broken], facts_of([broken]))
-    assert "A has 1 line without a record, the first: line 7 of a is no JSON." in section.missing
 
 
 def test_the_state_of_signatures_is_shown_if_any_is_known() -> None:
@@ -67,7 +50,3 @@ def test_the_state_of_signatures_is_shown_if_any_is_known() -> None:
 def test_a_side_without_good_results_is_one_line(records: tuple[object, ...], why: str) -> None:
     with pytest.raises(ComparisonError, match=f"a has nothing to compare: {why}"):
         side("a", *records)  # type: ignore[arg-type]
-
-
-def test_sides_have_letters() -> None:
-    assert [letters(it) for it in (0, 1, 25, 26)] == ["A", "B", "Z", "27"]

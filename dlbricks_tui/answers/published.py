@@ -58,7 +58,7 @@ class PublishedModel:
 @cache
 def published_models() -> Mapping[str, PublishedModel]:
     """Return the models of Table 1 by number."""
-    text = files("dlbricks_tui.report").joinpath("published_2019.csv").read_text(encoding="utf-8")
+    text = files("dlbricks_tui.answers").joinpath("published_2019.csv").read_text(encoding="utf-8")
     return {row["table1_id"]: _model(row) for row in csv.DictReader(text.splitlines())}
 
 

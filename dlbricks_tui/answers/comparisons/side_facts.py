@@ -1,19 +1,16 @@
-"""The first section: what each side is, and the circumstances that differ between the sides."""
+"""Facts about each side of a comparison, and the circumstances that differ between the sides."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 
+from dlbricks_tui.answers.comparisons.matching import value_in_words
+from dlbricks_tui.answers.comparisons.sides import Execution, Side, executions_of
 from dlbricks_tui.evaluations.recorded_facts import facts_of_host
-from dlbricks_tui.report.comparing.matching import value_in_words
-from dlbricks_tui.report.comparing.sides import Execution, Side, executions_of
-from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.store.records import Fact, Provenance
-from dlbricks_tui.wording.numbers import counted
 
-_ANCHOR = "sides"
 # Packages that come first.
 _PACKAGES = ("dlbricks", "python", "numpy", "onednn")
 _TITLES = {"cpu": "processor", "memory_gib": "memory (GiB)", "vectors": "instruction sets", "onednn": "oneDNN"}
@@ -24,7 +21,7 @@ _MOST_NUMBER = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class SideFact:
-    """A circumstance or a number of each side, as the page shows it; empty where a side does not tell it.
+    """A circumstance or a number of each side; empty where a side does not tell it.
 
     Numbers, such as that of the results, are no circumstances that can explain a difference.
     """
@@ -39,44 +36,9 @@ class SideFact:
         return not self.is_number and len({it for it in self.values if it}) > 1
 
 
-def letters(number: int) -> str:
-    """Return the letter of a side: A, B, ... Z, and numbers after them."""
-    return chr(ord("A") + number) if number < 26 else str(number + 1)
-
-
 def facts_of(sides: Sequence[Side]) -> tuple[SideFact, ...]:
-    """Return everything that the page says about each side, as far as any side tells it."""
+    """Return the facts about the sides that any side tells."""
     return tuple([it for it in _facts(sides) if any(it.values)])
-
-
-def facts_section(sides: Sequence[Side], facts: Sequence[SideFact]) -> Section:
-    """Return the section of what is compared."""
-    columns = ("what", *(letters(number) for number in range(len(sides))))
-    about = Exhibit(
-        "table-sides", "The sides", _caption(sides), table(columns, [(it.name, *it.values) for it in facts])
-    )
-    differing = [it for it in facts if it.differs]
-    rows: list[tuple[Cell, ...]] = [(it.name, *(value or None for value in it.values)) for it in differing]
-    differences = Exhibit("table-differences", "Differences", "Circumstances that differ.", table(columns, rows))
-    return Section(
-        "What is being compared?",
-        _ANCHOR,
-        "Each side is a file of results, or a selection of the store. Results in doubt are not compared.",
-        (about, differences) if rows else (about,),
-        missing=tuple(_missing(sides)),
-        answer=_answer(sides, differing),
-    )
-
-
-def _answer(sides: Sequence[Side], differing: Sequence[SideFact]) -> str:
-    told = ", ".join(f"{letters(number)} is {it.name}" for number, it in enumerate(sides))
-    if not differing:
-        return f"{told}. They tell no difference in systems, runtimes, versions and methods."
-    return f"{told}. They differ in: {', '.join(it.name for it in differing)}."
-
-
-def _caption(sides: Sequence[Side]) -> str:
-    return f"{counted(len(sides), 'side')}."
 
 
 def _facts(sides: Sequence[Side]) -> Iterator[SideFact]:
@@ -169,22 +131,9 @@ def system_in_words(side: Side, system: str) -> str:
 
 
 def _framework(execution: Execution) -> str:
-    return f"{_title(execution.framework)} {execution.version}"
+    return f"{framework_title(execution.framework)} {execution.version}"
 
 
-def _title(framework: str) -> str:
+def framework_title(framework: str) -> str:
+    """Return the name of a framework for people."""
     return TRAITS[framework].title if framework in TRAITS else framework
-
-
-def _missing(sides: Sequence[Side]) -> Iterator[str]:
-    for number, side in enumerate(sides):
-        runs = {it.run for it in side.results}
-        untold = len(runs - {it.run for it in side.origins})
-        if untold:
-            yield (
-                f"{letters(number)} does not tell the versions of packages and the state of the host for "
-                f"{untold:,} of its {counted(len(runs), 'run')}."
-            )
-        if side.refused:
-            lines = counted(len(side.refused), "line")
-            yield f"{letters(number)} has {lines} without a record, the first: {side.refused[0]}."

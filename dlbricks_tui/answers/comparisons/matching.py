@@ -8,7 +8,7 @@ a file with two. The method has to be the same.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
-from dlbricks_tui.report.comparing.sides import Execution
+from dlbricks_tui.answers.comparisons.sides import Execution
 from dlbricks_tui.runtime.variant import Kernels, Precision, kernels_in_words, threads_in_words
 from dlbricks_tui.store.records import Fact
 
