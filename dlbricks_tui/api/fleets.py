@@ -7,7 +7,7 @@ from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request
 from dlbricks_tui.answers.fleets.results import FleetResult, fleet_result
 from dlbricks_tui.api.measuring import Progress, require_main_thread
 from dlbricks_tui.api.opening import Model, folder_at, sources_of
-from dlbricks_tui.fleet.progress import FleetProgress
+from dlbricks_tui.fleet.events import FleetProgress
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.wording.fleets import fleet_line, note_line

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.answers.fleets.results import FleetSummary
+    from dlbricks_tui.fleet.events import FleetProgress
     from dlbricks_tui.fleet.folder import FleetFolder
-    from dlbricks_tui.fleet.progress import FleetProgress
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _PROBE_SECONDS = 20.0

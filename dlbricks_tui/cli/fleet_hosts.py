@@ -14,7 +14,7 @@ from dlbricks_tui.fleet.errors import FleetError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.fleet.setting_up.findings import Examination
+    from dlbricks_tui.fleet.setting_up.judging import Examination
 
 
 def add_host_actions(actions: Actions) -> None:
@@ -62,12 +62,11 @@ def examine_fleet(args: argparse.Namespace) -> int:
     """Examine the hosts of a hosts file, and set them up if asked to."""
     require_extra()
     from dlbricks_tui.answers.fleets.results import fleet_examination
+    from dlbricks_tui.fleet.engine.ssh import connected
     from dlbricks_tui.fleet.hosts_file import read_hosts
     from dlbricks_tui.fleet.setting_up.doctor import examine_hosts
-    from dlbricks_tui.fleet.setting_up.findings import Readiness
-    from dlbricks_tui.fleet.setting_up.installing import set_up_hosts
-    from dlbricks_tui.fleet.setting_up.own_wheel import wanted
-    from dlbricks_tui.fleet.ssh.connecting import connected
+    from dlbricks_tui.fleet.setting_up.installing import set_up_hosts, wanted
+    from dlbricks_tui.fleet.setting_up.judging import Readiness
     from dlbricks_tui.runtime.registry import Registry
 
     if args.wheels is not None and not args.install:
@@ -98,7 +97,7 @@ def _show(found: Sequence[Examination], *, everything: bool) -> None:
     """Show what the doctor found; without `everything` only what a host lacks or what is worth knowing."""
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import Column, Kind, Table, name_column
-    from dlbricks_tui.fleet.setting_up.findings import HostFinding, Verdict
+    from dlbricks_tui.fleet.setting_up.judging import HostFinding, Verdict
 
     signs = {Verdict.FINE: " ", Verdict.NOTE: "!", Verdict.LACKS: "x"}
     rows: list[tuple[str, HostFinding]] = []
@@ -137,15 +136,10 @@ def make_certificates(args: argparse.Namespace) -> int:
 def work_for_fleet(args: argparse.Namespace) -> int:
     """Measure on this host until the process is told to end."""
     require_extra()
-    from dlbricks_tui.fleet.engine.scheduler_address import PLAIN, check_address
-    from dlbricks_tui.fleet.engine.worker_process import WorkerRequest, run_worker
+    from dlbricks_tui.fleet.engine.scheduler import PLAIN, check_address
+    from dlbricks_tui.fleet.engine.worker import run_worker
 
     is_plain = check_address(args.scheduler, args.allow_plain).scheme == PLAIN
-    request = WorkerRequest(
-        scheduler=args.scheduler,
-        name=args.name,
-        certificates=None if is_plain else args.certificates or args.data.certificates,
-        allow_plain=args.allow_plain,
-    )
-    run_worker(request, narrate)
+    certificates = None if is_plain else args.certificates or args.data.certificates
+    run_worker(args.scheduler, args.name, certificates, narrate, allow_plain=args.allow_plain)
     return Status.DONE

@@ -14,8 +14,7 @@ from dlbricks_tui.documents.parts import (
     bar_column,
     name_column,
 )
-from dlbricks_tui.fleet.events import HostState
-from dlbricks_tui.fleet.progress import HostRow
+from dlbricks_tui.fleet.events import HostRow, HostState
 from dlbricks_tui.wording.fleets import WORKING
 from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, counted, duration, milliseconds, names_of
 

@@ -23,9 +23,14 @@ _OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 def read_evaluation(path: Path) -> Evaluation:
     """Return the evaluation in a file; raise EvaluationError, one line with line and column, for the first fault."""
-    file = _shown(path)
-    content = _content(path, file)
-    return evaluation_of(_text(content, file), hashlib.sha256(content).hexdigest(), file)
+    file = shown_path(path)
+    content = content_of(
+        path,
+        missing="`dlbricks evaluate --from RUN -o FILE` writes one",
+        wanted="an evaluation, a TOML file",
+        too_large="leave samples out, or split it",
+    )
+    return evaluation_of(text_in(content, file), hashlib.sha256(content).hexdigest(), file)
 
 
 def write_evaluation(evaluation: Evaluation, path: Path) -> Evaluation:
@@ -33,7 +38,7 @@ def write_evaluation(evaluation: Evaluation, path: Path) -> Evaluation:
 
     Raise EvaluationError if that fails, or if `read_evaluation` would refuse the file.
     """
-    file, text = _shown(path), text_of(evaluation)
+    file, text = shown_path(path), text_of(evaluation)
     content = text.encode()
     try:
         if len(content) > MOST_BYTES:
@@ -51,33 +56,37 @@ def write_evaluation(evaluation: Evaluation, path: Path) -> Evaluation:
     return replace(evaluation, sha256=hashlib.sha256(content).hexdigest())
 
 
-def _shown(path: Path) -> str:
+def shown_path(path: Path) -> str:
     """Return a path as messages show it."""
     text = printable(str(path))
     return text if len(text) <= _LONGEST_PATH else f"...{text[-_LONGEST_PATH:]}"
 
 
-def _content(path: Path, file: str) -> bytes:
-    """Return the bytes of a regular file."""
+def content_of(path: Path, *, missing: str, wanted: str, too_large: str) -> bytes:
+    """Return the bytes of a regular file.
+
+    The texts say what to do if there is none, what the path has to name, and what to do about a file that is too large.
+    """
+    file = shown_path(path)
     try:
         with open_regular(path) as stream:
             # A large file is refused unread: a sparse file could fill the memory.
             size = os.fstat(stream.fileno()).st_size
             content = stream.read(MOST_BYTES + 1) if size <= MOST_BYTES else b""
     except FileNotFoundError:
-        raise EvaluationError(f"{file} does not exist; `dlbricks evaluate --from RUN -o FILE` writes one") from None
+        raise EvaluationError(f"{file} does not exist; {missing}") from None
     except NotRegularError as error:
-        raise EvaluationError(f"{file} is {error.what}; give the path of an evaluation, a TOML file") from None
+        raise EvaluationError(f"{file} is {error.what}; give the path of {wanted}") from None
     except OSError as error:
         raise EvaluationError(f"{file} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise EvaluationError(f"{file} is not a path: {error}") from None
     if max(size, len(content)) > MOST_BYTES:
-        raise EvaluationError(f"{file} has more than {MOST_BYTES // 2**20} MiB; leave samples out, or split it")
+        raise EvaluationError(f"{file} has more than {MOST_BYTES // 2**20} MiB; {too_large}")
     return content
 
 
-def _text(content: bytes, file: str) -> str:
+def text_in(content: bytes, file: str) -> str:
     """Return the text of a file; a byte order mark of UTF-8 is left out."""
     if content.startswith(_OF_UTF16):
         raise EvaluationError(f"{file}, line 1, column 1: this is UTF-16 text; save the file as UTF-8")

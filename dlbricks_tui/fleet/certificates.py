@@ -6,20 +6,21 @@ owner take part in the fleet, so all keys are readable by their owner only.
 
 import os
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.hosts import USUAL_FOLDER
+from dlbricks_tui.fleet.request import USUAL_FOLDER
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.x509 import Certificate
     from distributed.security import Security
+
+    # A private key and its certificate.
+    _Pair: TypeAlias = tuple[EllipticCurvePrivateKey, Certificate]
 
 _DAYS = 3650
 _SECRET, _PUBLIC, _FOLDER = 0o600, 0o644, 0o700
@@ -61,16 +62,21 @@ class Certificates:
             self._require(_DRIVER)
             self._require(_HOST)
             return False
-        with _writing(self.folder):
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+        try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.folder.chmod(_FOLDER)
-            signer = _Authority()
+            signer = _made("dlbricks fleet")
             for name in (_DRIVER, _HOST):
-                key, certificate = signer.signed(f"dlbricks {name}")
-                _write_new(self._key(name), _encoded_key(key), _SECRET)
-                _write_new(self._certificate(name), _encoded(certificate), _PUBLIC)
+                _, certificate_file, key_file = self._of(name)
+                key, certificate = _made(f"dlbricks {name}", signer)
+                _write_new(key_file, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), _SECRET)
+                _write_new(certificate_file, certificate.public_bytes(Encoding.PEM), _PUBLIC)
             # Last: it says that the others are complete.
-            _write_new(self.authority, _encoded(signer.certificate), _PUBLIC)
+            _write_new(self.authority, signer[1].public_bytes(Encoding.PEM), _PUBLIC)
+        except OSError as error:
+            raise FleetError(f"cannot write the certificates to {self.folder}: {error.strerror}") from error
         return True
 
     def for_driver(self) -> "Security":
@@ -111,70 +117,42 @@ class Certificates:
                 raise FleetError(f"{path} is missing: {cure}")
 
     def _of(self, name: str) -> tuple[Path, Path, Path]:
-        return self.authority, self._certificate(name), self._key(name)
-
-    def _certificate(self, name: str) -> Path:
-        return self.folder / f"{name}.pem"
-
-    def _key(self, name: str) -> Path:
-        return self.folder / f"{name}-key.pem"
+        return self.authority, self.folder / f"{name}.pem", self.folder / f"{name}-key.pem"
 
 
-class _Authority:
-    """A key that signs certificates, and its own certificate."""
+def _made(name: str, signer: "_Pair | None" = None) -> "_Pair":
+    """Return a new key and its certificate; without a signer it signs itself, and others."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-    def __init__(self) -> None:
-        self.key, self.certificate = self._made("dlbricks fleet", None)
-
-    def signed(self, name: str) -> "tuple[EllipticCurvePrivateKey, Certificate]":
-        """Return a new key and its certificate."""
-        return self._made(name, self)
-
-    @staticmethod
-    def _made(name: str, signer: "_Authority | None") -> "tuple[EllipticCurvePrivateKey, Certificate]":
-        from cryptography import x509
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.hazmat.primitives.hashes import SHA256
-        from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        now = datetime.now(timezone.utc)
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(subject if signer is None else signer.certificate.subject)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            # A host's clock may be behind.
-            .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=_DAYS))
-            .add_extension(x509.BasicConstraints(ca=signer is None, path_length=None), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        )
-        if signer is not None:
-            above = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key())
-            # Workers and the scheduler both call and are called.
-            both = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
-            builder = builder.add_extension(above, critical=False)
-            builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
-        return key, builder.sign(key if signer is None else signer.key, SHA256())
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(timezone.utc)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject if signer is None else signer[1].subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        # A host's clock may be behind.
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=_DAYS))
+        .add_extension(x509.BasicConstraints(ca=signer is None, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+    if signer is not None:
+        above = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer[0].public_key())
+        # Workers and the scheduler both call and are called.
+        both = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
+        builder = builder.add_extension(above, critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
+    return key, builder.sign(key if signer is None else signer[0], SHA256())
 
 
 def _copying(source: str, target: str) -> str:
     return f"ssh HOST mkdir -p {target} && scp -p {source}/{{authority,host,host-key}}.pem HOST:{target}"
-
-
-def _encoded(certificate: "Certificate") -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    return certificate.public_bytes(Encoding.PEM)
-
-
-def _encoded_key(key: "EllipticCurvePrivateKey") -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def _write_new(path: Path, content: bytes, mode: int) -> None:
@@ -184,11 +162,3 @@ def _write_new(path: Path, content: bytes, mode: int) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise FleetError(f"cannot write the certificates to {folder}: {error.strerror}") from error

@@ -1,27 +1,28 @@
 """The folder of a fleet run: its request, state, events, and the commands of its user to the driver."""
 
 import json
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.events import EVENTS, TaskGiven
-from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.progress import FleetProgress
-from dlbricks_tui.fleet.request import FleetRequest, Question
+from dlbricks_tui.fleet.events import EVENTS, FleetProgress, TaskGiven
+from dlbricks_tui.fleet.request import FleetRequest, HostEntry, Question
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runs.events import EventReader, EventWriter
 from dlbricks_tui.runs.request import request_document, request_from
-from dlbricks_tui.runs.run_folder import FolderList, RunFolder, State
+from dlbricks_tui.runs.run_folder import FolderList, RunFolder, RunState, State, Tally
 from dlbricks_tui.store.database import ResultsDatabase
 
 _SCHEMA = 1
+# A state is a file that is made durable.
+_SECONDS_BETWEEN_STATES = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,26 +46,14 @@ class HostCancelled(Event):
     host: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostAdded(Event):
-    """A command: one more host takes part. The fields are those of its entry in the hosts file."""
-
-    name: str
-    address: str = ""
-    port: int | None = None
-    user: str = ""
-    key: str = ""
-    jump: str = ""
-    folder: str = ""
-    python: str = ""
-    price_per_hour: float | None = None
+@dataclass(frozen=True, kw_only=True)
+class HostAdded(HostEntry, Event):
+    """A command: one more host takes part."""
 
     @property
     def entry(self) -> HostEntry:
         """The host."""
-        values = asdict(self)
-        del values["when"]
-        return HostEntry(**values)
+        return HostEntry(**{it.name: getattr(self, it.name) for it in fields(HostEntry)})
 
 
 COMMANDS: Mapping[str, type[Event]] = {
@@ -162,6 +151,67 @@ class FleetFolders(FolderList[FleetFolder]):
     kind = FleetFolder
 
 
+class FleetControl:
+    """Keeps the stored state of a fleet run up to date, and reads what its user asks for."""
+
+    def __init__(self, folder: FleetFolder, clock: Callable[[], float] = time.monotonic) -> None:
+        self._folder = folder
+        self._clock = clock
+        before = folder.state()
+        self._began = clock() - before.seconds
+        self._not_before = 0.0
+        # A resumed fleet run goes on, even if it was paused when its last process died.
+        folder.unpause()
+        self._commands = EventReader(folder.commands_file, COMMANDS)
+        # Earlier commands were to an earlier process; the hosts that were added then are read apart.
+        self._commands.new()
+        self._state = replace(before, state=State.STARTING, process=this_process(), message="")
+        folder.set_state(self._state)
+
+    @property
+    def state(self) -> RunState:
+        """The state."""
+        return self._state
+
+    @property
+    def seconds(self) -> float:
+        """Seconds for which the fleet run has been driven, by this process and earlier ones."""
+        return self._clock() - self._began
+
+    @property
+    def is_paused(self) -> bool:
+        """True while the user wants all hosts to pause."""
+        return self._folder.pause_file.exists()
+
+    def new_commands(self) -> tuple[Event, ...]:
+        """Return the commands about single hosts since the last call."""
+        return self._commands.new()
+
+    def change(self, state: State, message: str = "") -> None:
+        """Store another state."""
+        if (state, message) != (self._state.state, self._state.message):
+            self._state = replace(self._state, state=state, message=message, seconds=self.seconds)
+            self._folder.set_state(self._state)
+
+    def count(self, bricks: Tally, *, at_once: bool = False) -> None:
+        """Store the bricks of all hosts, at once or now and then.
+
+        Those that an earlier process has counted stay until as many are known again: hosts join one after another.
+        """
+        if bricks.total < self._state.bricks.total or bricks == self._state.bricks:
+            return
+        if at_once or self._clock() >= self._not_before:
+            self._not_before = self._clock() + _SECONDS_BETWEEN_STATES
+            self._state = replace(self._state, bricks=bricks, seconds=self.seconds)
+            self._folder.set_state(self._state)
+
+    def end(self, state: State, message: str) -> RunState:
+        """Store the end."""
+        self._state = replace(self._state, state=state, message=message, seconds=self.seconds)
+        self._folder.set_state(self._state)
+        return self._state
+
+
 def create_fleet(request: FleetRequest, data: DataFolder) -> FleetFolder:
     """Create a fleet run that a process can drive."""
     with ResultsDatabase(data.store):
@@ -173,15 +223,7 @@ def create_fleet(request: FleetRequest, data: DataFolder) -> FleetFolder:
 
 def write_fleet_request(path: Path, request: FleetRequest) -> None:
     """Write the request of a fleet run, from which any process can resume it."""
-    document = {
-        "schema": _SCHEMA,
-        "run": request_document(request.run),
-        "hosts": [asdict(entry) for entry in request.hosts],
-        "scheduler": request.scheduler,
-        "question": request.question.value,
-        "probe_seconds": request.probe_seconds,
-        "allow_plain": request.allow_plain,
-    }
+    document = {"schema": _SCHEMA, **asdict(request), "run": request_document(request.run)}
     try:
         write_atomically(path, json.dumps(document, indent=2) + "\n")
     except OSError as error:
@@ -194,24 +236,15 @@ def read_fleet_request(path: Path) -> FleetRequest:
     """Return the request of a fleet run."""
     try:
         document = read_json(path)
-        schema = document["schema"]
+        schema = document.pop("schema")
         if schema == _SCHEMA:
-            return _request_from(document)
+            run, question = request_from(document.pop("run")), Question(document.pop("question"))
+            hosts = tuple(HostEntry(**entry) for entry in document.pop("hosts"))
+            return FleetRequest(run=run, hosts=hosts, question=question, **document)
     except OSError as error:
         raise FleetError(f"cannot read {path}: {error.strerror}; start a new fleet run") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FleetError(f"{path} is no request of a fleet run ({error!r}); start a new one") from error
     raise FleetError(
         f"{path} was written with schema {schema!r}; this version reads schema {_SCHEMA}; start a new fleet run"
-    )
-
-
-def _request_from(document: Mapping[str, Any]) -> FleetRequest:
-    return FleetRequest(
-        run=request_from(document["run"]),
-        hosts=tuple(HostEntry(**entry) for entry in document["hosts"]),
-        scheduler=str(document["scheduler"]),
-        question=Question(document["question"]),
-        probe_seconds=float(document["probe_seconds"]),
-        allow_plain=bool(document["allow_plain"]),
     )

@@ -17,19 +17,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dlbricks_tui.evaluations.errors import EvaluationError
-from dlbricks_tui.evaluations.faults import key_shown, shown
+from dlbricks_tui.evaluations.faults import Fault, key_shown, shown
+from dlbricks_tui.evaluations.file import content_of, shown_path, text_in
 from dlbricks_tui.evaluations.notation import parsed
 from dlbricks_tui.evaluations.positions import Place, offset_of, offsets_of, position_at
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.request import HostEntry
 from dlbricks_tui.printable import printable
-from dlbricks_tui.regular_files import NotRegularError, open_regular
 
 MOST_HOSTS = 10_000
-MOST_BYTES = 4 * 2**20
 _LONGEST_TEXT = 1000
 _LARGEST_PRICE = 100_000
 _DEFAULTS, _HOST, _NAME = "defaults", "host", "name"
@@ -45,32 +44,20 @@ class HostsFileError(FleetError):
     """A hosts file cannot be used."""
 
 
-class _Fault(NamedTuple):
-    place: Place
-    message: str
-
-
 def read_hosts(path: Path) -> tuple[HostEntry, ...]:
     """Return the hosts of a file in its order; raise HostsFileError, one line with line and column, for a fault."""
-    file = printable(str(path))
+    wanted = "a hosts file, such as fleet.toml"
     try:
-        with open_regular(path) as stream:
-            content = stream.read(MOST_BYTES + 1)
-    except FileNotFoundError:
-        raise HostsFileError(f"{file} does not exist: write a [[host]] table for each host into it") from None
-    except NotRegularError as error:
-        raise HostsFileError(f"{file} is {error.what}; give the path of a hosts file, such as fleet.toml") from None
-    except (OSError, ValueError) as error:
-        raise HostsFileError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(content) > MOST_BYTES:
-        raise HostsFileError(f"{file} has more than {MOST_BYTES // 2**20} MiB: give the path of a hosts file")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode()
-        where = position_at(before, len(before)).in_words
-        raise HostsFileError(f"{file}, {where}: this is not UTF-8; save the file as UTF-8") from None
-    return hosts_of(text, file, path.absolute().parent)
+        content = content_of(
+            path,
+            missing="write a [[host]] table for each host into it",
+            wanted=wanted,
+            too_large=f"give the path of {wanted}",
+        )
+        text = text_in(content, shown_path(path))
+    except EvaluationError as error:
+        raise HostsFileError(str(error)) from None
+    return hosts_of(text, shown_path(path), path.absolute().parent)
 
 
 def hosts_of(text: str, file: str, folder: Path) -> tuple[HostEntry, ...]:
@@ -104,43 +91,43 @@ def _key_path(key: str, folder: Path) -> Path:
     return folder / Path(key).expanduser()
 
 
-def _faults(document: Mapping[str, Any], folder: Path) -> Iterator[_Fault]:
+def _faults(document: Mapping[str, Any], folder: Path) -> Iterator[Fault]:
     for key in document:
         if key not in (_DEFAULTS, _HOST):
-            yield _Fault((key,), _unknown(key, "tables", (_DEFAULTS, _HOST)))
+            yield Fault((key,), _unknown(key, "tables", (_DEFAULTS, _HOST)))
     defaults = document.get(_DEFAULTS, {})
     if isinstance(defaults, dict):
         yield from _table_faults((_DEFAULTS,), defaults, folder)
     else:
-        yield _Fault((_DEFAULTS,), "defaults is a table: write [defaults], and its keys below")
+        yield Fault((_DEFAULTS,), "defaults is a table: write [defaults], and its keys below")
     hosts = document.get(_HOST)
     if not isinstance(hosts, list) or not all(isinstance(table, dict) for table in hosts):
         what = "there is no host" if hosts is None else "host is a list of tables"
-        yield _Fault((_HOST,), f'{what}: write [[host]], with two brackets, and name = "..." below')
+        yield Fault((_HOST,), f'{what}: write [[host]], with two brackets, and name = "..." below')
         return
     if not hosts or len(hosts) > MOST_HOSTS:
-        yield _Fault((_HOST,), f"there are {len(hosts)} hosts, and 1 to {MOST_HOSTS:,} can take part")
+        yield Fault((_HOST,), f"there are {len(hosts)} hosts, and 1 to {MOST_HOSTS:,} can take part")
     names: dict[str, int] = {}
     for number, table in enumerate(hosts):
         yield from _table_faults((_HOST, number), table, folder)
         name = table.get(_NAME)
         if name is None:
-            yield _Fault((_HOST, number), 'this host has no name: write name = "..." below')
+            yield Fault((_HOST, number), 'this host has no name: write name = "..." below')
         # Names are compared as file systems may: logs are named after them.
         elif isinstance(name, str) and names.setdefault(name.lower(), number) != number:
-            yield _Fault((_HOST, number, _NAME), f"another host has the name {shown(name)}: give this one another name")
+            yield Fault((_HOST, number, _NAME), f"another host has the name {shown(name)}: give this one another name")
 
 
-def _table_faults(place: Place, table: Mapping[str, Any], folder: Path) -> Iterator[_Fault]:
+def _table_faults(place: Place, table: Mapping[str, Any], folder: Path) -> Iterator[Fault]:
     for key, value in table.items():
         if key in (_NAME, "address") and place == (_DEFAULTS,):
-            yield _Fault((*place, key), f"{key} belongs to one host: write it below [[host]]")
+            yield Fault((*place, key), f"{key} belongs to one host: write it below [[host]]")
         elif key not in _KEYS:
-            yield _Fault((*place, key), _unknown(key, "keys", tuple(_KEYS)))
+            yield Fault((*place, key), _unknown(key, "keys", tuple(_KEYS)))
         else:
             wrong = _KEYS[key](value, folder)
             if wrong:
-                yield _Fault((*place, key), f"{key} = {shown(value)}: {wrong}")
+                yield Fault((*place, key), f"{key} = {shown(value)}: {wrong}")
 
 
 def _unknown(key: str, what: str, known: tuple[str, ...]) -> str:

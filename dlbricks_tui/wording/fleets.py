@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from dlbricks_tui.fleet.events import HostBrickFailed, HostChanged, HostState, ModelLeftOut
-from dlbricks_tui.fleet.progress import FleetProgress, HostRow
+from dlbricks_tui.fleet.events import FleetProgress, HostBrickFailed, HostChanged, HostRow, HostState
 from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.events import ModelLeftOut
 from dlbricks_tui.wording.numbers import counted, duration
 
 _MOST_HOSTS_IN_A_LINE = 4

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from dlbricks_tui.fleet.events import EVENTS as FLEET_EVENTS
 from dlbricks_tui.fleet.events import HostState
-from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.request import HostEntry
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import EVENTS
 from dlbricks_tui.runs.run_folder import RunState, State, Tally

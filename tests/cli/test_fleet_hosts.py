@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.request import HostEntry
 from dlbricks_tui.fleet.setting_up import doctor
-from dlbricks_tui.fleet.setting_up.findings import Examination, HostFinding, Readiness, Verdict
+from dlbricks_tui.fleet.setting_up.judging import Examination, HostFinding, Readiness, Verdict
 from dlbricks_tui.folders import DataFolder
 from tests.answers.validation import faults
 from tests.cli.people import Command, one_line

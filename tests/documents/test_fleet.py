@@ -13,9 +13,9 @@ from dlbricks_tui.documents.fleet import (
 )
 from dlbricks_tui.documents.fleet_picture import hosts_picture
 from dlbricks_tui.documents.parts import Table
-from dlbricks_tui.fleet.events import HostState, ModelLeftOut
-from dlbricks_tui.fleet.progress import FleetProgress, HostRow
+from dlbricks_tui.fleet.events import FleetProgress, HostRow, HostState
 from dlbricks_tui.host.queue import this_process
+from dlbricks_tui.runs.events import ModelLeftOut
 from dlbricks_tui.runs.run_folder import RunState, State
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts

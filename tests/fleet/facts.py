@@ -4,11 +4,10 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
-from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.setting_up import host_check
-from dlbricks_tui.fleet.setting_up.findings import HostFinding, Wanted, WantedPackage
+from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.setting_up import host_script
 from dlbricks_tui.fleet.setting_up.host_facts import HostFacts
-from dlbricks_tui.fleet.setting_up.judging import judged
+from dlbricks_tui.fleet.setting_up.judging import Examination, HostFinding, Wanted, WantedPackage, judged
 
 HOST = HostEntry(name="big")
 WANTED = Wanted(
@@ -71,6 +70,9 @@ def hasty(script: bytes) -> bytes:
 
 def printed(facts: HostFacts) -> bytes:
     """Return the facts as the program on a host prints them."""
-    document = asdict(facts)
-    shares = {f"{name}_permille": int(document.pop(name) * 1000) for name in ("busy", "stolen")}
-    return json.dumps({"format": host_check.FORMAT, "schema": host_check.SCHEMA, **document, **shares}).encode()
+    return json.dumps({"format": host_script.FORMAT, "schema": host_script.SCHEMA, **asdict(facts)}).encode()
+
+
+def refusal(found: Examination) -> str:
+    """Return what the doctor tells first of what keeps a host from measuring, and how to cure it."""
+    return f"{found.lacks[0].subject}: {found.lacks[0].state}; {found.lacks[0].cure}" if found.lacks else ""

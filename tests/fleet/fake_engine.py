@@ -1,17 +1,15 @@
 """An engine whose hosts are objects: they measure a few bricks each time the driver waits, and lie on demand."""
 
 import itertools
-import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from queue import Empty
 from typing import Any
 
 from dlbricks_tui import __version__
-from dlbricks_tui.fleet.encoding import message_from, message_text, outcome_text, report_text, task_from
-from dlbricks_tui.fleet.engine.events import Answered, EngineEvent, HostJoined, HostLeft, HostSaid
+from dlbricks_tui.fleet.engine.engine import Engine, HostJoined, HostLeft, HostSaid, News, Reported, TaskOver
 from dlbricks_tui.fleet.messages import (
+    EndState,
     HostReport,
     Parcel,
     ResultFound,
@@ -19,7 +17,14 @@ from dlbricks_tui.fleet.messages import (
     Task,
     TaskEnded,
     TaskProgress,
+    message_from,
+    message_text,
+    outcome_text,
+    report_text,
+    task_from,
+    task_text,
 )
+from dlbricks_tui.fleet.request import HostEntry
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.documents import to_document
@@ -48,10 +53,8 @@ class FakeHost:
     # The reason why it cannot carry out tasks.
     fault: str = ""
     store: dict[str, Measurement] = field(default_factory=dict)
-    parcels: list[str] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     task: Task | None = None
-    call: str = ""
     waiting: list[str] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
     is_there: bool = True
@@ -63,10 +66,9 @@ class FakeHost:
             dlbricks=__version__,
             python="3.11.0",
             methods={method.value: method.id for method in Method},
-            runtimes=(RuntimeReport(name="fake", framework="mxnet", version="1.9.1", identity=FAKE.identity),),
+            runtimes=(RuntimeReport("mxnet", "1.9.1", FAKE.identity),),
             system=to_document(self.system),
             clock=utc_now(),
-            free_bytes=1 << 40,
         )
         return report_text(replace(honest, **self.changes))
 
@@ -88,42 +90,19 @@ def record_text(task: Task, record: Record) -> str:
     return message_text(ResultFound(task=task.id, record=to_document(record)))
 
 
-class FakeEvents:
-    """A queue of events. Waiting for it takes no time: it lets the hosts work."""
-
-    def __init__(self, work: Callable[[float], object]) -> None:
-        self._work = work
-        self._waiting: deque[EngineEvent] = deque()
-
-    def put(self, event: EngineEvent) -> None:
-        """Add an event."""
-        self._waiting.append(event)
-
-    def get(self, block: bool = True, timeout: float | None = None) -> EngineEvent:
-        """Return the next event, after some work of the hosts if there is none."""
-        if not self._waiting:
-            self._work(timeout or 0.0)
-        return self.get_nowait()
-
-    def get_nowait(self) -> EngineEvent:
-        """Return the next event."""
-        if not self._waiting:
-            raise Empty
-        return self._waiting.popleft()
-
-
-class FakeEngine:
-    """Speaks as the engine does; time passes when the driver waits."""
+class FakeEngine(Engine):
+    """Speaks as the engine does; time passes when the driver waits, without taking any, and the hosts work."""
 
     def __init__(self, hosts: Iterable[FakeHost]) -> None:
         self.hosts = {host.name: host for host in hosts}
         self.now = 0.0
-        self.events: Any = FakeEvents(self._work)
+        self.waiting: deque[News] = deque()
+        # Reaches a host that is added.
+        self.reach: Callable[[HostEntry], None] = lambda _: None
         # Called before each step of all hosts.
         self.before_step: Callable[[int], object] = lambda _: None
         self.is_closed = False
         self._steps = itertools.count()
-        self._calls = itertools.count()
 
     def clock(self) -> float:
         """Return the time of the driver."""
@@ -134,41 +113,42 @@ class FakeEngine:
         self.is_closed = False
         for host in self.hosts.values():
             if host.is_there:
-                self.events.put(HostJoined(host.name))
+                self.waiting.append(HostJoined(host.name))
 
     def close(self) -> None:
         """Forget the tasks; the stores of the hosts stay."""
         self.is_closed = True
-        self.events = FakeEvents(self._work)
+        self.waiting.clear()
         for host in self.hosts.values():
             host.task = None
 
     def join(self, host: FakeHost) -> None:
         """Let one more host join."""
         self.hosts[host.name] = host
-        self.events.put(HostJoined(host.name))
+        self.waiting.append(HostJoined(host.name))
 
-    def report(self, host: str) -> str:
-        return self._answer(host, json.loads(self.hosts[host].report()))
+    def add(self, entry: HostEntry) -> None:
+        self.reach(entry)
 
-    def missing(self, host: str, hashes: list[str]) -> str:
-        return self._answer(host, [it for it in hashes if it not in self.hosts[host].parcels])
+    def wait(self, seconds: float) -> Sequence[News]:
+        if not self.waiting:
+            self._work(seconds)
+        found = list(self.waiting)
+        self.waiting.clear()
+        return found
 
-    def send(self, host: str, parcel: Parcel) -> str:
-        assert parcel.sha256 not in self.hosts[host].parcels, "a parcel travels once to each host"
-        self.hosts[host].parcels.append(parcel.sha256)
-        return self._answer(host, None)
+    def report(self, host: str) -> None:
+        self.waiting.append(Reported(host, self.hosts[host].report()))
 
-    def carry_out(self, host: str, task: str) -> str:
-        it, call, given = self.hosts[host], f"call {next(self._calls)}", task_from(task)
+    def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
+        it, given = self.hosts[host], task_from(task_text(task))
         if it.fault:
-            self.events.put(Answered(host, call, error=it.fault))
-            return call
+            self.waiting.append(TaskOver(host, task.id, "", it.fault))
+            return
         assert it.task is None, "a host has one task at a time"
-        assert set(given.parcels) <= set(it.parcels), "parcels come before the task"
-        it.task, it.call, it.sent, it.waiting = given, call, [], list(given.bricks)
+        assert set(given.parcels) == {parcel.sha256 for parcel in parcels}
+        it.task, it.sent, it.waiting = given, [], list(given.bricks)
         it.tasks.append(given)
-        return call
 
     def control(self, host: str, task: str, what: str) -> None:
         it = self.hosts[host]
@@ -182,20 +162,13 @@ class FakeEngine:
     def lose(self, name: str) -> None:
         """Let a host go away."""
         host = self.hosts[name]
-        if host.task is not None:
-            self.events.put(Answered(name, host.call, error="the host went away", lost=True))
         host.is_there, host.is_paused, host.task = False, False, None
-        self.events.put(HostLeft(name))
+        self.waiting.append(HostLeft(name))
 
     def bring_back(self, name: str) -> None:
         """Let a host return."""
         self.hosts[name].is_there = True
-        self.events.put(HostJoined(name))
-
-    def _answer(self, host: str, answer: object) -> str:
-        call = f"call {next(self._calls)}"
-        self.events.put(Answered(host, call, text=json.dumps(answer)))
-        return call
+        self.waiting.append(HostJoined(name))
 
     def _work(self, seconds: float) -> None:
         """Let time pass: each host measures a few bricks."""
@@ -224,14 +197,14 @@ class FakeEngine:
 
     def _say(self, host: FakeHost, text: str) -> None:
         host.sent.append(text)
-        self.events.put(HostSaid(host.name, host.call, text))
+        self.waiting.append(HostSaid(host.name, text))
 
-    def _end(self, host: FakeHost, task: Task, state: str) -> None:
+    def _end(self, host: FakeHost, task: Task, state: EndState) -> None:
         host.task, host.is_paused = None, False
         # A host that lies does so once.
         sent = [message_from(text) for text in host.sent] if host.lie is None else []
         outcome = outcome_text([*sent, TaskEnded(task=task.id, state=state)])
-        self.events.put(Answered(host.name, host.call, text=outcome))
+        self.waiting.append(TaskOver(host.name, task.id, outcome))
 
 
 def progress(task: Task, done: int, of: int, **fields: Any) -> TaskProgress:

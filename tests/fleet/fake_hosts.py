@@ -11,10 +11,9 @@ from typing import Any
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.fleet.at_host.measuring import carry_out_task
-from dlbricks_tui.fleet.at_host.receiving import parcel_file, take
+from dlbricks_tui.fleet.at_host import carry_out_task, parcel_file, take
 from dlbricks_tui.fleet.messages import HostMessage, Parcel, ResultFound, Task
-from dlbricks_tui.fleet.parcels.packing import MXNET_SUFFIX, network_of
+from dlbricks_tui.fleet.parcels import MXNET_SUFFIX, network_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.method import Method

@@ -3,19 +3,19 @@
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dlbricks_tui.fleet.engine.ssh import MOST_OUTPUT_BYTES, Connect, Finished, SshConnection
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.ssh.connection import MOST_OUTPUT_BYTES, Connect, Connection, Finished
+from dlbricks_tui.fleet.request import HostEntry
 from tests.fleet.facts import hasty
 
 
 @dataclass
-class LocalHost:
+class LocalHost(SshConnection):
     """A connection to a host that is this machine; it keeps what was run and sent."""
 
     home: Path
@@ -24,7 +24,12 @@ class LocalHost:
     sent: list[str] = field(default_factory=list)
 
     async def run(
-        self, command: str, given: bytes = b"", *, seconds: float, most_bytes: int = MOST_OUTPUT_BYTES
+        self,
+        command: str,
+        given: bytes | Iterable[bytes] = b"",
+        *,
+        seconds: float | None,
+        most_bytes: int = MOST_OUTPUT_BYTES,
     ) -> Finished:
         self.commands.append(command)
         process = await asyncio.create_subprocess_shell(
@@ -35,6 +40,7 @@ class LocalHost:
             cwd=self.home,
             env={**os.environ, "HOME": str(self.home), **self.variables},
         )
+        assert isinstance(given, bytes)
         out, err = await asyncio.wait_for(process.communicate(hasty(given)), seconds)
         assert process.returncode is not None
         if len(out) > most_bytes:
@@ -46,11 +52,11 @@ class LocalHost:
         shutil.copyfile(source, target)
 
 
-def connecting(hosts: Mapping[str, Connection]) -> Connect:
+def connecting(hosts: Mapping[str, SshConnection]) -> Connect:
     """Return how connections to these hosts are opened, by name; no other host can be reached."""
 
     @asynccontextmanager
-    async def connect(host: HostEntry) -> AsyncIterator[Connection]:
+    async def connect(host: HostEntry) -> AsyncIterator[SshConnection]:
         if host.name not in hosts:
             raise FleetError(f"{host.name} cannot be reached: no route to host; is it running?")
         yield hosts[host.name]

@@ -21,34 +21,38 @@ def report(data_path: str) -> str:
     return json.dumps({"data": data_path, "threads": os.environ.get("OMP_NUM_THREADS", "")})
 
 
-def missing(data_path: str, hashes: list[str]) -> list[str]:
-    return [sha256 for sha256 in hashes if not (Path(data_path) / sha256).exists()]
+def missing(data_path: str, hashes: list[str]) -> str:
+    return json.dumps([sha256 for sha256 in hashes if not (Path(data_path) / sha256).exists()])
 
 
-def take(data_path: str, sha256: str, suffix: str, content: bytes) -> None:
+def take(data_path: str, sha256: str, suffix: str, content: bytes) -> str:
     if suffix != ".onnx":
         raise RefusedError("a parcel is no model file\nof any kind")
     Path(data_path).mkdir(exist_ok=True)
-    (Path(data_path) / sha256).write_bytes(content)
+    with (Path(data_path) / sha256).open("ab") as file:
+        file.write(content)
+    return ""
 
 
 def carry_out(data_path: str, task_json: str, send: Callable[[str], None]) -> str:
-    """Sleep as long as the task says, or until it is cancelled; each start leaves a line in a file."""
-    task = json.loads(task_json)
+    """Do what the words of the task's id say, or until it is cancelled; each start leaves a line in a file."""
+    task = json.loads(task_json)["id"]
+    name, *words = task.split(" ")
+    todo = dict(word.split("=", 1) for word in words)
     with (Path(data_path) / "started").open("a") as file:
-        file.write(f"{task['id']}\n")
-    if task.get("prints"):
+        file.write(f"{name}\n")
+    if "prints" in todo:
         from distributed import print as print_everywhere
 
-        print_everywhere(task["prints"])
-    if task.get("fault"):
-        raise ZeroDivisionError(task["fault"])
-    for number in range(task.get("messages", 0)):
-        send(json.dumps({"task": task["id"], "number": number}))
-    end = time.monotonic() + task.get("seconds", 0)
-    while time.monotonic() < end and not (Path(data_path) / f"cancel {task['id']}").exists():
+        print_everywhere(todo["prints"])
+    if "fault" in todo:
+        raise ZeroDivisionError(f"{todo['fault']}\nthe host")
+    for number in range(int(todo.get("messages", 0))):
+        send(json.dumps({"task": name, "number": number}))
+    end = time.monotonic() + float(todo.get("seconds", 0))
+    while time.monotonic() < end and not (Path(data_path) / f"cancel {task}").exists():
         time.sleep(0.02)
-    return json.dumps({"ended": task["id"]})
+    return json.dumps({"ended": name})
 
 
 def control(data_path: str, task_id: str, what: str) -> str:
@@ -66,9 +70,14 @@ def stand_in() -> None:
 
 if __name__ == "__main__":
     stand_in()
-    from dlbricks_tui.fleet.engine import worker_process
+    from dlbricks_tui.fleet.engine import worker
 
     # Nobody has to wait long for it.
-    worker_process._FIRST_WAIT_SECONDS = 0.1
-    worker_process._SECONDS_TO_CLOSE = 0.5
-    worker_process.main(sys.argv[1:])
+    worker._FIRST_WAIT_SECONDS = 0.1
+    worker._SECONDS_TO_CLOSE = 0.5
+    address, name, certificates = sys.argv[1:]
+    try:
+        worker.run_worker(address, name, Path(certificates), lambda _: None)
+    except UserError as error:
+        sys.exit(str(error))
+    os._exit(0)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.request import HostEntry
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.runs.run_folder import RunFolders

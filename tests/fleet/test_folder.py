@@ -8,8 +8,7 @@ import pytest
 
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.request import FleetRequest, Question
+from dlbricks_tui.fleet.request import FleetRequest, HostEntry, Question
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.run_folder import State
 from tests.runs.runs import Site

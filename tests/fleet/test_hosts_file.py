@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.hosts_file import MOST_BYTES, HostsFileError, hosts_of, read_hosts
+from dlbricks_tui.evaluations.file import MOST_BYTES
+from dlbricks_tui.fleet.hosts_file import HostsFileError, hosts_of, read_hosts
+from dlbricks_tui.fleet.request import HostEntry
 
 FULL = """\
 # Two hosts behind a gateway.

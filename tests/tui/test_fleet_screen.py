@@ -12,8 +12,7 @@ from dlbricks_tui.fleet.events import (
     HostState,
 )
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, write_fleet_request
-from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.request import FleetRequest, Question
+from dlbricks_tui.fleet.request import FleetRequest, HostEntry, Question
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen

@@ -1,7 +1,7 @@
 """Fleet runs in words."""
 
-from dlbricks_tui.fleet.events import HostBrickFailed, HostChanged, HostState, ModelLeftOut
-from dlbricks_tui.fleet.progress import FleetProgress, HostRow
+from dlbricks_tui.fleet.events import FleetProgress, HostBrickFailed, HostChanged, HostRow, HostState
+from dlbricks_tui.runs.events import ModelLeftOut
 from dlbricks_tui.wording.fleets import fleet_line, host_line, note_line, settled_line
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request, several
 from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.engine.scheduler_address import SECURE, check_address
+from dlbricks_tui.fleet.engine.scheduler import SECURE, check_address
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.folder import FleetFolder
-from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.request import FleetRequest, Question
+from dlbricks_tui.fleet.request import FleetRequest, HostEntry, Question
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
@@ -73,15 +72,15 @@ def require_resumable(folder: FleetFolder) -> None:
     if folder.is_complete:
         raise FleetError(f"fleet run {folder.run} is complete: there is nothing to resume")
     # Loaded here, as below.
-    from dlbricks_tui.fleet.ssh.connecting import check_hosts
+    from dlbricks_tui.fleet.engine.ssh import check_hosts
 
     check_hosts(folder.entries())
 
 
 def _hosts(path: Path) -> tuple[HostEntry, ...]:
     # Loaded here: other users of this module need neither a reader of TOML files nor SSH.
+    from dlbricks_tui.fleet.engine.ssh import check_hosts
     from dlbricks_tui.fleet.hosts_file import read_hosts
-    from dlbricks_tui.fleet.ssh.connecting import check_hosts
 
     hosts = read_hosts(path)
     check_hosts(hosts)

@@ -1,11 +1,14 @@
 """Fleet runs as plain values: the results of the Python API, and the JSON documents of `dlbricks fleet`."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
-from dlbricks_tui.fleet.progress import FleetProgress
-from dlbricks_tui.fleet.setting_up.findings import Examination, Readiness, Verdict
+from dlbricks_tui.fleet.events import FleetProgress
+from dlbricks_tui.fleet.setting_up.judging import Examination, Readiness, Verdict
 from dlbricks_tui.runs.run_folder import RunState, State
+
+Copied = TypeVar("Copied")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,20 +139,8 @@ def fleet_result(state: RunState, progress: FleetProgress) -> FleetResult:
     groups: dict[tuple[str, str], list[FleetEstimate]] = {}
     for (model, runtime, host), it in progress.estimates.items():
         row = progress.hosts.get(host)
-        groups.setdefault((model, runtime), []).append(
-            FleetEstimate(
-                host=host,
-                system=row.system if row else "",
-                sequential_ms=it.sequential_ms,
-                low_ms=it.low_ms,
-                high_ms=it.high_ms,
-                measured_layers=it.measured_layers,
-                predicted_layers=it.predicted_layers,
-                missing_layers=it.missing_layers,
-                per_second=it.per_second,
-                dollars_per_million=it.dollars_per_million,
-            )
-        )
+        estimate = _copied(FleetEstimate, it, system=row.system if row else "")
+        groups.setdefault((model, runtime), []).append(estimate)
     orders = progress.orders
     return FleetResult(
         fleet=state.run,
@@ -158,21 +149,7 @@ def fleet_result(state: RunState, progress: FleetProgress) -> FleetResult:
         question=progress.started.question if progress.started else "",
         started=state.started,
         seconds=state.seconds,
-        hosts=tuple(
-            FleetHost(
-                host=it.name,
-                system=it.system,
-                system_name=it.system_name,
-                state=it.state.value,
-                message=it.message,
-                bricks=it.bricks,
-                of=it.of,
-                failed=it.failed,
-                disturbed_rounds=it.disturbed_rounds,
-                disturbed_seconds=it.disturbed_seconds,
-            )
-            for it in progress.hosts.values()
-        ),
+        hosts=tuple(_copied(FleetHost, it, host=it.name, state=it.state.value) for it in progress.hosts.values()),
         models=tuple(
             FleetModel(
                 model=model,
@@ -183,7 +160,7 @@ def fleet_result(state: RunState, progress: FleetProgress) -> FleetResult:
             )
             for (model, runtime), found in groups.items()
         ),
-        left_out=tuple(LeftOutModel(model=it.model, reason=it.reason) for it in progress.left_out),
+        left_out=tuple(_copied(LeftOutModel, it) for it in progress.left_out),
     )
 
 
@@ -208,18 +185,12 @@ def fleet_examination(found: Iterable[Examination]) -> FleetExamination:
     """Return what the doctor found out."""
     return FleetExamination(
         hosts=tuple(
-            ExaminedHost(
-                host=it.host,
-                system=it.system,
-                system_name=it.system_name,
-                state=it.state,
-                bricks=it.bricks,
-                installed=it.installed,
-                findings=tuple(
-                    HostFact(subject=each.subject, state=each.state, verdict=each.verdict, cure=each.cure)
-                    for each in it.findings
-                ),
-            )
-            for it in found
+            _copied(ExaminedHost, it, findings=tuple(_copied(HostFact, each) for each in it.findings)) for it in found
         )
     )
+
+
+def _copied(kind: type[Copied], source: object, **others: Any) -> Copied:
+    """Return a result whose fields have the values that a source has under their names, except for some others."""
+    same = {it.name: getattr(source, it.name) for it in fields(kind) if it.name not in others}  # type: ignore[arg-type]
+    return kind(**same, **others)

@@ -8,27 +8,60 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from dlbricks_tui.fleet.deciding.estimates import FleetEstimates
-from dlbricks_tui.fleet.deciding.questions import Answering
-from dlbricks_tui.fleet.driving.assigning import Assigning
-from dlbricks_tui.fleet.driving.control import FleetControl
-from dlbricks_tui.fleet.driving.host_calls import CallLost, HostCalls, HostUnreachable, News, Reported, TaskOver
-from dlbricks_tui.fleet.driving.host_work import HostWork
-from dlbricks_tui.fleet.driving.returns import Returns
-from dlbricks_tui.fleet.driving.sharing import SharedPools
-from dlbricks_tui.fleet.driving.storing import FleetResults
-from dlbricks_tui.fleet.driving.validation import ImpossibleError, MessageMeter, check_report, reason_against
-from dlbricks_tui.fleet.driving.workload import FleetWorkload
-from dlbricks_tui.fleet.encoding import report_from
-from dlbricks_tui.fleet.engine.events import HostJoined, HostLeft, HostSaid
+from dlbricks_tui.estimate.comparison import Prices
+from dlbricks_tui.estimate.predictors import Predictors
+from dlbricks_tui.fleet.driving.answering import Answering
+from dlbricks_tui.fleet.driving.host_work import CurrentTask, HostWork, SharedPools
+from dlbricks_tui.fleet.driving.pools import (
+    TASK_SECONDS,
+    BrickPool,
+    Chosen,
+    next_bricks,
+    probe_bricks,
+    task_of,
+)
+from dlbricks_tui.fleet.driving.results import (
+    Allowed,
+    FleetResults,
+    ImpossibleError,
+    MessageMeter,
+    check_progress,
+    check_report,
+    check_result,
+    read_messages,
+    read_outcome,
+    reason_against,
+    shown,
+)
+from dlbricks_tui.fleet.engine.engine import (
+    CallLost,
+    Engine,
+    HostJoined,
+    HostLeft,
+    HostSaid,
+    HostUnreachable,
+    News,
+    Reported,
+    TaskOver,
+)
 from dlbricks_tui.fleet.errors import FleetError, MessageError
-from dlbricks_tui.fleet.events import HostState
-from dlbricks_tui.fleet.folder import HostAdded, HostCancelled, HostPaused, HostUnpaused
-from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.request import FleetRequest
+from dlbricks_tui.fleet.events import HostBrickFailed, HostState, ResultStored, TaskGiven
+from dlbricks_tui.fleet.folder import FleetControl, HostAdded, HostCancelled, HostPaused, HostUnpaused
+from dlbricks_tui.fleet.messages import (
+    HostMessage,
+    ResultFound,
+    TaskEnded,
+    TaskNote,
+    TaskProgress,
+    report_from,
+)
+from dlbricks_tui.fleet.parcels import FleetWorkload
+from dlbricks_tui.fleet.request import FleetRequest, HostEntry
 from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Statistics
 
 # A host that is away for longer is given up.
 PATIENCE_SECONDS = 600.0
@@ -48,10 +81,10 @@ class Driver:
         self,
         request: FleetRequest,
         workload: FleetWorkload,
-        calls: HostCalls,
+        calls: Engine,
         store: ResultsDatabase,
-        results: FleetResults,
-        estimates: FleetEstimates,
+        predictors: Predictors,
+        prices: Prices,
         control: FleetControl,
         tell: Callable[[Event], None],
         clock: Callable[[], float] = time.monotonic,
@@ -60,17 +93,20 @@ class Driver:
         self.hosts: dict[str, HostWork] = {}
         self._workload = workload
         self._calls = calls
-        self._results = results
-        self._estimates = estimates
+        self._store = store
         self._control = control
         self._tell = tell
         self._clock = clock
         self._patience_seconds = patience_seconds
+        self._budget_seconds = request.run.time_budget_seconds
+        # All parts together take the time of the probe.
+        self._probe_seconds = request.probe_seconds / len(request.run.parts)
+        self._results = FleetResults(store, control.state.run, workload.digests)
         self.pools = SharedPools(workload, store, control.state)
-        self._answering = Answering(request.question, estimates, self.pools.askers, lambda: self.hosts.values(), tell)
-        self._assigning = Assigning(request, self.pools, self._answering, calls, store, tell, clock)
-        self._change = self._assigning.change
-        self._returns = Returns(results, estimates, tell)
+        self._answering = Answering(request.question, store, predictors, prices, self.hosts, self.pools, tell)
+        # True while no host may begin a task.
+        self._is_paused = False
+        self._is_stopping = False
         self._began = clock()
         self._told_progress = 0.0
 
@@ -99,9 +135,9 @@ class Driver:
         """Do what is due without a message: the user's commands, hosts that stay away, estimates, and progress."""
         for command in self._control.new_commands():
             self._obey(command)
-        if self._control.is_paused is not self._assigning.is_paused:
-            self._assigning.is_paused = self._control.is_paused
-            self._control.change(State.PAUSED if self._assigning.is_paused else State.RUNNING)
+        if self._control.is_paused is not self._is_paused:
+            self._is_paused = self._control.is_paused
+            self._control.change(State.PAUSED if self._is_paused else State.RUNNING)
             for host in tuple(self.hosts.values()):
                 self._pause_or_resume(host)
         for host in self.hosts.values():
@@ -114,7 +150,7 @@ class Driver:
         """Tell new estimates and orders, and end the work of hosts that cannot change the answer."""
         # While nothing is measured, estimates may take all the time.
         orders = self._answering.tell(at_once=not self.waits_for_tasks)
-        if self._answering.is_answered and self._estimates.are_stale:
+        if self._answering.is_answered and self._answering.is_stale:
             # Results that have come meanwhile may open the order again.
             orders |= self._answering.tell(at_once=True)
         waiting = [host for host in self.hosts.values() if not host.is_over]
@@ -126,7 +162,7 @@ class Driver:
             # Other bricks may be wanted now.
             for host in waiting:
                 if host.state is HostState.IDLE:
-                    self._assigning.next(host)
+                    self._next(host)
         if all(host.state is HostState.IDLE and host.current is None for host in waiting):
             for host in waiting:
                 self._change(host, HostState.DONE, "what is left cannot settle the order of the hosts")
@@ -145,7 +181,7 @@ class Driver:
 
     def stop(self) -> None:
         """End all tasks, because the fleet run ends."""
-        self._assigning.is_stopping = True
+        self._is_stopping = True
         for host in self.hosts.values():
             if host.current is not None:
                 self._calls.control(host.name, host.current.task.id, "cancel")
@@ -162,7 +198,7 @@ class Driver:
     def tell_answers(self) -> None:
         """Tell the final estimates of all models on all hosts, and the orders of the hosts."""
         for pool in self.pools.all:
-            self._estimates.note_all(pool)
+            self._answering.note_all(pool)
         self._answering.tell(at_once=True)
 
     def _host(self, name: str, entry: HostEntry | None = None) -> HostWork:
@@ -199,7 +235,7 @@ class Driver:
 
     def _resume_task_before(self, host: HostWork) -> None:
         """Let the run of an earlier task go on, which may be paused. The next task waits for it."""
-        if host.task_before and not (self._assigning.is_paused or host.is_paused):
+        if host.task_before and not (self._is_paused or host.is_paused):
             self._calls.control(host.name, host.task_before, "resume")
             host.task_before = ""
 
@@ -226,27 +262,27 @@ class Driver:
         self.pools.join(host, report, system)
         for pool in host.pools:
             # Another host of the same system may have measured bricks before.
-            self._estimates.note_all(pool)
+            self._answering.note_all(pool)
         ways = [(pool.conditions.runtime, pool.conditions.protocol) for pool in host.pools]
         self._results.describe(host.name, report, system, ways)
         self._change(host, HostState.IDLE)
-        self._assigning.next(host)
+        self._next(host)
 
-    def _heard(self, host: HostWork, take: Callable[[], bool]) -> None:
+    def _heard(self, host: HostWork, read: Callable[[], Sequence[HostMessage]]) -> None:
         """Take what a host has returned, unless it is not trusted."""
         if host.state is HostState.DISTRUSTED:
             return
         try:
-            take()
+            self._keep(host, read())
         except ImpossibleError as lie:
             self._finish(host, HostState.DISTRUSTED, f"it returned {lie}")
 
     def _said(self, host: HostWork, texts: Sequence[str]) -> None:
-        self._heard(host, lambda: self._returns.take(host, texts))
+        self._heard(host, lambda: read_messages(host.meter, texts))
         current = host.current
         if current is None or current.progress is None or host.is_over:
             return
-        is_paused = self._assigning.is_paused or host.is_paused
+        is_paused = self._is_paused or host.is_paused
         if is_paused and not current.progress.paused:
             # The pause came before the run of the task was there.
             self._calls.control(host.name, current.task.id, "pause")
@@ -262,14 +298,14 @@ class Driver:
         if host.current is None or host.current.task.id != task:
             return
         if not error:
-            self._heard(host, lambda: self._returns.take_outcome(host, text))
+            self._heard(host, lambda: read_outcome(host.meter, text))
         current = host.end_task(self._clock())
         if current is None:
             return
         ended = current.ended
         is_finished = not error and ended is not None and ended.state == "finished"
-        is_complete = is_finished and not current.is_probe and self._assigning.budget_left(host) != 0.0
-        self._returns.tell_failed(current.pool, host, current.pool.hand_back(host.name, is_complete=is_complete))
+        is_complete = is_finished and not current.is_probe and self._budget_left(host) != 0.0
+        self._tell_failed(current.pool, host, current.pool.hand_back(host.name, is_complete=is_complete))
         if is_finished or current.has_results:
             host.failures = 0
             host.grow()
@@ -278,8 +314,8 @@ class Driver:
         if host.failures >= _MOST_FAILURES and not host.is_over:
             reason = error or ("its task told no end" if ended is None else ended.reason or f"a task was {ended.state}")
             self._change(host, HostState.FAILED, reason)
-        self._assigning.next(host)
-        self._assigning.wake(current.pool)
+        self._next(host)
+        self._wake(current.pool)
 
     def _left(self, host: HostWork, *, is_gone: bool) -> None:
         """Take the loss of a host: its bricks are free again, and it goes on when it returns."""
@@ -292,8 +328,8 @@ class Driver:
         if not host.is_over:
             self._change(host, HostState.LOST, "its connection ended")
         if ended is not None:
-            self._returns.tell_failed(ended.pool, host, ended.pool.lose(host.name))
-            self._assigning.wake(ended.pool)
+            self._tell_failed(ended.pool, host, ended.pool.lose(host.name))
+            self._wake(ended.pool)
 
     def _finish(self, host: HostWork, state: HostState, message: str) -> None:
         """End the work of a host for this fleet run."""
@@ -308,7 +344,7 @@ class Driver:
         current = host.end_task(self._clock())
         if current is not None:
             current.pool.hand_back(host.name, is_complete=False)
-            self._assigning.wake(current.pool)
+            self._wake(current.pool)
 
     def _obey(self, command: Event) -> None:
         match command:
@@ -327,13 +363,13 @@ class Driver:
     def _pause_or_resume(self, host: HostWork) -> None:
         if host.is_over:
             return
-        is_paused = self._assigning.is_paused or host.is_paused
+        is_paused = self._is_paused or host.is_paused
         self._resume_task_before(host)
         if host.current is not None:
             self._calls.control(host.name, host.current.task.id, "pause" if is_paused else "resume")
         if host.is_there and host.pools:
             self._change(host, HostState.PAUSED if is_paused else host.working_state)
-        self._assigning.next(host)
+        self._next(host)
 
     def _look_after(self, host: HostWork) -> None:
         """Note what has become of a host that sends nothing: it is done, or away for too long."""
@@ -352,3 +388,113 @@ class Driver:
             because = f": {host.message}" if host.message else ""
             limit = f"{self._patience_seconds / 60:.0f} minutes"
             self._change(host, HostState.FAILED, f"it {what} within {limit}{because}")
+
+    def _change(self, host: HostWork, state: HostState, message: str = "") -> None:
+        """Change and tell the state of a host."""
+        if host.change(state, message, self._clock()):
+            self._tell(host.changed())
+
+    def _next(self, host: HostWork) -> None:
+        """Give a host its next task, if it may have one."""
+        if host.current is not None or host.is_over or not host.is_there or not host.pools or self._is_stopping:
+            return
+        if not host.has_work:
+            self._change(host, HostState.DONE)
+            return
+        if self._is_paused or host.is_paused:
+            self._change(host, HostState.PAUSED)
+            return
+        seconds_left = self._budget_left(host)
+        if seconds_left == 0.0:
+            self._change(host, HostState.DONE, "its time budget is spent")
+            return
+        for pool in host.pools:
+            chosen = self._chosen(pool, host)
+            if chosen is not None and chosen.jobs:
+                self._give(host, pool, chosen, seconds_left)
+                return
+        free = any(pool.free for pool in host.pools)
+        why = "for results of other hosts" if free else "for other hosts of its system, which measure what is left"
+        self._change(host, HostState.IDLE, why)
+
+    def _wake(self, pool: BrickPool) -> None:
+        """Give hosts work that wait for bricks of a pool."""
+        for member in self.pools.members(pool):
+            if member.state is HostState.IDLE:
+                self._next(member)
+
+    def _budget_left(self, host: HostWork) -> float | None:
+        """Return the seconds left of the time budget of a host; None without one."""
+        budget = self._budget_seconds
+        return None if budget is None else max(0.0, budget - host.seconds_spent(self._clock()))
+
+    def _chosen(self, pool: BrickPool, host: HostWork) -> Chosen | None:
+        """Return what a host measures next; None if nothing of the pool is free."""
+        if not pool.free:
+            return None
+        if self._probe_seconds and not pool.is_probed:
+            pool.is_probed = True
+            # What fits in a task needs no probe before it.
+            if pool.free_seconds > TASK_SECONDS:
+                return probe_bricks(pool, self._store, self._probe_seconds, host.most_bricks)
+        return next_bricks(pool, self._answering.wanted(pool), TASK_SECONDS, host.most_bricks)
+
+    def _give(self, host: HostWork, pool: BrickPool, chosen: Chosen, seconds_left: float | None) -> None:
+        task = task_of(pool, chosen, seconds_left, self._probe_seconds)
+        pool.take(host.name, [job.key for job in chosen.jobs])
+        levels = {job.key.brick: job.graph.level for job in chosen.jobs}
+        meter = MessageMeter(len(levels), self._clock)
+        allowed = Allowed(pool.conditions, levels)
+        host.current = CurrentTask(task, pool, allowed, meter, chosen.is_probe, self._clock())
+        # A driver that resumes the fleet run ends what its predecessor has left behind.
+        self._tell(TaskGiven(host=host.name, task=task.id))
+        self._calls.carry_out(host.name, task, chosen.parcels)
+        self._change(host, host.working_state)
+
+    def _tell_failed(self, pool: BrickPool, host: HostWork, failed: Mapping[JobKey, Job]) -> None:
+        """Tell which bricks of a pool cannot be measured."""
+        for key, job in failed.items():
+            reason = pool.failed[key]
+            self._tell(HostBrickFailed(host=host.name, brick=key.brick, label=job.label, reason=reason))
+        if failed:
+            self._answering.note(pool, failed)
+
+    def _keep(self, host: HostWork, messages: Sequence[HostMessage]) -> None:
+        """Check, store and tell what a host has returned for its task; after an ImpossibleError nothing is stored."""
+        current = host.current
+        if current is None:
+            return
+        # Those about earlier tasks of the host say nothing new.
+        messages = [message for message in messages if message.task == current.task.id]
+        records = [check_result(it.record, current.allowed) for it in messages if isinstance(it, ResultFound)]
+        for message in messages:
+            match message:
+                case TaskProgress():
+                    current.progress = check_progress(message)
+                case TaskNote():
+                    current.note = shown(message.text)
+                case TaskEnded():
+                    current.ended = TaskEnded(task=message.task, state=message.state, reason=shown(message.reason))
+                case ResultFound():
+                    pass
+        if not records:
+            return
+        pool = current.pool
+        stored = self._results.keep(host.name, records, pool.part.jobs)
+        current.has_results |= bool(stored.measured or stored.failed)
+        new = pool.learn(stored.measured)
+        for key, job in new.items():
+            self._tell(_stored(host, job, stored.measured[key]))
+        self._tell_failed(pool, host, pool.give_up(stored.failed))
+        self._answering.note(pool, stored.measured)
+
+
+def _stored(host: HostWork, job: Job, statistics: Statistics) -> ResultStored:
+    return ResultStored(
+        host=host.name,
+        brick=job.key.brick,
+        label=job.label,
+        trimmed_mean_ms=statistics.trimmed_mean_ms,
+        low_ms=statistics.low_ms,
+        high_ms=statistics.high_ms,
+    )

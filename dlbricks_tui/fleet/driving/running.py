@@ -2,26 +2,24 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.comparison import read_prices
 from dlbricks_tui.estimate.predictors import Predictors
-from dlbricks_tui.fleet.deciding.estimates import FleetEstimates
-from dlbricks_tui.fleet.driving.control import FleetControl
+from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.driving.driver import PATIENCE_SECONDS, Driver
-from dlbricks_tui.fleet.driving.host_calls import HostCalls
 from dlbricks_tui.fleet.driving.host_work import HostWork
-from dlbricks_tui.fleet.driving.reaching import reach
-from dlbricks_tui.fleet.driving.storing import FleetResults
-from dlbricks_tui.fleet.driving.workload import FleetWorkload, read_workload
+from dlbricks_tui.fleet.engine.engine import Engine, News
+from dlbricks_tui.fleet.engine.scheduler import PLAIN, check_address, set_up
 from dlbricks_tui.fleet.events import FleetEnded, FleetStarted, HostState
-from dlbricks_tui.fleet.folder import FleetFolder, read_fleet_request
-from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.request import FleetRequest
+from dlbricks_tui.fleet.folder import FleetControl, FleetFolder, read_fleet_request
+from dlbricks_tui.fleet.parcels import FleetWorkload, read_workload
+from dlbricks_tui.fleet.request import FleetRequest, HostEntry
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event
@@ -37,8 +35,24 @@ _WAIT_SECONDS = 0.25
 # Hosts have so long to end their tasks when the fleet run is stopped.
 _SECONDS_TO_STOP = 10.0
 
-Reach = Callable[[FleetFolder, FleetRequest, tuple[HostEntry, ...], DataFolder], HostCalls]
+Reach = Callable[[FleetFolder, FleetRequest, tuple[HostEntry, ...], DataFolder], Engine]
 Read = Callable[[RunRequest, DataFolder, Path, Callable[[Event], None]], FleetWorkload]
+
+
+def reach(folder: FleetFolder, request: FleetRequest, hosts: tuple[HostEntry, ...], data: DataFolder) -> Engine:
+    """Return the means to call the hosts of a fleet run, through a scheduler that exists already, or over SSH."""
+    certificates, log = Certificates(data.certificates), folder.logs / "dask.log"
+    if request.scheduler:
+        is_plain = check_address(request.scheduler, request.allow_plain).scheme == PLAIN
+        return Engine(request.scheduler, None if is_plain else certificates.for_driver(), log)
+    certificates.create()
+    set_up(log)
+    # Loaded here: it loads dask, which is set up now.
+    from dlbricks_tui.fleet.engine.cluster import FleetCluster
+
+    events: SimpleQueue[News] = SimpleQueue()
+    cluster = FleetCluster(hosts, certificates, folder.logs, events.put)
+    return Engine(cluster.scheduler_address, certificates.for_driver(), log, cluster, events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +101,29 @@ def execute_fleet(
             )
         )
         try:
-            return end(*_driven(folder, request, hosts, tasks_before, place, control, signals, events.tell))
-        except RunStopped as stopped:
-            return end(stopped.state, stopped.why)
+            with closing(place.reach_hosts(folder, request, hosts, place.data)) as calls:
+                # Hosts are reached while the models are read. A wrong address is told before that.
+                calls.start()
+                with signals.waiting():
+                    workload = place.read_models(request.run, place.data, folder.worker_log, events.tell)
+                with ResultsDatabase(place.data.store) as store:
+                    driver = Driver(
+                        *(request, workload, calls, store, Predictors(store, place.data.cache)),
+                        *(read_prices(place.data.path), control, events.tell),
+                        clock=place.clock,
+                        patience_seconds=place.patience_seconds,
+                    )
+                    driver.begin(hosts, tasks_before)
+                    control.change(State.RUNNING)
+                    stopped = _drive(driver, calls, place.clock, signals)
+                    driver.tell_answers()
+                    driver.tell_progress()
+                    control.count(driver.pools.bricks, at_once=True)
+            if stopped is not None:
+                return end(stopped.state, stopped.why)
+            return end(*outcome(driver.hosts.values(), place.patience_seconds))
+        except RunStopped as early:
+            return end(early.state, early.why)
         except UserError as error:
             end(State.FAILED, str(error))
             raise
@@ -98,40 +132,7 @@ def execute_fleet(
             raise
 
 
-def _driven(
-    folder: FleetFolder,
-    request: FleetRequest,
-    hosts: tuple[HostEntry, ...],
-    tasks_before: Mapping[str, str],
-    place: FleetPlace,
-    control: FleetControl,
-    signals: StopSignals,
-    tell: Callable[[Event], None],
-) -> tuple[State, str]:
-    """Drive the hosts, and return the state at the end with its reason."""
-    with closing(place.reach_hosts(folder, request, hosts, place.data)) as calls:
-        # Hosts are reached while the models are read. A wrong address is told before that.
-        calls.start()
-        with signals.waiting():
-            workload = place.read_models(request.run, place.data, folder.worker_log, tell)
-        with ResultsDatabase(place.data.store) as store:
-            results = FleetResults(store, control.state.run, workload.digests)
-            estimates = FleetEstimates(store, Predictors(store, place.data.cache), read_prices(place.data.path))
-            driver = Driver(
-                *(request, workload, calls, store, results, estimates, control, tell),
-                clock=place.clock,
-                patience_seconds=place.patience_seconds,
-            )
-            driver.begin(hosts, tasks_before)
-            control.change(State.RUNNING)
-            stopped = _drive(driver, calls, place.clock, signals)
-            driver.tell_answers()
-            driver.tell_progress()
-            control.count(driver.pools.bricks, at_once=True)
-    return (stopped.state, stopped.why) if stopped else outcome(driver.hosts.values(), place.patience_seconds)
-
-
-def _drive(driver: Driver, calls: HostCalls, clock: Callable[[], float], signals: StopSignals) -> RunStopped | None:
+def _drive(driver: Driver, calls: Engine, clock: Callable[[], float], signals: StopSignals) -> RunStopped | None:
     """Drive the hosts until they have nothing to do; return the reason if that is stopped before."""
     try:
         while not driver.is_over:
@@ -139,17 +140,13 @@ def _drive(driver: Driver, calls: HostCalls, clock: Callable[[], float], signals
             driver.take(calls.wait(_WAIT_SECONDS))
             driver.tick()
     except RunStopped as early:
-        _stop(driver, calls, clock)
+        # Hosts still send what they have measured.
+        driver.stop()
+        give_up = clock() + _SECONDS_TO_STOP
+        while driver.waits_for_tasks and clock() < give_up:
+            driver.take(calls.wait(_WAIT_SECONDS))
         return early
     return None
-
-
-def _stop(driver: Driver, calls: HostCalls, clock: Callable[[], float]) -> None:
-    """End the tasks of all hosts, and take what they still send."""
-    driver.stop()
-    give_up = clock() + _SECONDS_TO_STOP
-    while driver.waits_for_tasks and clock() < give_up:
-        driver.take(calls.wait(_WAIT_SECONDS))
 
 
 def outcome(hosts: Iterable[HostWork], patience_seconds: float) -> tuple[State, str]:

@@ -8,28 +8,31 @@ their peers send. docs/how-it-works/fleet.md says what this means for the trust 
 """
 
 import asyncio
+import json
 import secrets
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import CancelledError
 from concurrent.futures import Future as ThreadFuture
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dlbricks_tui.fleet.engine import dask_settings
-from dlbricks_tui.fleet.engine.events import Answered, Calls, EngineEvent, HostJoined, HostLeft, HostSaid
-from dlbricks_tui.fleet.engine.open_calls import OpenCall, OpenCalls, lost
-from dlbricks_tui.fleet.engine.scheduler_address import SECONDS_TO_CONNECT, connect
-from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.messages import Parcel
+from dlbricks_tui.fleet.engine import on_worker
+from dlbricks_tui.fleet.engine.scheduler import SECONDS_TO_CONNECT, connect, reason_of, set_up
+from dlbricks_tui.fleet.errors import FleetError, HostError
+from dlbricks_tui.fleet.messages import Parcel, Task, task_text
+from dlbricks_tui.fleet.request import HostEntry
 from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
     from distributed import Client
     from distributed.security import Security
 
-__all__ = ["Answered", "Calls", "Engine", "EngineEvent", "HostJoined", "HostLeft", "HostSaid"]
+    from dlbricks_tui.fleet.engine.cluster import FleetCluster
 
 # Dask tells when hosts come and go. It is asked as well, should that message be lost.
 _SECONDS_BETWEEN_LOOKS = 15.0
@@ -40,16 +43,102 @@ _SECONDS_TO_CLOSE = 3.0
 # For so long a scheduler that is gone is looked for.
 _SECONDS_TO_RETURN = 600.0
 _LONGEST_NAME = 100
+# A task sends a few messages a second. More would fill the memory of the driver.
+_MOST_MESSAGES = 200_000
+_LONGEST_MESSAGE = 1 << 24
+_LONGEST_ANSWER = 1 << 28
+# More than these wait until the driver has looked after everything else.
+_MOST_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class HostJoined:
+    """A host is there; `fault` says why it can get no tasks, if it cannot."""
+
+    host: str
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostLeft:
+    """A host went away, and its calls get no answer."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostUnreachable:
+    """A host cannot be reached, for this reason. It is tried again later, unless that is final."""
+
+    host: str
+    reason: str
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostSaid:
+    """A message of a host during a task."""
+
+    host: str
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The report of a host as JSON, or the reason why it has none."""
+
+    host: str
+    text: str = field(repr=False)
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOver:
+    """The end of a task of a host, with everything that it has sent once more, or the reason why there is nothing."""
+
+    host: str
+    task: str
+    text: str = field(repr=False)
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallLost:
+    """A host could not be called, or dask gave up the call."""
+
+    host: str
+
+
+News: TypeAlias = HostJoined | HostLeft | HostUnreachable | HostSaid | Reported | TaskOver | CallLost
+
+
+@dataclass(slots=True)
+class _Listening:
+    """The messages of a task that is carried out."""
+
+    host: str
+    messages: int = 0
 
 
 class Engine:
-    """The hosts of one dask scheduler. Events arrive on `events`, in the order in which they happened."""
+    """The hosts of one dask scheduler. A `cluster` reaches them, and puts what goes wrong on `events`.
 
-    def __init__(self, address: str, security: "Security | None", log: Path | None = None) -> None:
-        self.events: SimpleQueue[EngineEvent] = SimpleQueue()
+    News of the hosts come in the order in which they happened.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        security: "Security | None",
+        log: Path | None = None,
+        cluster: "FleetCluster | None" = None,
+        events: "SimpleQueue[News] | None" = None,
+    ) -> None:
+        self.events: SimpleQueue[News] = events or SimpleQueue()
         self._address = address
         self._security = security
         self._log = log
+        self._cluster = cluster
         self._topic = f"dlbricks-{secrets.token_hex(16)}"
         self._thread: threading.Thread | None = None
         # Everything below belongs to the event loop's thread.
@@ -57,16 +146,18 @@ class Engine:
         self._client: Client | None = None
         # The address of each host's worker.
         self._workers: dict[str, str] = {}
-        # The addresses of workers that were removed during a look, which may still show them.
-        self._removed: set[str] = set()
-        self._calls = OpenCalls(self._topic, self.events.put)
-        self._background: set[asyncio.Task[None]] = set()
+        # The parcels that each host has, as far as this driver knows.
+        self._held: dict[str, set[str]] = {}
+        # By a token that is known to one host alone, so no other one can send messages in its name.
+        self._listening: dict[str, _Listening] = {}
+        # The work that is open, and its host. Kept until it ends: the loop itself has weak references only.
+        self._open: dict[asyncio.Task[None], str] = {}
         self._closing = asyncio.Event()
         self._changed = asyncio.Event()
 
     def start(self) -> None:
         """Connect to the scheduler, and begin to watch for hosts; raise FleetError if it cannot be used."""
-        dask_settings.set_up(self._log)
+        set_up(self._log)
         started: ThreadFuture[None] = ThreadFuture()
         self._thread = threading.Thread(target=self._run, args=(started,), name="fleet engine", daemon=True)
         self._thread.start()
@@ -74,30 +165,126 @@ class Engine:
 
     def close(self) -> None:
         """Give up all calls, and disconnect; this takes a few seconds at most."""
-        if self._thread is not None:
-            self._in_loop(self._closing.set)
-            self._thread.join(_SECONDS_TO_CLOSE)
+        try:
+            if self._thread is not None:
+                self._in_loop(self._closing.set)
+                self._thread.join(_SECONDS_TO_CLOSE)
+        finally:
+            if self._cluster is not None:
+                self._cluster.close()
 
-    def report(self, host: str) -> str:
-        return self._call(host, "report")
+    def add(self, entry: HostEntry) -> None:
+        """Reach one more host; raise FleetError if that is not possible."""
+        if self._cluster is None:
+            raise FleetError(
+                f"hosts of this fleet run join by themselves: start a worker named {entry.name} for its scheduler"
+            )
+        self._cluster.add_hosts([entry])
 
-    def missing(self, host: str, hashes: list[str]) -> str:
-        return self._call(host, "missing", hashes)
+    def report(self, host: str) -> None:
+        """Ask a host for its report: `Reported`, unless the host goes away."""
+        self._call(host, lambda: self._asked(host, on_worker.call, "report"), partial(Reported, host))
 
-    def send(self, host: str, parcel: Parcel) -> str:
-        return self._call(host, "take", parcel.sha256, parcel.suffix, parcel.content)
-
-    def carry_out(self, host: str, task: str) -> str:
-        return self._call(host, "carry_out", task, sends=True)
+    def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
+        """Send a host the parcels that it lacks, and then a task: `TaskOver`, unless the host goes away."""
+        self._call(host, lambda: self._carried_out(host, task, parcels), partial(TaskOver, host, task.id))
 
     def control(self, host: str, task: str, what: str) -> None:
-        self._in_loop(lambda: self._begin_control(host, task, what))
+        """Pause, resume or cancel a task by its id; a host that is gone ignores it."""
 
-    def _call(self, host: str, function: str, *arguments: Any, sends: bool = False) -> str:
-        name = secrets.token_hex(8)
-        if not self._in_loop(lambda: self._begin(name, host, function, arguments, sends)):
-            self.events.put(lost(host, name))
-        return name
+        def begin() -> None:
+            if worker := self._workers.get(host):
+                self._begin(host, self._run_there(on_worker.call, "control", task, what, workers=[worker]))
+
+        self._in_loop(begin)
+
+    def wait(self, seconds: float) -> Sequence[News]:
+        """Return what has happened, after a while if nothing has."""
+        found: list[News] = []
+        with suppress(Empty):
+            found.append(self.events.get(timeout=seconds))
+            while len(found) < _MOST_AT_ONCE:
+                found.append(self.events.get_nowait())
+        return found
+
+    def _call(self, host: str, work: Callable[[], Awaitable[str]], news: Callable[[str, str], News]) -> None:
+        if not self._in_loop(lambda: self._begin(host, self._answered(host, work, news))):
+            self.events.put(CallLost(host))
+
+    def _begin(self, host: str, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._open[task] = host
+        task.add_done_callback(lambda it: self._open.pop(it, None))
+
+    async def _answered(self, host: str, work: Callable[[], Awaitable[str]], news: Callable[[str, str], News]) -> None:
+        """Tell the answer of a host, or why there is none."""
+        try:
+            found = news(await work(), "")
+        except HostError as error:
+            found = news("", str(error))
+        except CancelledError:
+            found = CallLost(host)
+        self.events.put(found)
+
+    async def _carried_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> str:
+        held = self._held.setdefault(host, set())
+        if unsure := {it.sha256: it for it in parcels if it.sha256 not in held}:
+            lacking = _hashes(await self._asked(host, on_worker.call, "missing", list(unsure)))
+            for parcel in (unsure[sha256] for sha256 in unsure.keys() & lacking):
+                await self._asked(host, on_worker.call, "take", parcel.sha256, parcel.suffix, parcel.content)
+            held.update(unsure)
+        token = secrets.token_hex(16)
+        self._listening[token] = _Listening(host)
+        try:
+            return await self._asked(host, on_worker.carry_out, task_text(task), self._topic, token)
+        finally:
+            del self._listening[token]
+
+    async def _asked(self, host: str, function: Callable[..., str], *arguments: Any) -> str:
+        """Let a host call a function, and return its answer.
+
+        Raise HostError with the reason if there is none, or CancelledError if the host is not there.
+        """
+        from distributed.scheduler import KilledWorker
+
+        worker = self._workers.get(host)
+        if worker is None or self._client is None:
+            raise CancelledError
+        future = None
+        try:
+            future = self._client.submit(
+                function,
+                *arguments,
+                key=f"{function.__name__}-{secrets.token_hex(8)}",
+                workers=[worker],
+                allow_other_workers=False,
+                retries=0,
+                pure=False,
+            )
+            return on_worker.answer_in(await future, _LONGEST_ANSWER)
+        except KilledWorker:
+            raise CancelledError from None
+        except (HostError, CancelledError):
+            raise
+        # Anything that dask raises, or that the host has raised before it came to our function.
+        except Exception as error:
+            raise HostError(reason_of(error)) from error
+        finally:
+            # The scheduler forgets it, and does not try it again.
+            if future is not None:
+                future.release()
+
+    def _hear(self, event: Any) -> None:
+        """Pass on a message of a host."""
+        try:
+            _, (token, text) = event
+            heard = self._listening[token]
+        # Of a task that is over, or not of our hosts.
+        except (ValueError, TypeError, KeyError):
+            return
+        heard.messages += 1
+        if isinstance(text, str) and len(text) <= _LONGEST_MESSAGE and heard.messages <= _MOST_MESSAGES:
+            self.events.put(HostSaid(heard.host, text))
 
     def _in_loop(self, function: Callable[[], object]) -> bool:
         """Run a function in the loop's thread soon; return False if the loop has ended."""
@@ -148,22 +335,21 @@ class Engine:
     async def _serve(self, client: "Client") -> None:
         """Watch for hosts until the connection is lost or the engine is closed."""
         connection = client.scheduler_comm
-        client.subscribe_topic(self._topic, self._calls.hear)
-        client.subscribe_topic("all", self._note_change)
+        client.subscribe_topic(self._topic, self._hear)
+        client.subscribe_topic("all", lambda _: self._changed.set())
         # These would print what hosts send, and load pickled warnings.
         for topic in ("print", "warn"):
-            client.subscribe_topic(topic, _ignore)
+            client.subscribe_topic(topic, lambda _: None)
         loop = asyncio.get_running_loop()
         look = loop.time()
         while not self._closing.is_set() and client.status == "running" and client.scheduler_comm is connection:
             if self._changed.is_set() or loop.time() >= look:
                 self._changed.clear()
                 await asyncio.sleep(_SECONDS_TO_GATHER)
-                self._removed.clear()
                 # The connection may be lost meanwhile, which is found above.
                 with suppress(OSError, asyncio.TimeoutError):
                     identity = await asyncio.wait_for(client.scheduler.identity(), SECONDS_TO_CONNECT)
-                    self._compare(_seen(identity), identity)
+                    self._compare(identity["workers"])
                 look = loop.time() + _SECONDS_BETWEEN_LOOKS
             await self._next_event()
 
@@ -174,56 +360,25 @@ class Engine:
         for each in waiting:
             each.cancel()
 
-    def _note_change(self, event: Any) -> None:
-        """Note that the scheduler's workers have changed; those that are gone leave at once."""
-        message = event[1] if isinstance(event, tuple | list) and len(event) == 2 else None
-        if not isinstance(message, dict):
-            return
-        worker = str(message.get("worker"))
-        if message.get("action") == "add-worker":
-            self._removed.discard(worker)
-            self._changed.set()
-        elif message.get("action") == "remove-worker":
-            self._removed.add(worker)
-            for host in [host for host, address in self._workers.items() if address == worker]:
-                self._leave(host)
-
-    def _compare(self, found: Mapping[str, tuple[str, str]], identity: Mapping[str, Any] | None = None) -> None:
-        for host in [host for host, address in self._workers.items() if found.get(host, ("", ""))[0] != address]:
+    def _compare(self, workers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Note which hosts have joined and left; `workers` are those of the scheduler, by address."""
+        found = {name_of(worker): (str(address), worker) for address, worker in workers.items()}
+        for host in [host for host, address in self._workers.items() if found.get(host, ("",))[0] != address]:
             self._leave(host)
-        for host, (address, fault) in found.items():
-            if host not in self._workers and address not in self._removed:
+        for host, (address, worker) in found.items():
+            if host not in self._workers:
                 self._workers[host] = address
-                self.events.put(HostJoined(host, fault))
-                if identity and (identity["workers"][address]).get("nanny"):
-                    self._in_background(self._calm(address))
+                self.events.put(HostJoined(host, fault_of(worker)))
+                for nanny in (False, True) if worker.get("nanny") else (False,):
+                    self._begin(host, self._run_there(on_worker.calm, workers=[address], nanny=nanny))
 
     def _leave(self, host: str) -> None:
         del self._workers[host]
-        self._calls.lose(host)
+        # Its folder may be another one when it returns.
+        self._held.pop(host, None)
+        for work in [work for work, of in self._open.items() if of == host]:
+            work.cancel()
         self.events.put(HostLeft(host))
-
-    def _begin(self, name: str, host: str, function: str, arguments: tuple[Any, ...], sends: bool) -> None:
-        worker = self._workers.get(host)
-        if worker is None or self._client is None:
-            self.events.put(lost(host, name))
-        else:
-            self._calls.begin(OpenCall(name, host), self._client, worker, function, arguments, sends=sends)
-
-    def _begin_control(self, host: str, task: str, what: str) -> None:
-        worker = self._workers.get(host)
-        if worker is not None:
-            self._in_background(self._control(worker, task, what))
-
-    async def _control(self, worker: str, task: str, what: str) -> None:
-        from dlbricks_tui.fleet.engine import on_worker
-
-        await self._run_there(on_worker.control, task, what, workers=[worker])
-
-    async def _calm(self, worker: str) -> None:
-        from dlbricks_tui.fleet.engine import on_worker
-
-        await self._run_there(on_worker.calm, workers=[worker], nanny=True)
 
     async def _run_there(self, function: Callable[..., object], *arguments: str, **where: Any) -> None:
         """Call a function in the event loop of a worker, beside its task; a host that is gone ignores it."""
@@ -232,27 +387,27 @@ class Engine:
                 running = self._client.run(function, *arguments, on_error="ignore", **where)
                 await asyncio.wait_for(running, SECONDS_TO_CONNECT)
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        # Kept until it ends: the loop itself has weak references only.
-        task = asyncio.ensure_future(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+
+def name_of(worker: Mapping[str, Any]) -> str:
+    """Return the name of a host, as its dask worker tells it."""
+    return printable(str(worker.get("name")))[:_LONGEST_NAME]
 
 
-def _ignore(_: object) -> None:
-    """Take an event without using it."""
+def fault_of(worker: Mapping[str, Any]) -> str:
+    """Return why a dask worker can get no tasks; empty if it can."""
+    # One thread runs one task at a time.
+    if (threads := worker.get("nthreads")) == 1:
+        return ""
+    return (
+        f"its dask worker runs up to {printable(str(threads))[:_LONGEST_NAME]} tasks at once: "
+        "start it by `dlbricks fleet worker`, or by `dask worker --nthreads 1`"
+    )
 
 
-def _seen(identity: Mapping[str, Any]) -> Mapping[str, tuple[str, str]]:
-    """Return the address and the fault of each worker, by name."""
-    found = {}
-    for address, worker in identity["workers"].items():
-        fault = ""
-        # One thread runs one task at a time.
-        if (threads := worker.get("nthreads")) != 1:
-            fault = (
-                f"its dask worker runs up to {printable(str(threads))[:_LONGEST_NAME]} tasks at once: "
-                "start it by `dlbricks fleet worker`, or by `dask worker --nthreads 1`"
-            )
-        found[printable(str(worker.get("name")))[:_LONGEST_NAME]] = (str(address), fault)
-    return found
+def _hashes(text: str) -> frozenset[str]:
+    """Return the hashes in the answer to a question for missing parcels."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return frozenset()
+    return frozenset(it for it in found if isinstance(it, str)) if isinstance(found, list) else frozenset()

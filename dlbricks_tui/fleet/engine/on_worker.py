@@ -3,34 +3,27 @@
 The text is `answer` or `error`, a space, and the answer as JSON or the reason in one line.
 """
 
-import json
 import os
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.fleet.engine.quiet_worker import quiet, slow_down
+from dlbricks_tui.fleet.errors import HostError
 from dlbricks_tui.folders import data_folder
 
 # Letters of a reason.
 _LONGEST_REASON = 500
 _ANSWER, _ERROR = "answer", "error"
+# Between two heartbeats of a worker; dask's own answer would be half a second.
+HEARTBEAT_SECONDS = 10.0
+_MILLISECONDS = 1000.0
 
 
-def report() -> str:
-    """Return the report of this host."""
-    return _answer(lambda: _at_host().report(_data()))
-
-
-def missing(hashes: list[str]) -> str:
-    """Return the parcels of these that this host lacks."""
-    return _answer(lambda: json.dumps(_at_host().missing(_data(), hashes)))
-
-
-def take(sha256: str, suffix: str, content: bytes) -> str:
-    """Store a parcel."""
-    return _answer(lambda: json.dumps(_at_host().take(_data(), sha256, suffix, content)))
+def call(function: str, *arguments: Any) -> str:
+    """Call a function of this host: `report`, `missing`, `take`, or `control` beside the thread of a task."""
+    return _answer(lambda: getattr(_at_host(), function)(_data(), *arguments))
 
 
 def carry_out(task: str, topic: str, token: str) -> str:
@@ -38,30 +31,50 @@ def carry_out(task: str, topic: str, token: str) -> str:
     from distributed import get_worker
 
     worker = get_worker()
-    with quiet(worker):
-        return _answer(lambda: _at_host().carry_out(_data(), task, lambda text: worker.log_event(topic, [token, text])))
+    return _answer(lambda: _at_host().carry_out(_data(), task, lambda text: worker.log_event(topic, [token, text])))
 
 
-def control(task: str, what: str) -> str:
-    """Pause, continue or cancel a task, while its thread waits for the end of the run."""
-    return _answer(lambda: _at_host().control(_data(), task, what))
+def calm(dask_worker: Any) -> None:
+    """Let a worker, or the process that watches it, wake rarely for its life; dask calls this in its event loop.
+
+    Nearly everything that it does by the clock would disturb what its host measures.
+    """
+    for name, callback in dask_worker.periodic_callbacks.items():
+        if name in ("tick", "ticks"):
+            # Slower ones would each log that the process is busy.
+            callback.stop()
+        elif name != "heartbeat":
+            callback.callback_time = max(callback.callback_time, HEARTBEAT_SECONDS * _MILLISECONDS)
+        elif callback.is_running():
+            # The scheduler sets the interval of this one with each answer.
+            callback.stop()
+            _heartbeats(dask_worker).start()
 
 
-def calm(dask_worker: object) -> None:
-    """Let the process that watches a worker look rarely; dask fills in the process."""
-    slow_down(dask_worker)
+def _heartbeats(worker: Any) -> Any:
+    from tornado.ioloop import PeriodicCallback
+
+    async def beat() -> None:
+        if worker.status.name in ("running", "paused"):
+            await worker.heartbeat()
+        else:
+            # A worker stops its own callbacks only.
+            callback.stop()
+
+    callback = PeriodicCallback(beat, HEARTBEAT_SECONDS * _MILLISECONDS)
+    return callback
 
 
-def parted(text: object, longest: int) -> tuple[str, str]:
-    """Return the answer and the reason in a text of this module, one of them empty; raise ValueError for another."""
+def answer_in(text: object, longest: int) -> str:
+    """Return the answer in a text of this module; raise HostError with the reason if there is none."""
     if not isinstance(text, str) or len(text) > longest:
-        raise ValueError("the host answered with something else than text")
+        raise HostError("the host answered with something else than text")
     kind, _, rest = text.partition(" ")
     if kind == _ERROR:
-        return "", rest[:_LONGEST_REASON] or "no reason given"
+        raise HostError(rest[:_LONGEST_REASON] or "no reason given")
     if kind != _ANSWER:
-        raise ValueError("the host answered with something else than an answer")
-    return rest, ""
+        raise HostError("the host answered with something else than an answer")
+    return rest
 
 
 def _at_host() -> ModuleType:

@@ -2,18 +2,33 @@
 
 import asyncio
 import re
-import shlex
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.hosts import USUAL_PYTHON, HostEntry
-from dlbricks_tui.fleet.setting_up.findings import Examination, HostFinding, Readiness, Verdict, Wanted
-from dlbricks_tui.fleet.setting_up.host_check import ENVIRONMENT
-from dlbricks_tui.fleet.setting_up.host_facts import HostFacts, answer_in, facts_from, facts_script
-from dlbricks_tui.fleet.setting_up.judging import NEWEST_PYTHON, OLDEST_PYTHON, PYTHONS, judged
-from dlbricks_tui.fleet.setting_up.self_check import SelfCheck, self_check_command, self_check_from
-from dlbricks_tui.fleet.ssh.connection import Connect, Connection, Finished
+from dlbricks_tui.fleet.engine.ssh import Connect, Finished, SshConnection, shell_path
+from dlbricks_tui.fleet.errors import FleetError, last_line
+from dlbricks_tui.fleet.request import USUAL_PYTHON, HostEntry
+from dlbricks_tui.fleet.setting_up.host_facts import (
+    HostFacts,
+    SelfCheck,
+    answer_in,
+    facts_from,
+    facts_script,
+    self_check_command,
+    self_check_from,
+)
+from dlbricks_tui.fleet.setting_up.host_script import ENVIRONMENT
+from dlbricks_tui.fleet.setting_up.judging import (
+    NEWEST_PYTHON,
+    OLDEST_PYTHON,
+    PYTHONS,
+    Examination,
+    HostFinding,
+    Readiness,
+    Verdict,
+    Wanted,
+    judged,
+)
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import traits_of
 
@@ -23,7 +38,6 @@ _SECONDS_TO_CHECK = 120.0
 # Frameworks are imported from a disk that may be slow.
 _SECONDS_TO_START = 300.0
 _NO_SUCH_COMMAND = (126, 127)
-_MOST_CHARACTERS = 300
 _OTHERS = tuple(f"python3.{minor}" for minor in range(NEWEST_PYTHON[1], OLDEST_PYTHON[1] - 1, -1))
 _TOO_OLD = re.compile(r"Python (2|3\.[0-6]\b)")
 
@@ -66,7 +80,7 @@ def for_each(
     return tuple(asyncio.run(every()))
 
 
-async def examine(host: HostEntry, connection: Connection, wanted: Wanted) -> Examination:
+async def examine(host: HostEntry, connection: SshConnection, wanted: Wanted) -> Examination:
     """Examine one host; FleetError if the connection ends."""
     sent = time.time()
     asked = await connection.run(
@@ -97,18 +111,6 @@ def unreachable(host: HostEntry, error: FleetError) -> Examination:
     return Examination(host=host.name, state=Readiness.UNREACHABLE, findings=(finding,))
 
 
-def shell_path(path: str) -> str:
-    """Return a path as shells take it; a leading `~/` stays the user's home folder there."""
-    home = "~/" if path.startswith("~/") else ""
-    return home + shlex.quote(path.removeprefix("~/")) if home else shlex.quote(path)
-
-
-def last_line(output: bytes) -> str:
-    """Return the last line that a program has printed, without control codes."""
-    lines = output.decode(errors="replace").strip().splitlines()
-    return printable(lines[-1].strip())[:_MOST_CHARACTERS] if lines else ""
-
-
 def _examination(
     host: HostEntry,
     findings: tuple[HostFinding, ...],
@@ -123,7 +125,6 @@ def _examination(
         system=checked.system if checked else "",
         system_name=checked.system_name if checked else facts.cpu if facts else "",
         bricks=checked.bricks if checked else None,
-        folder=facts.folder if facts else "",
         interpreter=facts.interpreter if facts else "",
     )
 
@@ -134,7 +135,7 @@ def _least_offset(facts: HostFacts, sent: float, received: float) -> float:
     return least if least > 0 else min(most, 0.0)
 
 
-async def _no_python(host: HostEntry, connection: Connection, asked: Finished, wanted: Wanted) -> HostFinding:
+async def _no_python(host: HostEntry, connection: SshConnection, asked: Finished, wanted: Wanted) -> HostFinding:
     """Return why the interpreter of a host cannot run the doctor, and what to do."""
     python = host.python_there
     version = await connection.run(f"{shell_path(python)} -V", seconds=_SECONDS_TO_CHECK)

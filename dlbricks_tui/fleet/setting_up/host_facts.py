@@ -1,28 +1,24 @@
-"""The facts about a host that the doctor asks for: the script that it sends, and the checked answer."""
+"""The facts about a host that the doctor asks for: the script that it sends, and the checked answer.
+
+Once the host has the same dlbricks as this machine, this module checks it there: do the frameworks start?
+"""
 
 import json
+import shlex
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.setting_up import host_check
+from dlbricks_tui.fleet.setting_up import host_script
 from dlbricks_tui.printable import printable
-from dlbricks_tui.untrusted_json import check_fields, parsed_document
+from dlbricks_tui.untrusted_json import decoded, parsed_document
 
-_FIELDS: Mapping[str, type] = {
-    **dict.fromkeys(("python", "implementation", "executable", "operating_system", "machine", "libc", "cpu"), str),
-    **dict.fromkeys(("vectors", "measuring", "folder", "obstacle", "interpreter", "environment_python"), str),
-    **dict.fromkeys(("dlbricks", "content"), str),
-    **dict.fromkeys(("cores", "busy_permille", "stolen_permille", "free_memory", "free_disk"), int),
-    **dict.fromkeys(("clock_first", "clock_last"), int),
-    **dict.fromkeys(("others", "governors"), list),
-    **dict.fromkeys(("makes_environments", "replaceable"), bool),
-    "packages": dict,
-}
-_MOST_CHARACTERS = 4096
-_MOST_ENTRIES = 64
+_CHECK_FORMAT, _CHECK_SCHEMA = "dlbricks-self-check", 1
+# Letters of a text in the facts, of one in a check, and entries of a list.
+_MOST_IN_FACTS, _MOST_IN_CHECK, _MOST_ENTRIES = 4096, 300, 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +61,12 @@ class HostFacts:
     clock_last: int
 
 
-def script(module: Any, function: str, *arguments: object, **options: object) -> bytes:
-    """Return a module of this package as a program for another interpreter, which calls one of its functions."""
+def script(function: str, *arguments: object, **options: object) -> bytes:
+    """Return the program for the interpreter of a host that calls one of its functions."""
     literals = [f"json.loads({json.dumps(each)!r})" for each in arguments]
     literals += [f"{name}=json.loads({json.dumps(each)!r})" for name, each in options.items()]
     called = ", ".join(literals)
-    return (Path(module.__file__).read_text(encoding="utf-8") + f"\n\n{function}({called})\n").encode()
+    return (Path(host_script.__file__).read_text(encoding="utf-8") + f"\n\n{function}({called})\n").encode()
 
 
 def answer_in(output: bytes) -> bytes:
@@ -80,50 +76,88 @@ def answer_in(output: bytes) -> bytes:
 
 def facts_script(folder: str, packages: Sequence[str]) -> bytes:
     """Return the program that prints the facts about a host."""
-    return script(host_check, "tell", folder, list(packages))
+    return script("tell", folder, list(packages))
 
 
 def facts_from(output: bytes) -> HostFacts:
     """Return the facts that a host has printed; raise FleetError unless they are what the program prints."""
     try:
-        document = parsed_document(answer_in(output), host_check.FORMAT, host_check.SCHEMA)
-        check_fields(document, _FIELDS)
-        for name, value in document.items():
-            document[name] = _checked(name, value)
+        document = parsed_document(answer_in(output), host_script.FORMAT, host_script.SCHEMA)
+        return decoded(HostFacts, document, letters=_MOST_IN_FACTS, entries=_MOST_ENTRIES, clean=printable)
     except ValueError as error:
         raise FleetError(f"its answer to the doctor {error}; check what this host is") from error
-    busy, stolen = document.pop("busy_permille"), document.pop("stolen_permille")
-    memory = document.pop("free_memory")
-    return HostFacts(**document, busy=_share(busy), stolen=_share(stolen), free_memory=None if memory < 0 else memory)
 
 
-def _checked(name: str, value: Any) -> Any:
-    match value:
-        case str():
-            return _text(name, value)
-        case list():
-            return tuple(_text(name, each) for each in _bounded(name, value))
-        case dict():
-            return {_text(name, key): _text(name, each) for key, each in _bounded(name, value).items()}
-        case bool():
-            return value
-        case int():
-            if abs(value) >= 1 << 63:
-                raise ValueError(f"has a {name} that no host has")
-            return value
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfCheck:
+    """The system of a host, the bricks that its store has results of, and why frameworks do not start, by name."""
+
+    system: str = ""
+    system_name: str = ""
+    bricks: int = 0
+    failures: Mapping[str, str]
 
 
-def _bounded(name: str, value: Any) -> Any:
-    if len(value) > _MOST_ENTRIES:
-        raise ValueError(f"has more than {_MOST_ENTRIES} entries of {name}")
-    return value
+def self_check_command(interpreter: str, data_path: str, frameworks: Sequence[str]) -> str:
+    """Return the command line that checks the dlbricks of an interpreter there."""
+    return shlex.join([interpreter, "-I", "-m", __name__, data_path, *frameworks])
 
 
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str) or len(value) > _MOST_CHARACTERS:
-        raise ValueError(f"has a {name} that is not a short text")
-    return printable(value)
+def self_check_from(content: bytes) -> SelfCheck:
+    """Return the check that a host has printed; raise FleetError unless it is one."""
+    try:
+        document = parsed_document(content, _CHECK_FORMAT, _CHECK_SCHEMA)
+        found = decoded(SelfCheck, document, letters=_MOST_IN_CHECK, entries=_MOST_ENTRIES, clean=printable)
+        if found.bricks < 0:
+            raise ValueError("has values that it cannot have")
+        return found
+    except ValueError as error:
+        raise FleetError(f"its check of itself {error}; check what this host is") from error
 
 
-def _share(permille: int) -> float | None:
-    return None if permille < 0 else permille / 1000
+def check(data_path: Path, frameworks: Sequence[str]) -> SelfCheck:
+    """Return the check of this dlbricks; it starts each framework."""
+    # Loaded here: the other side needs none of it.
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.host.fingerprint import fingerprint
+    from dlbricks_tui.runtime.registry import Registry
+    from dlbricks_tui.runtime.traits import traits_of
+
+    data, failures = DataFolder(data_path), {}
+    system = fingerprint()
+    for framework in frameworks:
+        try:
+            Registry(data.path).check(traits_of(framework).own_runtime)
+        except UserError as error:
+            failures[framework] = str(error)[:_MOST_IN_CHECK]
+    return SelfCheck(
+        system=system.id,
+        system_name=system.name[:_MOST_IN_CHECK],
+        bricks=_measured_bricks(data.store, system.id),
+        failures=failures,
+    )
+
+
+def _measured_bricks(store: Path, system: str) -> int:
+    from dlbricks_tui.store.database import ResultsDatabase
+    from dlbricks_tui.store.filters import equal
+
+    if not store.exists():
+        return 0
+    with ResultsDatabase(store) as results:
+        return len({brick for brick in results.select(equal(system=system), order=()).values("brick") if brick})
+
+
+def main() -> int:
+    """Print the check as JSON; the arguments are the data folder and the frameworks."""
+    try:
+        document = asdict(check(Path(sys.argv[1]), sys.argv[2:]))
+    except UserError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(json.dumps({"format": _CHECK_FORMAT, "schema": _CHECK_SCHEMA, **document}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

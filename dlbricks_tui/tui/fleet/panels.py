@@ -12,7 +12,7 @@ from dlbricks_tui.documents.fleet import dollars, estimate_columns, fastest_host
 from dlbricks_tui.documents.fleet_picture import hosts_picture
 from dlbricks_tui.documents.lines import Span, line
 from dlbricks_tui.documents.parts import Column, name_column
-from dlbricks_tui.fleet.progress import HostRow
+from dlbricks_tui.fleet.events import HostRow
 from dlbricks_tui.tui.fleet import actions
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Orders

@@ -8,17 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
-from dlbricks_tui.fleet.driving.host_calls import HostCalls, HostUnreachable
 from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
-from dlbricks_tui.fleet.driving.workload import FleetPart, FleetWorkload
-from dlbricks_tui.fleet.encoding import message_text
+from dlbricks_tui.fleet.engine.engine import HostUnreachable
 from dlbricks_tui.fleet.events import (
     FleetEnded,
+    FleetProgress,
     HostBrickFailed,
     HostChanged,
     HostEstimate,
@@ -27,10 +25,9 @@ from dlbricks_tui.fleet.events import (
     ResultStored,
 )
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.messages import Parcel, Task, TaskNote
-from dlbricks_tui.fleet.progress import FleetProgress
-from dlbricks_tui.fleet.request import FleetRequest, Question
+from dlbricks_tui.fleet.messages import Parcel, Task, TaskNote, message_text
+from dlbricks_tui.fleet.parcels import FleetPart, FleetWorkload
+from dlbricks_tui.fleet.request import FleetRequest, HostEntry, Question
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.method import Method
@@ -84,9 +81,6 @@ class Fleet:
     folder: FleetFolder = field(init=False)
     events: list[Event] = field(default_factory=list)
     watch: Callable[[Event], None] = lambda _: None
-    # Reaches a host that is added.
-    reach: Callable[[HostEntry], None] = lambda _: None
-    unreachable: "SimpleQueue[HostUnreachable]" = field(default_factory=SimpleQueue)
 
     def __post_init__(self) -> None:
         self.site = Site(self.path)
@@ -99,7 +93,7 @@ class Fleet:
         """Drive it to its end."""
         place = FleetPlace(
             self.site.data,
-            reach_hosts=lambda *_: HostCalls(self.engine, self.reach, unreachable=self.unreachable),
+            reach_hosts=lambda *_: self.engine,
             read_models=lambda *_: self.workload,
             clock=self.engine.clock,
         )
@@ -194,7 +188,7 @@ def test_each_host_measures_each_brick_once_and_results_are_durable_before_they_
 def test_hosts_of_one_system_share_its_bricks_and_have_one_rank(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.fleet.driving.assigning.TASK_SECONDS", 5.0)
+    monkeypatch.setattr("dlbricks_tui.fleet.driving.driver.TASK_SECONDS", 5.0)
     twins = [FakeHost(name, another_system("twin")) for name in ("one", "two")]
     fleet = fleet_of(tmp_path, workload, *twins, honest("slow", latency_ms=2.0))
     assert fleet.drive().state is State.FINISHED
@@ -296,8 +290,6 @@ def test_a_host_that_measured_for_another_driver_sends_what_it_has(
     again = fleet_of(tmp_path / "second", small_workload, host)
     again.drive()
     assert {it.uuid for it in again.site.contents().measurements} == {it.uuid for it in kept.values()}
-    # Each parcel travels once: the fake host refuses one that it has.
-    assert sorted(host.parcels) == sorted(it.sha256 for it in small_workload.parts[0].parcels.values())
 
 
 def test_a_paused_host_gets_no_work_until_it_is_resumed(tmp_path: Path, small_workload: FleetWorkload) -> None:
@@ -347,7 +339,7 @@ def test_a_host_that_is_added_while_it_runs_takes_part_and_does_so_when_it_is_re
     tmp_path: Path, small_workload: FleetWorkload
 ) -> None:
     fleet = fleet_of(tmp_path, small_workload, honest("one"))
-    fleet.reach = lambda entry: fleet.engine.join(honest(entry.name))
+    fleet.engine.reach = lambda entry: fleet.engine.join(honest(entry.name))
     at_step(fleet.engine, {3: lambda: fleet.folder.add_hosts([HostEntry(name="two", price_per_hour=3.6)])})
     assert fleet.drive().state is State.FINISHED
     assert_everything_once(fleet, "one", "two")
@@ -414,7 +406,7 @@ REPORTS = {
     "a clock of long ago": ({"clock": "2001-01-01T00:00:00+00:00"}, HostState.REFUSED, "has a clock"),
     "a clock without a zone": ({"clock": "2026-01-01T00:00:00"}, HostState.DISTRUSTED, "time zone"),
     "a system without an id": ({"system": {}}, HostState.DISTRUSTED, "report"),
-    "a very long text": ({"python": "3" * 2000}, HostState.DISTRUSTED, "text of 2,000 letters"),
+    "a very long text": ({"python": "3" * 2000}, HostState.DISTRUSTED, "python of 2,000 letters"),
 }
 
 
@@ -518,7 +510,7 @@ def test_a_time_budget_is_that_of_each_host(tmp_path: Path, small_workload: Flee
 def test_a_host_is_probed_before_it_measures_the_rest(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.fleet.driving.assigning.TASK_SECONDS", 5.0)
+    monkeypatch.setattr("dlbricks_tui.fleet.driving.driver.TASK_SECONDS", 5.0)
     fleet = fleet_of(tmp_path, workload, honest("one"), probe_seconds=14.0)
     assert fleet.drive().state is State.FINISHED
     first, second, *_ = fleet.engine.hosts["one"].tasks
@@ -532,7 +524,7 @@ def test_a_host_is_probed_before_it_measures_the_rest(
 def test_which_host_ends_before_everything_is_measured(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.fleet.driving.assigning.TASK_SECONDS", 5.0)
+    monkeypatch.setattr("dlbricks_tui.fleet.driving.driver.TASK_SECONDS", 5.0)
     hosts = (honest("slow", latency_ms=50.0), honest("fast"))
     fleet = fleet_of(tmp_path, workload, *hosts, question=Question.WHICH_HOST)
     assert fleet.drive().state is State.FINISHED
@@ -546,8 +538,8 @@ def test_a_host_whose_connection_is_refused_is_left_out_with_the_reason(
     tmp_path: Path, small_workload: FleetWorkload
 ) -> None:
     fleet = fleet_of(tmp_path, small_workload, honest("one", is_there=False), honest("two"))
-    fleet.unreachable.put(HostUnreachable("one", "nothing answers"))
-    fleet.unreachable.put(HostUnreachable("one", "its key is not the known one", is_final=True))
+    fleet.engine.waiting.append(HostUnreachable("one", "nothing answers"))
+    fleet.engine.waiting.append(HostUnreachable("one", "its key is not the known one", is_final=True))
     assert fleet.drive().state is State.FINISHED
     assert [(it.state, it.message) for it in fleet.told(HostChanged) if it.host == "one"] == [
         ("connecting", ""),

@@ -11,24 +11,36 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine import engine as engine_module
-from dlbricks_tui.fleet.engine import scheduler as scheduler_module
-from dlbricks_tui.fleet.engine import scheduler_address
-from dlbricks_tui.fleet.engine.engine import Answered, Engine, EngineEvent, HostJoined, HostLeft, HostSaid
-from dlbricks_tui.fleet.engine.scheduler import SchedulerProcess
+from dlbricks_tui.fleet.engine import scheduler
+from dlbricks_tui.fleet.engine.engine import (
+    CallLost,
+    Engine,
+    HostJoined,
+    HostLeft,
+    HostSaid,
+    News,
+    Reported,
+    TaskOver,
+    fault_of,
+    name_of,
+)
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.messages import Parcel
+from dlbricks_tui.fleet.messages import Parcel, Task
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
+from tests.fleet.fake_hosts import REQUEST
 from tests.runs.killing import eventually
 
 pytest.importorskip("distributed")
 
 ROOT = Path(__file__).parents[3]
-HOST = (sys.executable, "-m", "tests.fleet.sleeping_host")
+HOST = "tests.fleet.sleeping_host"
 HOSTS = ("one", "two")
 PATIENCE_SECONDS = 60.0
 PARCEL = Parcel(sha256="a" * 64, suffix=".onnx", content=b"layers")
@@ -40,14 +52,29 @@ class Cluster:
 
     path: Path
     certificates: Certificates
-    scheduler: SchedulerProcess
-    address: str
-    workers: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    address: str = "tls://127.0.0.1:0"
+    processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+
+    def start_scheduler(self) -> None:
+        """Start a scheduler as a user would, on the port that it had before."""
+        file = self.path / "scheduler.json"
+        file.unlink(missing_ok=True)
+        place = urlsplit(self.address)
+        options = ["--host", str(place.hostname), "--port", str(place.port), "--protocol", "tls", "--no-dashboard"]
+        names = ("authority", "driver", "driver-key")
+        for option, name in zip(("--tls-ca-file", "--tls-cert", "--tls-key"), names, strict=True):
+            options += [option, str(self.certificates.folder / f"{name}.pem")]
+        self._start("", "distributed.cli.dask_scheduler", *options, "--scheduler-file", str(file))
+        eventually(lambda: file.exists() and file.read_text().endswith("}"))
+        self.address = json.loads(file.read_text())["address"]
 
     def start_worker(self, name: str) -> None:
-        with (self.path / "worker.log").open("ab") as log:
-            self.workers[name] = subprocess.Popen(
-                [*HOST, self.address, "--name", name, "--certificates", str(self.certificates.folder)],
+        self._start(name, HOST, self.address, name, str(self.certificates.folder))
+
+    def _start(self, name: str, *arguments: str) -> None:
+        with (self.path / "processes.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", *arguments],
                 cwd=ROOT,
                 env={**os.environ, DATA_FOLDER_VARIABLE: str(self.data_of(name))},
                 stdin=subprocess.DEVNULL,
@@ -55,10 +82,9 @@ class Cluster:
                 stderr=log,
             )
 
-    def restart_scheduler(self) -> str:
-        port = int(self.address.rpartition(":")[2])
-        self.scheduler = SchedulerProcess(self.certificates, self.path / "scheduler.log", port)
-        return self.scheduler.start()
+    def end_scheduler(self) -> None:
+        self.processes[""].kill()
+        self.processes[""].wait()
 
     def data_of(self, name: str) -> Path:
         return self.path / f"data of {name}"
@@ -67,8 +93,7 @@ class Cluster:
         return Engine(self.address, self.certificates.for_driver())
 
     def stop(self) -> None:
-        self.scheduler.close()
-        for process in self.workers.values():
+        for process in self.processes.values():
             process.kill()
             process.wait()
 
@@ -78,9 +103,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     path = tmp_path_factory.mktemp("cluster")
     certificates = Certificates(path / "certificates")
     certificates.create()
-    scheduler = SchedulerProcess(certificates, path / "scheduler.log")
-    cluster = Cluster(path, certificates, scheduler, scheduler.start())
+    cluster = Cluster(path, certificates)
     try:
+        cluster.start_scheduler()
         for name in HOSTS:
             cluster.start_worker(name)
         yield cluster
@@ -92,31 +117,37 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def engine(cluster: Cluster) -> Iterator[Engine]:
     engine = cluster.engine()
     engine.start()
-    joined = {next_event(engine, HostJoined) for _ in HOSTS}
+    joined = {next_news(engine, HostJoined) for _ in HOSTS}
     assert joined == {HostJoined(host) for host in HOSTS}
     yield engine
     engine.close()
 
 
-def next_event(engine: Engine, kind: type[EngineEvent]) -> EngineEvent:
-    """Return the next event of a kind; events of other kinds before it are dropped."""
+def next_news(engine: Engine, *kinds: type[News]) -> Any:
+    """Return the next news of some kinds; others before it are dropped."""
     while True:
         event = engine.events.get(timeout=PATIENCE_SECONDS)
-        if isinstance(event, kind):
+        if isinstance(event, kinds):
             return event
 
 
-def answer(engine: Engine, call: str) -> Answered:
-    """Return the answer of a call."""
-    while True:
-        event = next_event(engine, Answered)
-        assert isinstance(event, Answered)
-        if event.call == call:
-            return event
+def reported(engine: Engine, host: str) -> Reported | CallLost:
+    """Ask a host for its report."""
+    engine.report(host)
+    found: Reported | CallLost = next_news(engine, Reported, CallLost)
+    return found
 
 
-def task(name: str, **how: object) -> str:
-    return json.dumps({"id": name, **how})
+def task(*words: str) -> Task:
+    """Return a task; the words after its name say what the host does."""
+    return Task(id=" ".join(words), request=REQUEST, parcels=(PARCEL.sha256,))
+
+
+def carried_out(engine: Engine, host: str, *words: str, parcel: Parcel = PARCEL) -> TaskOver:
+    """Let a host carry out a task, and return its end."""
+    engine.carry_out(host, task(*words), [parcel])
+    found: TaskOver = next_news(engine, TaskOver)
+    return found
 
 
 def started(cluster: Cluster, host: str) -> list[str]:
@@ -125,109 +156,85 @@ def started(cluster: Cluster, host: str) -> list[str]:
 
 
 def test_a_host_is_asked_for_its_report(cluster: Cluster, engine: Engine) -> None:
-    found = answer(engine, engine.report("one"))
-    assert found.error == ""
+    found = reported(engine, "one")
+    assert isinstance(found, Reported)
+    assert (found.host, found.error) == ("one", "")
     assert json.loads(found.text)["data"] == str(cluster.data_of("one"))
-    assert (found.host, found.error, found.lost) == ("one", "", False)
 
 
-def test_a_host_gets_a_parcel_that_it_lacks(cluster: Cluster, engine: Engine) -> None:
-    assert json.loads(answer(engine, engine.missing("one", [PARCEL.sha256])).text) == [PARCEL.sha256]
-    assert answer(engine, engine.send("one", PARCEL)).error == ""
-    assert json.loads(answer(engine, engine.missing("one", [PARCEL.sha256])).text) == []
-    assert (cluster.data_of("one") / PARCEL.sha256).read_bytes() == PARCEL.content
+def test_a_host_gets_a_parcel_that_it_lacks_once(cluster: Cluster, engine: Engine) -> None:
+    second = cluster.engine()
+    second.start()
+    for it in (engine, engine, second):
+        next_news(second, HostJoined) if it is second else None
+        assert carried_out(it, "one", "parcel").error == ""
+        assert (cluster.data_of("one") / PARCEL.sha256).read_bytes() == PARCEL.content
+    # Others of the same fleet go on.
+    second.close()
+    assert reported(engine, "one") == reported(engine, "one")
 
 
-def test_messages_of_a_task_come_in_order_before_its_answer(engine: Engine) -> None:
-    answer(engine, engine.send("two", PARCEL))
-    call = engine.carry_out("two", task("talk", messages=5, seconds=0.05))
+def test_messages_of_a_task_come_in_order_before_its_end(engine: Engine) -> None:
+    engine.carry_out("two", task("talk", "messages=5", "seconds=0.05"), [PARCEL])
     said = []
-    while True:
-        event = engine.events.get(timeout=PATIENCE_SECONDS)
-        if isinstance(event, Answered):
-            break
-        assert isinstance(event, HostSaid)
-        assert (event.host, event.call) == ("two", call)
+    while isinstance(event := next_news(engine, HostSaid, TaskOver), HostSaid):
+        assert event.host == "two"
         said.append(json.loads(event.text)["number"])
     assert said == [0, 1, 2, 3, 4]
     assert json.loads(event.text) == {"ended": "talk"}
 
 
 def test_errors_of_a_host_are_one_line(engine: Engine) -> None:
-    refused = answer(engine, engine.send("one", Parcel(sha256="b" * 64, suffix=".exe", content=b"")))
-    assert refused == Answered("one", refused.call, error="a parcel is no model file of any kind")
-    answer(engine, engine.send("one", PARCEL))
-    fault = answer(engine, engine.carry_out("one", task("fault", fault="of\nthe host")))
-    assert fault == Answered("one", fault.call, error="ZeroDivisionError: of the host")
+    other = Parcel(sha256="b" * 64, suffix=".exe", content=b"")
+    assert carried_out(engine, "one", "refused", parcel=other) == TaskOver(
+        "one", "refused", "", "a parcel is no model file of any kind"
+    )
+    assert carried_out(engine, "one", "fault", "fault=of").error == "ZeroDivisionError: of the host"
 
 
 def test_hosts_work_at_the_same_time_and_a_task_is_controlled_while_it_runs(cluster: Cluster, engine: Engine) -> None:
-    for host in ("one", "two"):
-        answer(engine, engine.send(host, PARCEL))
-    calls = {host: engine.carry_out(host, task(f"long {host}", seconds=600)) for host in ("one", "two")}
-    eventually(lambda: all(f"long {host}" in started(cluster, host) for host in calls))
-    for host in calls:
-        engine.control(host, f"long {host}", "cancel")
-    ended = [next_event(engine, Answered) for _ in calls]
-    assert sorted(ended, key=str) == sorted(
-        (Answered(host, call, text=json.dumps({"ended": f"long {host}"})) for host, call in calls.items()), key=str
-    )
+    tasks = {host: task(f"long-{host}", "seconds=600") for host in HOSTS}
+    for host in HOSTS:
+        engine.carry_out(host, tasks[host], [PARCEL])
+    eventually(lambda: all(f"long-{host}" in started(cluster, host) for host in HOSTS))
+    for host in HOSTS:
+        engine.control(host, tasks[host].id, "cancel")
+    ended = {next_news(engine, TaskOver) for _ in HOSTS}
+    assert ended == {TaskOver(host, tasks[host].id, json.dumps({"ended": f"long-{host}"})) for host in HOSTS}
 
 
 def test_what_hosts_print_does_not_reach_the_terminal(engine: Engine, capfd: pytest.CaptureFixture[str]) -> None:
-    answer(engine, engine.send("one", PARCEL))
-    answer(engine, engine.carry_out("one", task("print", prints="\x1b]0;host\x07", messages=1, seconds=0.05)))
+    carried_out(engine, "one", "print", "prints=\x1b]0;host\x07", "messages=1", "seconds=0.05")
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_host_that_dies_loses_its_task_once_and_is_found_again(
     cluster: Cluster, engine: Engine, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    answer(engine, engine.send("two", PARCEL))
-    call = engine.carry_out("two", task("lethal", seconds=600))
-    waiting = engine.report("two")
+    engine.carry_out("two", task("lethal", "seconds=600"), [PARCEL])
+    engine.report("two")
     eventually(lambda: "lethal" in started(cluster, "two"))
-    cluster.workers["two"].kill()
-    cluster.workers["two"].wait()
-    events = [engine.events.get(timeout=PATIENCE_SECONDS) for _ in range(3)]
-    gone = {Answered("two", each, error="the host went away", lost=True) for each in (call, waiting)}
-    assert set(events) == gone | {HostLeft("two")}
-    assert answer(engine, engine.report("two")).lost
+    cluster.processes["two"].kill()
+    cluster.processes["two"].wait()
+    # There is no news of its task and the report, but that they may be lost.
+    assert next_news(engine, HostLeft, TaskOver, Reported) == HostLeft("two")
+    assert reported(engine, "two") == CallLost("two")
     # The others go on.
-    assert answer(engine, engine.report("one")).error == ""
+    assert reported(engine, "one") == reported(engine, "one")
     cluster.start_worker("two")
-    assert next_event(engine, HostJoined) == HostJoined("two")
-    assert answer(engine, engine.report("two")).error == ""
+    assert next_news(engine, HostJoined) == HostJoined("two")
+    assert isinstance(reported(engine, "two"), Reported)
     assert started(cluster, "two").count("lethal") == 1
     with pytest.raises(queue.Empty):
         engine.events.get(timeout=0.2)
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_second_driver_sees_the_same_hosts_and_closes_by_itself(cluster: Cluster, engine: Engine) -> None:
-    second = cluster.engine()
-    second.start()
-    assert {next_event(second, HostJoined) for _ in range(2)} == {HostJoined("one"), HostJoined("two")}
-    answer(second, second.send("one", PARCEL))
-    second.carry_out("one", task("left behind", seconds=0.2))
-    eventually(lambda: "left behind" in started(cluster, "one"))
-    second.close()
-    assert answer(engine, engine.report("one")).error == ""
-
-
 def test_a_worker_that_may_run_several_tasks_at_once_joins_with_a_fault() -> None:
-    from dlbricks_tui.fleet.engine.engine import _seen
-
-    workers = {
-        "tls://1": {"name": "right", "nthreads": 1},
-        "tls://2": {"name": "wide", "nthreads": 8},
-        "tls://3": {"name": "\x1b[2J", "nthreads": "\x1b[2J"},
-    }
-    found = _seen({"workers": workers})
-    assert found["right"] == ("tls://1", "")
-    assert "runs up to 8 tasks at once" in found["wide"][1]
-    assert found["wide"][1].isprintable()
-    assert found["\\x1b[2J"][1].isprintable()
+    assert fault_of({"name": "right", "nthreads": 1}) == ""
+    assert "runs up to 8 tasks at once" in fault_of({"name": "wide", "nthreads": 8})
+    assert fault_of({"nthreads": "\x1b[2J"}).isprintable()
+    assert name_of({"name": "\x1b[2J"}) == "\\x1b[2J"
 
 
 def refusal(address: str, certificates: Certificates | None) -> str:
@@ -250,7 +257,7 @@ def test_certificates_of_another_fleet_are_refused_in_one_line(cluster: Cluster,
 
 
 def test_a_scheduler_with_tls_is_not_used_without(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler_address, "_SECONDS_TO_GREET", 0.1)
+    monkeypatch.setattr(scheduler, "_SECONDS_TO_GREET", 0.1)
     assert "try tls://" in refusal(cluster.address.replace("tls:", "tcp:"), None)
 
 
@@ -262,8 +269,8 @@ def test_an_address_without_a_scheduler_is_told_in_one_line(cluster: Cluster) ->
 
 
 @pytest.mark.soak
-def test_a_name_is_given_once_in_a_fleet(cluster: Cluster, engine: Engine, tmp_path: Path) -> None:
-    command = [*HOST, cluster.address, "--name", "one", "--certificates", str(cluster.certificates.folder)]
+def test_a_name_is_given_once_in_a_fleet(cluster: Cluster, engine: Engine) -> None:
+    command = [sys.executable, "-m", HOST, cluster.address, "one", str(cluster.certificates.folder)]
     second = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert second.returncode == 1
     assert second.stderr == "the fleet has a host named one already: choose another --name\n"
@@ -273,23 +280,20 @@ def test_a_worker_and_the_engine_return_to_a_scheduler_that_was_away_and_end_soo
     cluster: Cluster, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_module, "_SECONDS_BETWEEN_CHECKS", 0.1)
-    cluster.scheduler.close()
-    assert {next_event(engine, HostLeft) for _ in HOSTS} == {HostLeft(host) for host in HOSTS}
+    cluster.end_scheduler()
+    assert {next_news(engine, HostLeft) for _ in HOSTS} == {HostLeft(host) for host in HOSTS}
     # Soon enough for the first try of each to return.
-    assert cluster.restart_scheduler() == cluster.address
-    assert {next_event(engine, HostJoined) for _ in HOSTS} == {HostJoined(host) for host in HOSTS}
-    assert answer(engine, engine.report("one")).error == ""
-    # Another driver and a worker end although the scheduler hangs, which is killed then.
+    address = cluster.address
+    cluster.start_scheduler()
+    assert cluster.address == address
+    assert {next_news(engine, HostJoined) for _ in HOSTS} == {HostJoined(host) for host in HOSTS}
+    assert isinstance(reported(engine, "one"), Reported)
+    # Another driver and a worker end although the scheduler hangs.
     monkeypatch.setattr(engine_module, "_SECONDS_TO_CLOSE", 1.1)
-    monkeypatch.setattr(scheduler_module, "_SECONDS_TO_END", 0.1)
-    process = cluster.scheduler._process
-    assert process is not None
-    os.kill(process.pid, signal.SIGSTOP)
+    cluster.processes[""].send_signal(signal.SIGSTOP)
     begin = time.monotonic()
     engine.close()
-    cluster.workers["one"].terminate()
-    assert cluster.workers["one"].wait(PATIENCE_SECONDS) == 0
-    cluster.scheduler.close()
+    cluster.processes["one"].terminate()
+    assert cluster.processes["one"].wait(PATIENCE_SECONDS) == 0
     # Each waits for a few seconds at most; the machine may be busy.
     assert time.monotonic() - begin < 30
-    assert process.returncode is not None

@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from dlbricks_tui.fleet.engine import on_worker, quiet_worker
+from dlbricks_tui.fleet.engine import on_worker
+from dlbricks_tui.fleet.errors import HostError
 
 
 def test_variables_that_dask_sets_for_its_workers_do_not_reach_measuring_processes(
@@ -24,24 +25,25 @@ def test_variables_that_dask_sets_for_its_workers_do_not_reach_measuring_process
         monkeypatch.setenv(name, str(value))
     monkeypatch.setenv("OMP_PROC_BIND", "true")
     monkeypatch.setattr(on_worker, "_at_host", lambda: SimpleNamespace(report=lambda _: "{}"))
-    assert on_worker.report() == "answer {}"
+    assert on_worker.call("report") == "answer {}"
     assert not presets.keys() & os.environ.keys()
     # The user's own are kept.
     assert os.environ["OMP_PROC_BIND"] == "true"
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    on_worker.report()
+    on_worker.call("report")
     assert os.environ["OMP_NUM_THREADS"] == "4"
 
 
 @pytest.mark.parametrize("text", [b"answer {}", None, "", "{}", "answers {}", "answer " + 100 * "x"])
 def test_an_answer_in_another_form_is_refused(text: object) -> None:
-    with pytest.raises(ValueError, match="the host answered with something else"):
-        on_worker.parted(text, 50)
+    with pytest.raises(HostError, match="the host answered with something else"):
+        on_worker.answer_in(text, 50)
 
 
 def test_an_answer_is_told_from_an_error() -> None:
-    assert on_worker.parted('answer {"a": 1}', 50) == ('{"a": 1}', "")
-    assert on_worker.parted("error no space left", 50) == ("", "no space left")
+    assert on_worker.answer_in('answer {"a": 1}', 50) == '{"a": 1}'
+    with pytest.raises(HostError, match="no space left"):
+        on_worker.answer_in("error no space left", 50)
 
 
 class Callback:
@@ -62,49 +64,30 @@ class Callback:
 
 
 def worker_of(callbacks: dict[str, Any]) -> Any:
-    """Return a worker whose loop calls at once."""
-    beat = SimpleNamespace(count=0)
-    loop = SimpleNamespace(add_callback=lambda function: function())
-    return SimpleNamespace(
-        loop=loop, periodic_callbacks=callbacks, heartbeat=lambda: beat, status=SimpleNamespace(name="running")
-    )
+    """Return a worker with some callbacks."""
+    return SimpleNamespace(periodic_callbacks=callbacks, status=SimpleNamespace(name="running"))
 
 
-def test_a_worker_wakes_for_rare_heartbeats_only_while_it_measures() -> None:
-    async def rest() -> None:
-        names = ("tick", "ticks", "monitor", "profile", "memory_monitor", "heartbeat", "keep-alive")
-        callbacks = {name: Callback() for name in names}
-        callbacks["profile"].stop()
-        with quiet_worker.quiet(worker_of(callbacks)):
-            assert [name for name, it in callbacks.items() if it.running] == ["keep-alive"]
-        assert [name for name, it in callbacks.items() if not it.running] == ["profile"]
-
-    asyncio.run(rest())
-
-
-def test_the_process_that_watches_a_worker_looks_rarely() -> None:
-    callbacks = {name: Callback() for name in ("tick", "monitor")}
-    on_worker.calm(worker_of(callbacks))
-    assert not callbacks["tick"].running
-    assert callbacks["monitor"].callback_time == 10_000
-
-
-def test_heartbeats_end_with_their_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quiet_worker, "HEARTBEAT_SECONDS", 0.001)
+def test_a_worker_wakes_rarely_and_its_heartbeats_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_worker, "HEARTBEAT_SECONDS", 0.1)
+    callbacks = {name: Callback() for name in ("tick", "ticks", "monitor", "heartbeat", "keep-alive")}
+    callbacks["keep-alive"].callback_time = 60_000
     beats: list[str] = []
 
     async def live() -> None:
-        worker = worker_of({"heartbeat": Callback()})
+        worker = worker_of(callbacks)
 
         async def heartbeat() -> None:
             beats.append(worker.status.name)
             worker.status.name = "closed"
 
         worker.heartbeat = heartbeat
-        quiet_worker.rare_heartbeats(worker)
-        while not beats:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.05)
+        # Every driver asks for it.
+        for _ in range(2):
+            on_worker.calm(worker)
+        await asyncio.sleep(0.35)
 
     asyncio.run(live())
     assert beats == ["running"]
+    assert [name for name, it in callbacks.items() if not it.running] == ["tick", "ticks", "heartbeat"]
+    assert (callbacks["monitor"].callback_time, callbacks["keep-alive"].callback_time) == (100, 60_000)

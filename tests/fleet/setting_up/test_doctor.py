@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.setting_up.doctor import examine_hosts, last_line, shell_path
-from dlbricks_tui.fleet.setting_up.findings import Examination, Readiness
-from dlbricks_tui.fleet.ssh.connecting import connected
+from dlbricks_tui.fleet.engine.ssh import connected, shell_path
+from dlbricks_tui.fleet.errors import last_line
+from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.setting_up.doctor import examine_hosts
+from dlbricks_tui.fleet.setting_up.judging import Examination, Readiness
 from dlbricks_tui.runs.launch import PACKAGE_PARENT
 from tests.fleet.facts import WANTED as WANTED_ON_PYTHON_3_11
+from tests.fleet.facts import refusal
 from tests.fleet.local_host import LocalHost, connecting
 from tests.fleet.ssh_server import Person, SshServer, served
 
@@ -35,8 +37,8 @@ def test_a_bare_host_is_reachable_and_lacks_its_environment(tmp_path: Path) -> N
     found = examined(tmp_path)
     assert found.findings[0].subject == "reachable" and found.state is Readiness.LACKING
     assert "environment" in [it.subject for it in found.lacks]
-    assert found.folder == str(tmp_path / "there") and found.system_name
-    assert "dlbricks fleet doctor --hosts FILE --install" in found.refusal
+    assert found.system_name
+    assert "dlbricks fleet doctor --hosts FILE --install" in refusal(found)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -46,7 +48,7 @@ def test_a_host_that_cannot_be_reached_keeps_no_other_from_being_examined(tmp_pa
         [gone, HERE], WANTED, connecting({"here": LocalHost(tmp_path)}), lambda it: told.append(it.host)
     )
     assert [it.state for it in found] == [Readiness.UNREACHABLE, Readiness.LACKING]
-    assert "no route to host" in found[0].refusal
+    assert "no route to host" in refusal(found[0])
     assert told == ["gone", "here"]
 
 
@@ -84,7 +86,7 @@ def test_an_interpreter_that_fails_is_quoted_in_one_line(tmp_path: Path) -> None
 def test_an_answer_that_is_none_makes_the_host_unreachable(tmp_path: Path) -> None:
     liar = script(tmp_path / "liar", "cat > /dev/null; echo hello")
     found = examined(tmp_path, replace(HERE, python=liar))
-    assert found.state is Readiness.UNREACHABLE and "its answer to the doctor" in found.refusal
+    assert found.state is Readiness.UNREACHABLE and "its answer to the doctor" in refusal(found)
 
 
 def test_paths_reach_the_shell_as_they_are() -> None:
@@ -111,9 +113,8 @@ def test_hosts_are_examined_over_ssh_and_an_unknown_one_says_why_it_is_not(
         (unknown,) = examine_hosts([entry], WANTED, connected)
         person.trusts(server)
         (found,) = examine_hosts([entry], WANTED, connected)
-    assert unknown.state is Readiness.UNREACHABLE and unknown.refusal.isprintable()
+    assert unknown.state is Readiness.UNREACHABLE and refusal(unknown).isprintable()
     assert found.state is Readiness.LACKING and found.can_be_set_up
-    assert found.folder == str(tmp_path / "host" / "there")
 
 
 def test_a_worker_that_was_started_through_the_link_runs_in_the_folder_itself(tmp_path: Path) -> None:
@@ -123,7 +124,7 @@ def test_a_worker_that_was_started_through_the_link_runs_in_the_folder_itself(tm
     link.symlink_to(folder)
     path = [str(PACKAGE_PARENT), *(it for it in sys.path if it.endswith("site-packages"))]
     code = (
-        f"import sys; sys.path += {path!r}; from dlbricks_tui.fleet.ssh.host_worker import start_from_folder; "
+        f"import sys; sys.path += {path!r}; from dlbricks_tui.fleet.engine.worker import start_from_folder; "
         "start_from_folder(); print(sys.prefix, *sys.argv[1:])"
     )
     started = subprocess.run(

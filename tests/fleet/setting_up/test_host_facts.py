@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.setting_up import host_check
+from dlbricks_tui.fleet.setting_up import host_script
 from dlbricks_tui.fleet.setting_up.host_facts import facts_from
 
 ANSWER: dict[str, Any] = {
-    "format": host_check.FORMAT,
-    "schema": host_check.SCHEMA,
+    "format": host_script.FORMAT,
+    "schema": host_script.SCHEMA,
     **dict.fromkeys(("python", "implementation", "executable", "operating_system", "machine", "libc", "cpu"), "x"),
     **dict.fromkeys(("vectors", "measuring", "folder", "obstacle", "interpreter", "environment_python"), ""),
     **dict.fromkeys(("dlbricks", "content"), ""),
-    **dict.fromkeys(("cores", "busy_permille", "stolen_permille", "free_memory", "free_disk"), 5),
+    **dict.fromkeys(("cores", "busy", "stolen", "free_memory", "free_disk"), 5),
     **dict.fromkeys(("clock_first", "clock_last"), 5),
     **{key: ["a"] for key in ("others", "governors")},
     **dict.fromkeys(("makes_environments", "replaceable"), True),
@@ -23,7 +23,7 @@ ANSWER: dict[str, Any] = {
 
 
 def test_an_answer_becomes_facts() -> None:
-    facts = facts_from(json.dumps({**ANSWER, "stolen_permille": -1, "free_memory": -1}).encode())
+    facts = facts_from(json.dumps({**ANSWER, "busy": 0.005, "stolen": None, "free_memory": None}).encode())
     assert (facts.busy, facts.stolen, facts.free_memory) == (0.005, None, None)
     assert (facts.others, facts.packages) == (("a",), {"onnx": "1.0"})
 

@@ -1,24 +1,116 @@
 """Environments are made for real, from a wheel that needs no other package."""
 
+import base64
+import csv
+import hashlib
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from email import message_from_bytes
+from importlib import metadata
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
-from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.setting_up import host_install, installing
-from dlbricks_tui.fleet.setting_up.findings import Examination, Readiness, Wanted, WantedPackage
-from dlbricks_tui.fleet.setting_up.host_check import content_of
+from dlbricks_tui import __version__
+from dlbricks_tui.fleet.engine.ssh import Finished, SshConnection
+from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.setting_up import host_script, installing
 from dlbricks_tui.fleet.setting_up.host_facts import HostFacts
-from dlbricks_tui.fleet.setting_up.installing import InstallError, Wheels, reason, set_up_hosts
-from dlbricks_tui.fleet.ssh.connection import Finished
-from tests.fleet.facts import BARE, READY, printed
+from dlbricks_tui.fleet.setting_up.host_script import content_of
+from dlbricks_tui.fleet.setting_up.installing import (
+    InstallError,
+    Wheels,
+    own_files,
+    reason,
+    set_up_hosts,
+    wanted,
+    write_wheel,
+)
+from dlbricks_tui.fleet.setting_up.judging import Examination, Readiness, Wanted, WantedPackage
+from dlbricks_tui.runtime.runtime import Runtime
+from tests.fleet.facts import BARE, READY, printed, refusal
 from tests.fleet.local_host import LocalHost, connecting
+
+DIST_INFO = f"dlbricks_tui-{__version__}.dist-info"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_wheel_has_the_files_that_run_here(wheel: Path, tmp_path: Path) -> None:
+    ZipFile(wheel).extractall(tmp_path)
+    unpacked = {name: tmp_path / name for name in own_files()}
+    assert content_of(unpacked) == content_of(own_files())
+    assert {
+        "dlbricks_tui/fleet/setting_up/installing.py",
+        "dlbricks_tui/sample_models/manifest.json",
+    } <= unpacked.keys()
+
+
+def test_the_record_names_each_file_with_its_hash(wheel: Path) -> None:
+    with ZipFile(wheel) as opened:
+        rows = {
+            name: digest for name, digest, _ in csv.reader(opened.read(f"{DIST_INFO}/RECORD").decode().splitlines())
+        }
+        assert rows.keys() == set(opened.namelist())
+        for name, digest in rows.items():
+            if digest:
+                found = base64.urlsafe_b64encode(hashlib.sha256(opened.read(name)).digest()).decode().rstrip("=")
+                assert digest == f"sha256={found}", name
+
+
+def test_the_metadata_has_the_command_and_the_extras(wheel: Path) -> None:
+    with ZipFile(wheel) as opened:
+        described = message_from_bytes(opened.read(f"{DIST_INFO}/METADATA"))
+        assert "dlbricks = dlbricks_tui.__main__:main" in opened.read(f"{DIST_INFO}/entry_points.txt").decode()
+    assert described["Version"] == __version__
+    assert {"fleet", "openvino"} <= set(described.get_all("Provides-Extra", []))
+
+
+def test_equal_content_makes_an_equal_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = dict(list(own_files().items())[:5])
+    monkeypatch.setattr(installing, "own_files", lambda: few)
+    first = write_wheel(tmp_path).read_bytes()
+    assert write_wheel(tmp_path).read_bytes() == first
+
+
+def test_hosts_need_the_versions_of_the_frameworks_here_and_their_extras() -> None:
+    version = metadata.version("openvino")
+    needed = wanted([Runtime("default-openvino", "", "openvino", version, "3.11")])
+    packages = {it.name: it for it in needed.packages}
+    assert packages["openvino"].version == version and packages["openvino"].pythons
+    assert "platform_machine == 'x86_64'" in packages["openvino"].condition.replace('"', "'")
+    assert packages["distributed"].version == metadata.version("distributed")
+    assert (needed.extras, needed.frameworks) == (("fleet", "openvino"), ("openvino",))
+
+
+def test_a_framework_of_another_interpreter_is_wanted_in_its_version() -> None:
+    needed = wanted([Runtime("old", "/old/python", "onnxruntime", "1.20.1", "3.11")])
+    (found,) = [it for it in needed.packages if it.name == "onnxruntime"]
+    # Which Pythons that version is made for is not known here.
+    assert (found.version, found.pythons) == ("1.20.1", "")
+
+
+def test_a_dlbricks_that_was_never_installed_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(installing, "DISTRIBUTION", "dlbricks-tui-of-nobody")
+    with pytest.raises(FleetError, match=r"never installed.*pip install"):
+        write_wheel(tmp_path)
+
+
+def test_the_metadata_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("dlbricks_tui.__version__", "0.0.1")
+    with pytest.raises(FleetError, match="another version was installed here"):
+        write_wheel(tmp_path)
+
 
 HERE = HostEntry(name="here", python=sys.executable, folder="~/there")
 OWN = Wheels(Path("dlbricks_tui-0.2.0-py3-none-any.whl"))
@@ -52,7 +144,7 @@ class SmallDlbricks:
     @property
     def files(self) -> dict[str, str]:
         package = {"dlbricks_tui/__init__.py": self.text, "dlbricks_tui/fleet/__init__.py": ""}
-        return {**package, "dlbricks_tui/fleet/setting_up/self_check.py": PROGRAM}
+        return {**package, "dlbricks_tui/fleet/setting_up/host_facts.py": PROGRAM}
 
     def write(self, folder: Path) -> Path:
         extra = "Provides-Extra: fleet\nRequires-Dist: small-engine; extra == 'fleet'\n"
@@ -105,7 +197,7 @@ def test_a_bare_host_is_ready_after_it_was_set_up_and_a_second_time_does_nothing
     home = tmp_path / "home"
     home.mkdir()
     found, host = set_up(home, small.wanted, wheels)
-    assert found.state is Readiness.READY, found.refusal
+    assert found.state is Readiness.READY, refusal(found)
     assert (found.system, found.system_name, found.bricks) == ("s", "a system", 3)
     assert found.installed.startswith(f"made {home}/there/venvs/")
     assert {it.subject: it.state for it in found.findings}["small-engine"] == "1.5"
@@ -136,7 +228,7 @@ def test_each_content_gets_its_environment_and_a_failure_changes_nothing(
     (wheels / "small_engine-1.5-py3-none-any.whl").unlink()
     failed, _ = set_up(home, small.wanted, wheels)
     assert failed.state is Readiness.LACKING
-    assert f"{wheels} has no wheel of small-engine" in failed.refusal
+    assert f"{wheels} has no wheel of small-engine" in refusal(failed)
     assert (home / "there" / "venv").resolve() == Path(newer.interpreter).parents[1]
     environments = [it.name for it in (home / "there" / "venvs").iterdir() if it.is_dir()]
     assert set(environments) == {Path(it.interpreter).parents[1].name for it in (found, newer)}
@@ -150,16 +242,19 @@ def test_each_content_gets_its_environment_and_a_failure_changes_nothing(
     assert mended.state is Readiness.READY and mended.interpreter != newer.interpreter
 
 
-class ToldHost:
+class ToldHost(SshConnection):
     """A bare host whose installer tells what it is given, and which has the environment from then on."""
 
     def __init__(self, told: dict[str, object], bare: HostFacts, ready: HostFacts) -> None:
         self.told, self.facts, self.ready = told, bare, ready
         self.sent: list[str] = []
 
-    async def run(self, command: str, given: bytes = b"", *, seconds: float, most_bytes: int = 0) -> Finished:
-        head = {"format": host_install.FORMAT, "schema": host_install.SCHEMA}
-        if "self_check" in command:
+    async def run(
+        self, command: str, given: bytes | Iterable[bytes] = b"", *, seconds: float | None, most_bytes: int = 0
+    ) -> Finished:
+        assert isinstance(given, bytes)
+        head = {"format": host_script.FORMAT, "schema": host_script.SCHEMA}
+        if "host_facts" in command:
             return Finished(0, json.dumps({**CHECK, "failures": {}}).encode(), b"")
         last = given.decode().strip().splitlines()[-1]
         if last.startswith("prepare("):
@@ -186,7 +281,7 @@ def test_what_the_installer_tells_is_what_the_user_is_told(small: SmallDlbricks,
         entries, wanted, connecting(hosts), wheels=wheels, step=lambda host, text: steps.append((host, text))
     )
     assert [it.state for it in found] == [Readiness.READY, Readiness.LACKING]
-    assert found[0].installed == "made /there/venvs/one" and "the disk is full" in found[1].refusal
+    assert found[0].installed == "made /there/venvs/one" and "the disk is full" in refusal(found[1])
     # All wheels of the folder, and the one of this dlbricks.
     assert len(done.sent) == 4 and all(it.startswith("/there/in/") for it in done.sent)
     assert ("done", "installing") in steps
@@ -199,7 +294,7 @@ def test_what_the_installer_tells_is_what_the_user_is_told(small: SmallDlbricks,
 def test_a_path_that_no_host_has_is_refused(path: object, small: SmallDlbricks, wheels: Path) -> None:
     host = ToldHost({"state": "done", "environment": path}, BARE, READY)
     (found,) = set_up_hosts([HERE], small.wanted, connecting({"here": host}), wheels=wheels)
-    assert found.state is Readiness.LACKING and found.refusal.startswith("install: ")
+    assert found.state is Readiness.LACKING and refusal(found).startswith("install: ")
 
 
 def test_a_host_without_ensurepip_is_left_as_it_is(small: SmallDlbricks, wheels: Path, tmp_path: Path) -> None:
@@ -213,7 +308,7 @@ def test_a_host_without_ensurepip_is_left_as_it_is(small: SmallDlbricks, wheels:
     host = LocalHost(home)
     entry = replace(HERE, python=str(without))
     (found,) = set_up_hosts([entry], small.wanted, connecting({"here": host}), wheels=wheels)
-    assert "venv (elsewhere: the package with ensurepip)" in found.refusal
+    assert "venv (elsewhere: the package with ensurepip)" in refusal(found)
     assert (host.sent, list(home.iterdir())) == ([], [])
 
 
@@ -221,7 +316,7 @@ def test_a_folder_that_was_not_made_by_it_is_left_as_it_is(small: SmallDlbricks,
     own = tmp_path / "there" / "venv"
     own.mkdir(parents=True)
     found, host = set_up(tmp_path, small.wanted, wheels)
-    assert "was not made by" in found.refusal
+    assert "was not made by" in refusal(found)
     assert (host.sent, list(own.iterdir())) == ([], [])
 
 

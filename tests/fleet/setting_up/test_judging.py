@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.fleet.setting_up.findings import Verdict
-from dlbricks_tui.fleet.setting_up.judging import judged
+from dlbricks_tui.fleet.setting_up.judging import Verdict, judged
 from tests.fleet.facts import BARE, HOST, READY, WANTED, found
 
 

@@ -1,0 +1,437 @@
+"""The host's side of a fleet: plain functions that the driver calls from afar. Their texts are JSON.
+
+A task is an ordinary run in a process of its own, whose results are sent as they come. The run outlives the call. If
+the process that follows it dies, a later task with the same bricks waits for the host, and then finds the results in
+the store.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from tinydb import where
+
+from dlbricks_tui import __version__
+from dlbricks_tui.atomic_write import replace_file, write_atomically
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.fleet.errors import HostError, MessageError
+from dlbricks_tui.fleet.messages import (
+    MOST_PARCEL_BYTES,
+    EndState,
+    HostMessage,
+    HostReport,
+    ResultFound,
+    RuntimeReport,
+    Task,
+    TaskEnded,
+    TaskNote,
+    TaskProgress,
+    message_text,
+    outcome_text,
+    report_text,
+    task_from,
+)
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.queue import host_queue
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.known import Conditions
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.plan import keys_of
+from dlbricks_tui.measure.results import conditions_of, runtime_record
+from dlbricks_tui.models.cache import remove_oldest
+from dlbricks_tui.models.library import MODEL_SUFFIXES, Library, source_of
+from dlbricks_tui.recorded_host import processors_here
+from dlbricks_tui.regular_files import read_bytes, read_text
+from dlbricks_tui.runs.events import (
+    EventReader,
+    LevelLowered,
+    ModelLeftOut,
+    ProgramFailed,
+    ProgramMeasured,
+    ProgramUnfinished,
+)
+from dlbricks_tui.runs.launch import create_run, start_detached
+from dlbricks_tui.runs.planning import cut_models
+from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.request import ModelChoice, RunRequest, read_request
+from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.run_folder import RunFolder, State
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runtime.registry import NOT_INSTALLED, Registry
+from dlbricks_tui.runtime.runtime import UNTUNED, Runtime
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import to_document
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.records import Failure, Measurement
+from dlbricks_tui.store.selections import OLDEST_FIRST
+
+# Bytes of all parcels that a host keeps.
+MOST_KEPT_BYTES = 1 << 30
+_SHA256 = re.compile("[0-9a-f]{64}")
+_ID = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+# Each is about 30 bytes long: the newest thousands stay.
+_MOST_BYTES = 1 << 17
+_DEEDS = {"pause": RunFolder.pause, "resume": RunFolder.unpause, "cancel": RunFolder.cancel}
+Sendable: TypeAlias = Measurement | Failure
+# Letters of the message of a failure.
+_LONGEST_MESSAGE = 1000
+# Starts the process of a run.
+Start = Callable[[RunFolder, DataFolder], None]
+Tell = Callable[[HostMessage], None]
+# Rarely: each look takes some time from the processor while something is measured on it.
+_SECONDS_BETWEEN_LOOKS = 1.0
+_ENDS: Mapping[State, EndState] = {State.FINISHED: "finished", State.CANCELLED: "cancelled"}
+
+
+def report(data_path: str) -> str:
+    """Return the report of this host as JSON."""
+    runtimes = runtimes_here(DataFolder(Path(data_path)))
+    return report_text(
+        HostReport(
+            dlbricks=__version__,
+            python=platform.python_version(),
+            methods={method.value: method.id for method in Method},
+            runtimes=tuple([RuntimeReport(it.framework, it.version, it.identity) for it in runtimes]),
+            system=to_document(fingerprint()),
+            clock=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        )
+    )
+
+
+def runtimes_here(data: DataFolder) -> tuple[Runtime, ...]:
+    """Return the installed runtimes, without settings of the shell: processes of dask have some for their own sake."""
+    return tuple([replace(it, settings=UNTUNED) for it in Registry(data.path).all() if it.version != NOT_INSTALLED])
+
+
+def runtime_here(data: DataFolder, requested: Runtime) -> Runtime:
+    """Return the runtime of this host with the framework, version and settings of the requested one."""
+    here = runtimes_here(data)
+    found = next((it for it in here if (it.framework, it.version) == (requested.framework, requested.version)), None)
+    if found is None:
+        there = ", ".join(f"{it.framework} {it.version}" for it in here) or "none"
+        raise HostError(
+            f"this host has no {requested.framework} {requested.version}; its frameworks are {there}: "
+            "install the same version as at home"
+        )
+    return replace(found, settings=requested.settings).on(processors_here())
+
+
+def missing(data_path: str, hashes: list[str]) -> str:
+    """Return the hashes of the parcels that this host lacks, as JSON."""
+    data = DataFolder(Path(data_path))
+    return json.dumps([sha256 for sha256 in hashes if parcel_file(data, sha256) is None])
+
+
+def take(data_path: str, sha256: str, suffix: str, content: bytes) -> str:
+    """Store a parcel, and return nothing; `suffix` is the ending of its file."""
+    if suffix not in MODEL_SUFFIXES:
+        raise HostError(f"a parcel is no model file: its ending is {suffix[:40]!r}")
+    if len(content) > MOST_PARCEL_BYTES:
+        raise HostError(f"a parcel has {len(content):,} bytes, and {MOST_PARCEL_BYTES:,} are the most")
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise HostError("a parcel arrived with another content than its hash says; send it again")
+    folder = DataFolder(Path(data_path)).parcels
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_oldest([folder], MOST_KEPT_BYTES - len(content))
+        replace_file(folder / f"{sha256}{suffix}", lambda file: file.write(content))
+    return ""
+
+
+def parcel_file(data: DataFolder, sha256: str) -> Path | None:
+    """Return the file of a parcel, and note its use; None if it is not here."""
+    if not _SHA256.fullmatch(sha256):
+        raise HostError(f"{sha256[:80]!r} is no hash of a parcel")
+    for suffix in MODEL_SUFFIXES:
+        path = data.parcels / f"{sha256}{suffix}"
+        with suppress(OSError):
+            # A damaged parcel is sent again.
+            if hashlib.sha256(read_bytes(path)).hexdigest() == sha256:
+                # Parcels that were used long ago are removed first.
+                os.utime(path)
+                return path
+    return None
+
+
+def run_of(data: DataFolder, task: str) -> RunFolder | None:
+    """Return the run of a task; None if it has none yet, or has none any more."""
+    with suppress(OSError, ValueError):
+        folder = RunFolder(data.runs / read_text(data.tasks / _checked(task)).strip())
+        return folder if folder.request_file.is_file() else None
+    return None
+
+
+def keep_run(data: DataFolder, task: str, folder: RunFolder) -> None:
+    """Note the run of a task."""
+    path = data.tasks / _checked(task)
+    with _writing(path):
+        write_atomically(path, f"{folder.run}\n")
+    remove_oldest([data.tasks], _MOST_BYTES)
+
+
+def _checked(task: str) -> str:
+    if not _ID.fullmatch(task):
+        raise HostError(f"{task[:80]!r} is no id of a task")
+    return task
+
+
+def _cancelled(data: DataFolder, task: str) -> Path:
+    """Return the file that notes that a task was cancelled before it had a run."""
+    return data.tasks / f"{_checked(task)}.cancelled"
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise HostError(f"cannot write {path}: {error.strerror}; free some space, or make it writable") from error
+
+
+def control(data_path: str, task_id: str, what: str) -> str:
+    """Pause, resume or cancel a task, and return nothing. A task that is cancelled before it has a run gets none."""
+    deed = _DEEDS.get(what)
+    if deed is None:
+        raise HostError(f"a task can be {', '.join(_DEEDS)}; {what[:40]!r} is none of them")
+    data = DataFolder(Path(data_path))
+    folder = run_of(data, task_id)
+    if folder is not None and folder.state().active:
+        deed(folder)
+    elif folder is None and what == "cancel":
+        path = _cancelled(data, task_id)
+        with _writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    return ""
+
+
+def found_in(
+    store: ResultsDatabase, conditions: Conditions, bricks: Collection[str], since: str = ""
+) -> list[Measurement | Failure]:
+    """Return the good results of the newest run for each brick in each context, and the failures of all others.
+
+    A run has several results of a brick that it timed inside of networks, one for each place there.
+    """
+    about = where("brick").one_of(list(bricks)) & conditions.query
+    results = store.select(about & equal(of="brick", good=True), order=OLDEST_FIRST)
+    keys = list(zip(*(results.values(column) for column in ("brick", "context")), strict=True))
+    runs = results.values("run")
+    newest = dict(zip(keys, runs, strict=True))
+    found: list[Measurement | Failure] = []
+    for place, (key, run) in enumerate(zip(keys, runs, strict=True)):
+        result = results.result(place) if newest[key] == run else None
+        if isinstance(result, Measurement) and result.when >= since:
+            found.append(result)
+    measured = {brick for brick, _ in keys}
+    failures = {it.brick: it for it in store.records(Failure, about) if it.brick not in measured and it.when >= since}
+    shortened = (replace(it, message=it.message[:_LONGEST_MESSAGE]) for it in failures.values())
+    return [*found, *shortened]
+
+
+def carry_out(data_path: str, task_json: str, send: Callable[[str], None]) -> str:
+    """Carry out a task, `send` what happens as it happens, and return all results and notes at its end as JSON."""
+    data = DataFolder(Path(data_path))
+    try:
+        task = task_from(task_json)
+    except MessageError as error:
+        raise HostError(f"the task {error}") from None
+    start = partial(start_detached, module=__name__)
+    return outcome_text(carry_out_task(data, task, lambda message: send(message_text(message)), start))
+
+
+def carry_out_task(
+    data: DataFolder,
+    task: Task,
+    tell: Tell,
+    start: Start,
+    nap: Callable[[], None] | None = None,
+) -> tuple[HostMessage, ...]:
+    """Carry out a task, tell what happens, and return all results and notes, and the end of the task as the last."""
+    messages: list[HostMessage] = []
+
+    def tell_and_keep(message: HostMessage) -> None:
+        # The progress is of no interest at the end.
+        if not isinstance(message, TaskProgress):
+            messages.append(message)
+        tell(message)
+
+    try:
+        request = request_here(data, task)
+        ended = _TaskRun(data, task, request, tell_and_keep, nap or _nap).carry_out(start)
+    except (UserError, OSError) as error:
+        ended = TaskEnded(task=task.id, state="failed", reason=str(error))
+    tell_and_keep(ended)
+    return tuple(messages)
+
+
+def _nap() -> None:
+    time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+def request_here(data: DataFolder, task: Task) -> RunRequest:
+    """Return the request of a task with the files of its parcels and the runtime of this host."""
+    if not task.parcels:
+        raise HostError("the task names no parcel")
+    models = []
+    for sha256 in task.parcels:
+        path = parcel_file(data, sha256)
+        if path is None:
+            raise HostError(f"parcel {sha256[:12]} is not on this host; send it first")
+        models.append(ModelChoice(source_of(path).name, path.absolute()))
+    runtime = runtime_here(data, task.request.runtime)
+    return replace(task.request, models=tuple(models), runtime=runtime, end_to_end=False)
+
+
+class _TaskRun:
+    """A task, its run, and the records that were sent of it."""
+
+    def __init__(self, data: DataFolder, task: Task, request: RunRequest, tell: Tell, nap: Callable[[], None]) -> None:
+        self._data = data
+        self._task = task
+        self._request = request
+        self._system = fingerprint()
+        self._conditions = conditions_of(self._system.id, request.runtime, request.method)
+        self._tell = tell
+        self._nap = nap
+        # The records that were sent, by UUID, and the bricks that they are about.
+        self._sent: dict[str, str] = {}
+        self._progress: TaskProgress | None = None
+
+    def carry_out(self, start: Start) -> TaskEnded:
+        """Carry out the task, and return its end."""
+        with ResultsDatabase(self._data.store) as store:
+            folder = run_of(self._data, self._task.id)
+            if folder is None:
+                lacking = self._lacking(store)
+                if self._task.bricks and not lacking:
+                    return self._ended("finished")
+                if _cancelled(self._data, self._task.id).exists():
+                    return self._ended("cancelled")
+                folder = create_run(replace(self._request, only=tuple(lacking)), self._data)
+                keep_run(self._data, self._task.id, folder)
+            state = folder.state()
+            # A run of an earlier call goes on by itself, or its process was killed.
+            if state.state is not State.FINISHED and not self._is_driven(folder):
+                start(folder, self._data)
+            self._follow(folder, store)
+            self._send_rest(folder, store)
+        state = folder.state()
+        return self._ended(_ENDS.get(state.state, "failed"), state.message)
+
+    def _is_driven(self, folder: RunFolder) -> bool:
+        """Return true if a process works on the run; a new one belongs to this process until it is started."""
+        return folder.state().active and folder.lock_file.exists()
+
+    def _lacking(self, store: ResultsDatabase) -> tuple[str, ...]:
+        """Send what the store has of the task, and return the bricks to measure."""
+        if self._request.again:
+            return self._task.bricks
+        found = found_in(store, self._conditions, self._task.bricks)
+        if self._request.retry_failed:
+            found = [each for each in found if not isinstance(each, Failure)]
+        self._send(found)
+        # The stopping rule decides if bricks that are timed alone have enough samples.
+        known = set(self._sent.values()) if self._request.method is Method.INSIDE else set()
+        return tuple([brick for brick in self._task.bricks if brick not in known])
+
+    def _follow(self, folder: RunFolder, store: ResultsDatabase) -> None:
+        """Tell the progress of the run and its results until it ends."""
+        reader, progress = EventReader(folder.events_file), RunProgress()
+        while True:
+            # Asked before reading, so that the last events are read.
+            goes_on = folder.state().active
+            bricks: set[str] = set()
+            for event in reader.new():
+                progress.take(event)
+                self._tell_note(event)
+                if isinstance(event, ProgramMeasured | ProgramUnfinished | ProgramFailed):
+                    bricks.add(event.brick)
+            if bricks:
+                store.refresh()
+                self._send(found_in(store, self._conditions, bricks, self._since(folder)))
+            self._tell_progress(progress)
+            if not goes_on:
+                return
+            self._nap()
+
+    def _since(self, folder: RunFolder) -> str:
+        """Return the time from which on results count: all do, unless everything is to be measured again."""
+        return folder.state().started if self._request.again else ""
+
+    def _send_rest(self, folder: RunFolder, store: ResultsDatabase) -> None:
+        """Send the results that the run has reused, and tell the number of bricks that it did not find."""
+        bricks = self._task.bricks or self._bricks_of_parcels(folder)
+        store.refresh()
+        self._send(found_in(store, self._conditions, bricks, self._since(folder)))
+        state = folder.state()
+        lost = len(set(bricks).difference(self._sent.values()))
+        if lost and state.state is State.FINISHED and not state.message:
+            self._tell(
+                TaskNote(
+                    task=self._task.id,
+                    text=f"{lost} of {len(bricks)} bricks are in no parcel as {self._request.runtime.traits.title} "
+                    "reads it on this host",
+                )
+            )
+
+    def _bricks_of_parcels(self, folder: RunFolder) -> tuple[str, ...]:
+        """Return the keys of all bricks of the parcels, which the run has read: they are in the cache."""
+        library = Library(SAMPLE_MODELS, self._data.path, self._request.runtime.traits.format)
+        models = cut_models(self._request, library, self._data.cache, folder.worker_log, lambda _: None)
+        return tuple(dict.fromkeys(key.brick for key in keys_of(models, method=self._request.method) if key.brick))
+
+    def _send(self, records: Iterable[Sendable]) -> None:
+        for record in records:
+            if record.uuid in self._sent:
+                continue
+            if not self._sent:
+                for about in (self._system, runtime_record(self._request.runtime, self._system)):
+                    self._tell(ResultFound(task=self._task.id, record=to_document(about)))
+            self._sent[record.uuid] = record.brick
+            self._tell(ResultFound(task=self._task.id, record=to_document(record)))
+
+    def _tell_note(self, event: Event) -> None:
+        if isinstance(event, ModelLeftOut | LevelLowered):
+            lowered = ": its layers are measured as written" if isinstance(event, LevelLowered) else ""
+            self._tell(TaskNote(task=self._task.id, text=f"parcel {event.model[:12]}: {event.reason}{lowered}"))
+
+    def _tell_progress(self, progress: RunProgress) -> None:
+        known = len(set(self._sent.values()).intersection(self._task.bricks))
+        now = TaskProgress(
+            task=self._task.id,
+            done=known if self._task.bricks else progress.done,
+            of=len(self._task.bricks) or progress.total,
+            seconds_left=None if progress.seconds_left is None else round(progress.seconds_left, 1),
+            disturbed_rounds=progress.disturbances.rounds,
+            disturbed_seconds=progress.disturbances.seconds,
+            paused=progress.state is State.PAUSED,
+            waits_for=progress.message.removeprefix("for ") if progress.state is State.WAITING else "",
+        )
+        if now != self._progress:
+            self._progress = now
+            self._tell(now)
+
+    def _ended(self, state: EndState, reason: str = "") -> TaskEnded:
+        return TaskEnded(task=self._task.id, state=state, reason=reason)
+
+
+def main(folder: str, data: str) -> None:
+    """Execute the run of a task, without estimates; the entry point of its process."""
+    run = RunFolder(Path(folder))
+    place = Workplace(DataFolder(Path(data)))
+    try:
+        execute(run, read_request(run.request_file), place, host_queue(), detached=True, with_estimates=False)
+    except UserError as error:
+        sys.exit(str(error))

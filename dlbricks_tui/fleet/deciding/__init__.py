@@ -1,1 +1,0 @@
-"""The answers of a fleet run: estimates, orders of hosts, and the bricks that decide most."""

@@ -1,0 +1,250 @@
+"""The answer of a fleet run: estimates of models, the order of the hosts, and the bricks that it still needs."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.predictors import Predictors
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.fleet.driving.choosing import ModelOnHost, Work, model_on_host, plan_for, seconds_inside
+from dlbricks_tui.fleet.driving.host_work import HostWork, SharedPools
+from dlbricks_tui.fleet.driving.orders import Comparison, HostLatency
+from dlbricks_tui.fleet.driving.pools import BrickPool
+from dlbricks_tui.fleet.events import HostEstimate, HostState, OrderFound
+from dlbricks_tui.fleet.request import Question
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.time_left import expected_seconds
+from dlbricks_tui.store.database import ResultsDatabase
+
+# The share of time that composing estimates may take.
+_SHARE_OF_TIME = 0.02
+_MS_PER_SECOND = 1000
+# Hosts in these states have no place in an order.
+_OUT = frozenset({HostState.REFUSED, HostState.DISTRUSTED, HostState.FAILED, HostState.CANCELLED})
+# A model and its runtime at home, by their names.
+_Key: TypeAlias = tuple[str, str]
+
+
+class Answering:
+    """Composes the estimates of models while results arrive, and follows the order of the hosts for each model.
+
+    `hosts` are those of the fleet run, by name; they may become more.
+    """
+
+    def __init__(
+        self,
+        question: Question,
+        store: ResultsDatabase,
+        predictors: Predictors,
+        prices: Prices,
+        hosts: Mapping[str, HostWork],
+        pools: SharedPools,
+        tell: Callable[[Event], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._question = question
+        self._store = store
+        self._predictors = predictors
+        self._prices = prices
+        self._hosts = hosts
+        self._pools = pools
+        self._tell = tell
+        self._clock = clock
+        self._not_before = 0.0
+        # The models whose estimates have changed, by name; the pool that changed first comes first.
+        self._changed: dict[BrickPool, dict[str, CutModel]] = {}
+        # The newest estimates by model and runtime, and then by host; those since the orders were looked at.
+        self._latest: defaultdict[_Key, dict[str, HostEstimate]] = defaultdict(dict)
+        self._new: set[_Key] = set()
+        # The same with all their parts, by pool and model.
+        self._found: dict[tuple[BrickPool, str], SystemEstimate] = {}
+        self._comparisons: dict[_Key, Comparison] = {}
+        self._orders: dict[_Key, OrderFound] = {}
+        self._seen: tuple[tuple[str, HostState], ...] = ()
+        # The works that were planned for a pool, and not given to a host yet.
+        self._plans: dict[BrickPool, list[Work]] = {}
+
+    @property
+    def is_stale(self) -> bool:
+        """True if results are stored that no estimate includes yet."""
+        return bool(self._changed)
+
+    def note(self, pool: BrickPool, keys: Iterable[JobKey]) -> None:
+        """Note that bricks of a pool have new results or failures."""
+        users = {use.model for key in keys if (job := pool.part.jobs.get(key)) is not None for use in job.uses}
+        self._note(pool, (model for model in pool.part.models if model.name in users))
+
+    def note_all(self, pool: BrickPool) -> None:
+        """Note that all estimates of a pool are wanted."""
+        self._note(pool, pool.part.models)
+
+    def wanted(self, pool: BrickPool) -> Iterable[Job]:
+        """Return the free bricks of a pool that the answer needs, the most informative first."""
+        if self._question is Question.EVERYTHING:
+            return pool.free.values()
+        runtime = pool.part.request.runtime.identity
+        settled = {model for (model, of), found in self._orders.items() if of == runtime and found.settled}
+        open_jobs = [job for job in pool.free.values() if any(use.model not in settled for use in job.uses)]
+        planned = self._planned(pool, open_jobs)
+        # Before the first estimates, the bricks that say most about their models are as good as any.
+        return open_jobs if planned is None else planned
+
+    @property
+    def is_answered(self) -> bool:
+        """True if the order of the hosts is settled for every model."""
+        asked = self._question is Question.WHICH_HOST and bool(self._orders)
+        return asked and self._seen == self._states() and all(found.settled for found in self._orders.values())
+
+    def tell(self, *, at_once: bool) -> bool:
+        """Tell estimates and orders that have changed, and return True if any order has."""
+        self._tell_estimates(at_once=at_once)
+        orders = tuple(self._new_orders())
+        for order in orders:
+            self._tell(order)
+        return bool(orders)
+
+    def _tell_estimates(self, *, at_once: bool) -> None:
+        """Tell estimates that have changed, for each host of a pool: all at once, or those whose turn it is."""
+        while self._changed and (at_once or self._clock() >= self._not_before):
+            begin = self._clock()
+            pool = next(iter(self._changed))
+            for name, model in self._changed.pop(pool).items():
+                found = self._found[pool, name] = self._composed(pool, model)
+                for host in self._pools.members(pool):
+                    told = self._told(pool, name, found, host)
+                    latest = self._latest[told.model, told.runtime]
+                    known = latest.get(told.host)
+                    if known is None or replace(known, when=told.when) != told:
+                        latest[told.host] = told
+                        self._new.add((told.model, told.runtime))
+                        self._tell(told)
+            end = self._clock()
+            self._not_before = end + (end - begin) / _SHARE_OF_TIME
+
+    def _new_orders(self) -> Iterator[OrderFound]:
+        states = self._states()
+        changed, self._new = self._new, set()
+        if states != self._seen:
+            # A host that joins or leaves changes all orders.
+            self._seen = states
+            changed = set(self._latest)
+        for key in sorted(changed):
+            found = self._order(*key)
+            known = self._orders.get(key)
+            if known is None or replace(known, when=found.when) != found:
+                self._orders[key] = found
+                yield found
+
+    def _planned(self, pool: BrickPool, jobs: Sequence[Job]) -> list[Job] | None:
+        """Return bricks that decide most about open pairs of hosts; None while too little is known for a plan."""
+        by_brick: dict[str, list[Job]] = {}
+        for job in jobs:
+            by_brick.setdefault(job.key.brick, []).append(job)
+        plan = [work for work in self._plans.get(pool, ()) if any(brick in by_brick for brick in work.bricks)]
+        if not plan:
+            host = next((names[0] for system, names in self._equal() if system == pool.conditions.system), None)
+            models = [] if host is None else self._on_host(pool, host)
+            if len(models) < len(pool.part.models):
+                return None
+            runtime = pool.part.request.runtime.identity
+            comparisons = {model: found for (model, of), found in self._comparisons.items() if of == runtime}
+            plan = list(plan_for(models, comparisons, _works(pool, jobs)))
+        self._plans[pool] = plan
+        return [job for work in plan for brick in work.bricks for job in by_brick.get(brick, ())]
+
+    def _states(self) -> tuple[tuple[str, HostState], ...]:
+        """Return the hosts without a place in an order, and those without an estimate."""
+        return tuple((it.name, it.state) for it in self._hosts.values() if it.state in _OUT or it.system is None)
+
+    def _equal(self) -> Iterable[tuple[str, list[str]]]:
+        """Return the hosts of each system by name; a host that has not reported stands for itself."""
+        found: dict[str, list[str]] = {}
+        for host in self._hosts.values():
+            if host.state not in _OUT:
+                found.setdefault(host.name if host.system is None else host.system.id, []).append(host.name)
+        return found.items()
+
+    def _order(self, model: str, runtime: str) -> OrderFound:
+        known = self._latest[model, runtime]
+        # Hosts of one system have one estimate.
+        names_of = {names[0]: names for _, names in self._equal()}
+        comparison = Comparison([_latency(known.get(name), name) for name in names_of])
+        self._comparisons[model, runtime] = comparison
+        order = comparison.order
+        ranks = tuple([tuple([name for host in rank for name in names_of[host]]) for rank in order.ranks])
+        return OrderFound(model=model, runtime=runtime, order=ranks, settled=order.settled)
+
+    def _on_host(self, pool: BrickPool, host: str) -> list[ModelOnHost]:
+        """Return the latencies of the models of a pool, and the bricks that they still need; none before the first."""
+        found = []
+        for model in pool.part.models:
+            known = self._found.get((pool, model.name))
+            if known is not None:
+                predicts = any(part.predicted for part in known.estimate.parts)
+                traits = model.decomposition.graph.traits
+                shared = self._predictors.of(known.way, traits).shared if predicts else 1.0
+                found.append(model_on_host(host, model.name, known.estimate, shared))
+        return found
+
+    def _note(self, pool: BrickPool, models: Iterable[CutModel]) -> None:
+        found: Mapping[str, CutModel] = {model.name: model for model in models}
+        # Without any result of its system, an estimate says little, and its interval often fails.
+        if found and pool.measured:
+            self._changed.setdefault(pool, {}).update(found)
+
+    def _composed(self, pool: BrickPool, model: CutModel) -> SystemEstimate:
+        inquiry = Inquiry(self._store, model.decomposition, None, self._predictors)
+        system, runtime = pool.conditions.system, pool.conditions.runtime
+        return inquiry.on(system, runtime) or inquiry.empty(system, runtime)
+
+    def _told(self, pool: BrickPool, model: str, found: SystemEstimate, host: HostWork) -> HostEstimate:
+        # A sum that leaves layers out tells nothing about the model.
+        composed = None if found.estimate.is_partial else found.estimate.composed
+        coverage, per_second = found.estimate.coverage, found.per_second
+        price = host.entry.price_per_hour
+        if price is None and host.system is not None:
+            price = self._prices.of(names_of(host.system.id, {host.system.id: host.system}))
+        return HostEstimate(
+            host=host.name,
+            model=model,
+            # One name for all hosts, whatever their Python.
+            runtime=pool.part.request.runtime.identity,
+            sequential_ms=None if composed is None else composed.sequential_ms,
+            low_ms=None if composed is None else composed.interval.low_ms,
+            high_ms=None if composed is None else composed.interval.high_ms,
+            measured_layers=coverage.measured,
+            predicted_layers=coverage.predicted,
+            missing_layers=coverage.missing,
+            per_second=per_second,
+            dollars_per_million=cost_of(_MS_PER_SECOND / per_second, price)
+            if per_second and price is not None
+            else None,
+        )
+
+
+def _latency(found: HostEstimate | None, host: str) -> HostLatency:
+    if found is None or found.sequential_ms is None or found.low_ms is None or found.high_ms is None:
+        return HostLatency(host, None)
+    return HostLatency(host, found.sequential_ms, found.low_ms, found.high_ms)
+
+
+def _works(pool: BrickPool, jobs: Iterable[Job]) -> list[Work]:
+    """Return what can be measured at once: the bricks of a network, or each brick alone."""
+    part = pool.part
+    if part.request.method is not Method.INSIDE:
+        return [Work("", (job.key.brick,), expected_seconds(Method.ALONE, part.request.rule, [job])) for job in jobs]
+    open_keys = {job.key for job in jobs}
+    works = []
+    for sha256, parcel in {parcel.sha256: parcel for parcel in part.parcels.values()}.items():
+        keys = part.keys_in(parcel)
+        bricks = tuple([key.brick for key in keys if key in open_keys])
+        if bricks:
+            latency_ms = sum(part.jobs[key].expected_ms for key in keys)
+            works.append(Work(sha256, bricks, seconds_inside(latency_ms)))
+    return works

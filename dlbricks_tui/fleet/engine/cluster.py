@@ -1,0 +1,320 @@
+"""The dask cluster of a fleet that is reached over SSH: a scheduler beside the driver, and a worker on each host.
+
+All that dask says travels inside SSH connections that start here: hosts need no open port, and no route to the driver.
+Each host has a port on its loopback that leads to the scheduler, and this machine one on its own that leads to the
+worker of the host. TLS protects both from other users of these machines.
+
+A host whose connection is lost is reached again, ever more rarely. Its worker there ends by itself.
+"""
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dask.config
+from distributed import Scheduler
+from distributed.core import Status
+from distributed.deploy.spec import ProcessInterface, SpecCluster
+
+from dlbricks_tui import __version__
+from dlbricks_tui.fleet.certificates import Certificates
+from dlbricks_tui.fleet.engine import worker as worker_module
+from dlbricks_tui.fleet.engine.engine import HostUnreachable
+from dlbricks_tui.fleet.engine.scheduler import LOOPBACK, SETTINGS
+from dlbricks_tui.fleet.engine.ssh import SECONDS_TO_CLOSE, HostRefusedError, SshError, connected, shell_path
+from dlbricks_tui.fleet.engine.worker import MARK, SECONDS_BETWEEN_SIGNS
+from dlbricks_tui.fleet.errors import FleetError, last_line
+from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.setting_up.host_script import ENVIRONMENT
+from dlbricks_tui.printable import printable
+from dlbricks_tui.regular_files import open_log
+
+if TYPE_CHECKING:
+    import asyncssh
+
+# A host's disk may be slow, and dask is large.
+_SECONDS_TO_START = 120.0
+# A worker closes its connections first.
+_SECONDS_TO_END = 20.0
+# The wait before the second try; it doubles each time.
+_SECONDS_BEFORE_RETRY = 1.0
+_MOST_SECONDS_BEFORE_RETRY = 60.0
+# Longer than a worker tries to join.
+_SECONDS_OF_SUCCESS = 120.0
+_MOST_BYTES_OF_LOG = 4 << 20
+_LONGEST_LINE = 1 << 16
+_MOST_LINES_BEFORE_HELLO = 200
+_NO_SUCH_COMMAND = (126, 127)
+_INSTALL = "dlbricks fleet doctor --hosts FILE --install"
+
+# Called with the hosts that cannot be reached.
+Tell = Callable[[HostUnreachable], None]
+
+
+class FleetCluster(SpecCluster):  # type: ignore[misc]
+    """The scheduler and the workers of a fleet. `scheduler_address` is for the driver's client.
+
+    `logs` is the folder for the log of each host. `tell` is called in the cluster's thread.
+    """
+
+    def __init__(self, hosts: Sequence[HostEntry], certificates: Certificates, logs: Path, tell: Tell) -> None:
+        self._certificates = certificates
+        self._logs = logs
+        self._tell = tell
+        logs.mkdir(parents=True, exist_ok=True)
+        dask.config.set(SETTINGS)
+        scheduler = {
+            "cls": Scheduler,
+            "options": {
+                "host": LOOPBACK,
+                "port": 0,
+                "protocol": "tls",
+                "security": certificates.for_driver(),
+                "dashboard": False,
+                # Its page has no routes; without an address it would listen on all interfaces.
+                "dashboard_address": f"{LOOPBACK}:0",
+            },
+        }
+        try:
+            super().__init__(
+                workers=self._specified(hosts),
+                scheduler=scheduler,
+                security=certificates.for_driver(),
+                scheduler_sync_interval=60,
+                name="dlbricks",
+            )
+        except RuntimeError as error:
+            raise FleetError(f"the scheduler does not start: {error.__cause__ or error}") from error
+
+    def add_hosts(self, hosts: Sequence[HostEntry]) -> None:
+        """Reach more hosts."""
+        self.worker_spec.update(self._specified(hosts))
+        self.sync(self._correct_state)
+
+    def close(self, timeout: float | None = None) -> Awaitable[None] | None:
+        """End all workers, connections, and the scheduler."""
+        if self.status == Status.closed:
+            return None
+        with suppress(Exception):
+            self.sync(self._end_workers, callback_timeout=2 * _SECONDS_TO_END)
+        closed: Awaitable[None] | None = super().close(timeout)
+        return closed
+
+    async def _end_workers(self) -> None:
+        # Dask would wait for the results of each worker first.
+        await asyncio.gather(*(worker.close() for worker in self.workers.values()), return_exceptions=True)
+
+    def _specified(self, hosts: Sequence[HostEntry]) -> dict[str, Any]:
+        return {
+            host.name: {
+                "cls": HostWorker,
+                "options": {
+                    "entry": host,
+                    "certificates": self._certificates,
+                    "log": self._logs / f"{host.name}.log",
+                    "tell": self._tell,
+                },
+            }
+            for host in hosts
+        }
+
+
+class HostWorker(ProcessInterface):  # type: ignore[misc]
+    """The worker of a host, and the SSH connection to it, which is made again when it was lost."""
+
+    def __init__(
+        self, scheduler: str, name: str, entry: HostEntry, certificates: Certificates, log: Path, tell: Tell
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self._scheduler_port = int(scheduler.rpartition(":")[2])
+        self._entry = entry
+        self._certificates = certificates
+        self._log = log
+        self._tell = tell
+        self._connected_at: float | None = None
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to reach the host; other hosts are not kept waiting."""
+        self._keeping = asyncio.create_task(self._keep())
+        await super().start()
+
+    async def close(self) -> None:
+        """End the worker and the connection."""
+        keeping, self._keeping = self._keeping, None
+        if keeping is not None:
+            keeping.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await keeping
+        await super().close()
+
+    async def _keep(self) -> None:
+        """Keep a worker on the host, until this is cancelled or the host refuses."""
+        failures = 0
+        while True:
+            self._connected_at = None
+            try:
+                reason = await self._session()
+            except HostRefusedError as error:
+                return self._tell(HostUnreachable(self.name, printable(str(error)), is_final=True))
+            except FleetError as error:
+                reason = str(error)
+            # No fault of one host may end the others.
+            except Exception as error:  # noqa: BLE001
+                reason = f"{type(error).__name__}: {error}"
+            if self._connected_at is not None and time.monotonic() - self._connected_at > _SECONDS_OF_SUCCESS:
+                failures = 0
+            seconds = seconds_before_retry(failures)
+            failures += 1
+            self._tell(HostUnreachable(self.name, printable(f"{reason}; the next try is in {seconds:.0f} s")))
+            await asyncio.sleep(seconds)
+
+    async def _session(self) -> str:
+        """Connect, run a worker until it or the connection ends, and return the reason."""
+        async with connected(self._entry) as ssh:
+            port_there = await ssh.forward_there(self._scheduler_port)
+            process = await ssh.start(worker_command(self._entry))
+            log = _Log(self._log)
+            logging = asyncio.create_task(log.follow(process.stderr))
+            try:
+                hello = await _hello(process.stdout.readline)
+                if not hello:
+                    await asyncio.wait((logging,), timeout=_SECONDS_TO_END)
+                _check(hello, await _status(process) if not hello else None, log.last_line)
+                port_here = await ssh.forward_here(_port(hello))
+                process.stdin.write(json.dumps(self._settings(port_there, port_here)).encode() + b"\n")
+                self._connected_at = time.monotonic()
+                await _give_signs(process)
+                await asyncio.wait((logging,), timeout=SECONDS_TO_CLOSE)
+            finally:
+                await _end(process)
+                logging.cancel()
+            if ssh.is_closed:
+                return f"its connection ended: {ssh.fault}"
+            return f"its worker ended{f': {log.last_line}' if process.exit_status else ''}; see {self._log}"
+
+    def _settings(self, port_there: int, port_here: int) -> Mapping[str, str]:
+        """Return the settings of a worker: the ports on its side and here that lead to the other side, and its keys."""
+        authority, certificate, key = (path.read_text() for path in self._certificates.of_hosts)
+        return {
+            "name": self.name,
+            "folder": self._entry.folder_there,
+            "scheduler": f"tls://{LOOPBACK}:{port_there}",
+            "contact": f"tls://{LOOPBACK}:{port_here}",
+            "authority": authority,
+            "certificate": certificate,
+            "key": key,
+        }
+
+
+def worker_command(entry: HostEntry) -> str:
+    """Return the command line of a host's worker. It tells nothing: the settings come by the standard input."""
+    python = shell_path(f"{entry.folder_there}/{ENVIRONMENT}/bin/python")
+    return f"exec {python} -I -m {worker_module.__name__}"
+
+
+def seconds_before_retry(failures: int, noise: Callable[[], float] = random.random) -> float:
+    """Return the wait after a number of failures: it doubles, and differs from that of other hosts."""
+    return min(_SECONDS_BEFORE_RETRY * 2.0 ** min(failures, 16), _MOST_SECONDS_BEFORE_RETRY) * (0.75 + 0.25 * noise())
+
+
+def _check(hello: Mapping[str, Any], status: int | None, last_line: str) -> None:
+    """Raise HostRefusedError unless the host has the same dlbricks and dask; an empty hello: the worker has ended."""
+    if not hello:
+        if status in _NO_SUCH_COMMAND or "No module named" in last_line:
+            raise HostRefusedError(f"dlbricks is not installed there: `{_INSTALL}` sets it up")
+        raise SshError(f"its worker does not start: {last_line or f'status {status}'}")
+    if "lacks" in hello:
+        raise HostRefusedError(f"its dlbricks lacks {hello['lacks']}: `{_INSTALL}` sets it up")
+    for package, here in (("dlbricks", __version__), ("distributed", metadata.version("distributed"))):
+        if hello.get(package) != here:
+            there = str(hello.get(package))[:40]
+            raise HostRefusedError(f"it has {package} {there}, and this machine {here}: `{_INSTALL}` makes them equal")
+
+
+def _port(hello: Mapping[str, Any]) -> int:
+    port = hello.get("port")
+    if type(port) is not int or not 0 < port < 2**16:
+        raise SshError("its worker told no port; check this host")
+    return port
+
+
+async def _hello(read: Callable[[], Awaitable[bytes]]) -> Mapping[str, Any]:
+    """Return what a worker tells before it gets its settings; empty: it has ended."""
+
+    async def found() -> Mapping[str, Any]:
+        for _ in range(_MOST_LINES_BEFORE_HELLO):
+            line = await read()
+            if not line:
+                return {}
+            if line.startswith(MARK.encode()) and len(line) < _LONGEST_LINE:
+                told = json.loads(line.removeprefix(MARK.encode()))
+                return told if isinstance(told, dict) else {}
+        raise ValueError("no hello")
+
+    try:
+        return await asyncio.wait_for(found(), _SECONDS_TO_START)
+    except asyncio.TimeoutError:
+        raise SshError(f"it did not answer within {_SECONDS_TO_START:.0f} seconds") from None
+    except ValueError:
+        raise SshError("it answered with something else than settings; check this host") from None
+
+
+async def _give_signs(process: "asyncssh.SSHClientProcess[bytes]") -> None:
+    """Tell the worker that its driver is there, until it ends."""
+    ended = asyncio.ensure_future(process.wait_closed())
+    try:
+        while not (await asyncio.wait((ended,), timeout=SECONDS_BETWEEN_SIGNS))[0]:
+            with suppress(BrokenPipeError):
+                process.stdin.write(b"\n")
+    finally:
+        ended.cancel()
+
+
+async def _end(process: "asyncssh.SSHClientProcess[bytes]") -> None:
+    """End a worker by the end of its input, and else by a signal."""
+    with suppress(OSError, asyncio.TimeoutError):
+        process.stdin.write_eof()
+        await asyncio.wait_for(process.wait_closed(), _SECONDS_TO_END)
+    if process.exit_status is None:
+        with suppress(OSError):
+            process.kill()
+    process.close()
+
+
+async def _status(process: "asyncssh.SSHClientProcess[bytes]") -> int | None:
+    with suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(process.wait_closed(), _SECONDS_TO_END)
+    return process.exit_status
+
+
+class _Log:
+    """The log of a worker, which grows up to a limit."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._end = b""
+        # Messages name it, also if the worker prints nothing.
+        path.touch()
+
+    async def follow(self, reader: "asyncssh.SSHReader[bytes]") -> None:
+        """Append what the worker prints until it ends."""
+        left = _MOST_BYTES_OF_LOG
+        while chunk := await reader.read(_LONGEST_LINE):
+            self._end = (self._end + chunk)[-_LONGEST_LINE:]
+            if left > 0:
+                with open_log(self._path) as file:
+                    file.write(chunk[:left])
+                left -= len(chunk)
+
+    @property
+    def last_line(self) -> str:
+        """The last line so far; empty: there is none."""
+        return last_line(self._end)

@@ -1,1 +1,0 @@
-"""What travels to hosts: networks of layers without names and weights."""

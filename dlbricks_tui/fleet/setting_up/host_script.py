@@ -1,0 +1,418 @@
+"""What the Python of a host does for the doctor and the installer, before anything is installed there.
+
+This file is sent as text, with a call of `tell`, `prepare` or `install` at its end. It needs only the standard library
+of Python 3.7 and no rights beyond those of the user, and prints one JSON document of bounded size.
+
+`tell` changes nothing. An environment is made in a folder of its own, and the link to it changes when it is complete: a
+half-made one is never used.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+FORMAT = "dlbricks-host"
+SCHEMA = 1
+PACKAGE = "dlbricks_tui"
+# The environment is a link to one of the folders in the other folder, so that it is replaced in one step.
+ENVIRONMENT = "venv"
+ENVIRONMENTS = "venvs"
+# The lock of the line of work, and the folder of its tickets, as `host.queue` names them.
+LOCK_VARIABLE = "DLBRICKS_HOST_LOCK"
+LOCK = "/tmp/dlbricks-measuring.lock"
+TICKETS = ".queue"
+
+# Files on their way to the host.
+INCOMING = "incoming"
+# In an environment that is complete; it tells what is in it.
+COMPLETE = "complete"
+
+_LOCK = "lock"
+_BEGUN = "begun"
+_SECONDS_TO_SEND = 24 * 3600
+_SECONDS_BETWEEN_TRIES = 0.5
+_MOST_IN_AN_OUTPUT = 20000
+# Variables that lead pip or the interpreter to another place.
+_LEFT_OUT = ("PYTHONPATH", "PYTHONHOME", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT")
+# Hosts without a route to the package index wait for nothing else.
+_PIP = ("-m", "pip", "--no-input", "--disable-pip-version-check", "--retries", "2", "--timeout", "20")
+_PYTHONS = ("python3.10", "python3.11", "python3.12", "python3.13", "python3.14")
+_CPU = Path("/sys/devices/system/cpu")
+_VECTORS = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sve", "sve"), ("asimd", "neon"))
+_SECONDS_TO_WATCH = 0.5
+_SECONDS_TO_START = 60
+_MOST_CHARACTERS = 300
+_MOST_IN_A_PATH = 4096
+
+
+def tell(folder: str, packages: list[str]) -> None:
+    """Print the facts: about the host, the folder there, and the versions of these packages in its environment."""
+    first = _milliseconds()
+    facts = {**_python(), **_machine(), **_place(Path(folder).expanduser().absolute(), packages)}
+    clock = {"clock_first": first, "clock_last": _milliseconds()}
+    _tell(**facts, **clock)
+
+
+def content_of(files: dict[str, Path]) -> str:
+    """Return the digest of files by name; it says nothing of their times and modes."""
+    whole = hashlib.sha256()
+    for name in sorted(files):
+        whole.update(f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+def package_files(folder: Path, prefix: str = PACKAGE) -> dict[str, Path]:
+    """Return the files of a package by their names in a wheel, without what interpreters and editors leave there."""
+    found = {}
+    for place, folders, names in os.walk(str(folder)):
+        folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
+        for name in names:
+            if not name.startswith(".") and not name.endswith((".pyc", "~")):
+                path = Path(place) / name
+                found[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path
+    return found
+
+
+def _python() -> dict[str, object]:
+    return {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "executable": _bounded(sys.executable),
+        "others": [name for name in _PYTHONS if shutil.which(name)],
+        "makes_environments": _has("venv") and _has("ensurepip"),
+    }
+
+
+def _has(module: str) -> bool:
+    try:
+        __import__(module)
+    except ImportError:
+        return False
+    return True
+
+
+def _machine() -> dict[str, object]:
+    flags = _field("/proc/cpuinfo", "flags") or _field("/proc/cpuinfo", "Features")
+    memory = _field("/proc/meminfo", "MemAvailable").split()
+    before = _processor_times()
+    time.sleep(_SECONDS_TO_WATCH)
+    after = _processor_times()
+    return {
+        "operating_system": platform.system(),
+        "machine": platform.machine(),
+        "libc": _bounded(" ".join(platform.libc_ver()).strip()),
+        "cpu": _bounded(_field("/proc/cpuinfo", "model name")),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "vectors": next((name for flag, name in _VECTORS if flag in flags.split()), ""),
+        "governors": _governors(),
+        "busy": _share(before, after, 0),
+        "stolen": _share(before, after, 1),
+        "free_memory": int(memory[0]) * 1024 if memory and memory[0].isdigit() else None,
+        "measuring": _measuring(),
+    }
+
+
+def _governors() -> list[str]:
+    return sorted({_text(path)[:40] for path in _CPU.glob("cpu[0-9]*/cpufreq/scaling_governor")})[:8]
+
+
+def _processor_times() -> tuple[int, int, int] | None:
+    """Return the times of all processors so far: busy, stolen by a hypervisor, and all together."""
+    words = _text(Path("/proc/stat")).partition("\n")[0].split()[1:9]
+    if len(words) < 8 or not all(word.isdigit() for word in words):
+        return None
+    times = [int(word) for word in words]
+    idle, stolen = times[3] + times[4], times[7]
+    return sum(times) - idle - stolen, stolen, sum(times)
+
+
+def _share(before: tuple[int, int, int] | None, after: tuple[int, int, int] | None, part: int) -> float | None:
+    if before is None or after is None:
+        return None
+    return (after[part] - before[part]) / max(1, after[2] - before[2])
+
+
+def _measuring() -> str:
+    """Return the work that measures on this host, by the ticket that its process keeps locked."""
+    folder = (os.environ.get(LOCK_VARIABLE) or LOCK) + TICKETS
+    try:
+        names = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
+    except OSError:
+        return ""
+    for name in names:
+        try:
+            with (Path(folder) / name).open("rb") as file:
+                ticket = json.loads(file.readline(1 << 14).decode())
+                described = "{kind} of {title} by {user} (process {pid})".format(**ticket)
+                measures = ticket["measures"] is True and _is_locked(file.fileno())
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if measures:
+            return _bounded(described)
+    return ""
+
+
+def _is_locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _place(folder: Path, packages: list[str]) -> dict[str, object]:
+    there = _nearest(folder)
+    link = folder / ENVIRONMENT
+    found: dict[str, object] = {
+        "folder": _bounded(str(folder), _MOST_IN_A_PATH),
+        "obstacle": _obstacle(there),
+        "free_disk": shutil.disk_usage(str(there)).free,
+        # False: something that `--install` has not made is in its place.
+        "replaceable": link.is_symlink() or not link.exists(),
+        "interpreter": "",
+        "environment_python": "",
+        "dlbricks": "",
+        "content": "",
+        "packages": {},
+    }
+    # The link is resolved: a process keeps its packages when the link changes.
+    environment = Path(os.path.realpath(str(link)))
+    python = environment / "bin" / "python"
+    version = _version_of(python)
+    if not version:
+        return found
+    site = environment / "lib" / ("python" + ".".join(version.split(".")[:2])) / "site-packages"
+    versions = _versions(site)
+    ours = package_files(site / PACKAGE)
+    found.update(
+        interpreter=_bounded(str(python), _MOST_IN_A_PATH),
+        environment_python=version,
+        dlbricks=versions.get(PACKAGE.replace("_", "-"), ""),
+        content=content_of(ours) if ours else "",
+        packages={name: versions[name] for name in packages if name in versions},
+    )
+    return found
+
+
+def _versions(site: Path) -> dict[str, str]:
+    """Return the versions of the packages that are installed in a folder, by their normal names."""
+    found = {}
+    for path in site.glob("*.dist-info"):
+        name, _, version = path.name[: -len(".dist-info")].partition("-")
+        found[name.lower().replace("_", "-").replace(".", "-")] = _bounded(version)
+    return found
+
+
+def _nearest(folder: Path) -> Path:
+    """Return the folder, or the nearest one above it that exists."""
+    while not folder.exists():
+        folder = folder.parent
+    return folder
+
+
+def _obstacle(there: Path) -> str:
+    if not there.is_dir():
+        return _bounded(f"{there} is a file")
+    if not os.access(str(there), os.W_OK | os.X_OK):
+        return _bounded(f"this user may not write to {there}")
+    return ""
+
+
+def _version_of(python: Path) -> str:
+    """Return the version of an interpreter; empty if there is none that starts."""
+    command = [str(python), "-I", "-c", "import platform; print(platform.python_version())"]
+    try:
+        asked = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_SECONDS_TO_START,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return "" if asked.returncode else _bounded(asked.stdout.decode(errors="replace").strip(), 40)
+
+
+def _field(path: str, name: str) -> str:
+    """Return the value of the first line `name: value` of a file."""
+    for line in _text(Path(path)).splitlines():
+        found, _, value = line.partition(":")
+        if found.strip() == name:
+            return value.strip()
+    return ""
+
+
+def _text(path: Path) -> str:
+    return _content(path).decode(errors="replace").strip("\n\0 ")
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a file; nothing if it is not there, or belongs to another user."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _bounded(text: str, most: int = _MOST_CHARACTERS) -> str:
+    return text[:most]
+
+
+def _milliseconds() -> int:
+    return int(time.time() * 1000)
+
+
+def prepare(folder: str, token: str) -> None:
+    """Make the folder that files are sent to, which only this user can read."""
+    try:
+        incoming = _resolved(folder) / INCOMING / token
+        incoming.mkdir(mode=0o700, parents=True)
+        (incoming / _BEGUN).touch()
+    except OSError as error:
+        _tell(state="failed", step="folder", output=str(error), is_full=_is_full(error))
+    else:
+        _tell(state="prepared", incoming=str(incoming))
+
+
+def install(
+    folder: str,
+    token: str,
+    wheel: str,
+    content: str,
+    extras: list[str],
+    versions: dict[str, str],
+    *,
+    all_wheels: bool,
+    seconds_to_wait: float,
+) -> None:
+    """Make an environment with the wheel that was sent, its extras, and packages of these versions, and use it.
+
+    `content` tells wheels of the same version apart. With `all_wheels`, nothing but the wheels that were sent is used.
+    """
+    place = _resolved(folder)
+    incoming = place / INCOMING / token
+    source = ["--no-index", "--find-links", str(incoming)] if all_wheels else []
+    packages = [f"{package}=={version}" for package, version in sorted(versions.items())]
+    options = ["--no-cache-dir", *source, f"{incoming / wheel}[{','.join(extras)}]", *packages]
+    try:
+        (place / ENVIRONMENTS).mkdir(exist_ok=True)
+        with (place / ENVIRONMENTS / _LOCK).open("ab") as lock:
+            # Hosts may share the folder.
+            if _taken(lock.fileno(), seconds_to_wait):
+                _make(place, incoming, json.dumps([content, extras, versions], sort_keys=True), options)
+            else:
+                _tell(state="failed", step="lock")
+    except OSError as error:
+        _tell(state="failed", step="folder", output=str(error), is_full=_is_full(error))
+    finally:
+        shutil.rmtree(str(incoming), ignore_errors=True)
+
+
+def _resolved(folder: str) -> Path:
+    # Commands of processes name an environment by this path.
+    return Path(os.path.realpath(str(Path(folder).expanduser())))
+
+
+def _taken(lock: int, seconds: float) -> bool:
+    give_up = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                return False
+            time.sleep(_SECONDS_BETWEEN_TRIES)
+
+
+def _make(place: Path, incoming: Path, content: str, options: list[str]) -> None:
+    link, target = place / ENVIRONMENT, place / ENVIRONMENTS / f"{platform.python_version()}-{incoming.name}"
+    before = Path(os.path.realpath(str(link)))
+    if link.exists() and not link.is_symlink():
+        return _tell(state="failed", step="link")
+    if _made_meanwhile(before, incoming, content):
+        return _tell(state="done", environment=str(before))
+    pip = [str(target / "bin" / "python"), *_PIP, "install", *options]
+    for step, command in (("venv", [sys.executable, "-m", "venv", str(target)]), ("pip", pip)):
+        output = _failure_of(command, incoming)
+        if output is not None:
+            shutil.rmtree(str(target), ignore_errors=True)
+            return _tell(state="failed", step=step, output=output, is_full=_says_full(output))
+    (target / COMPLETE).write_text(content)
+    _lead(link, target)
+    _remove_others(target.parent, (target, before))
+    _remove_stranded(incoming.parent)
+    return _tell(state="done", environment=str(target))
+
+
+def _made_meanwhile(environment: Path, incoming: Path, content: str) -> bool:
+    """True if another host that shares the folder has made the same environment since this one began."""
+    try:
+        complete, begun = environment / COMPLETE, incoming / _BEGUN
+        return complete.read_text() == content and complete.stat().st_mtime > begun.stat().st_mtime
+    except OSError:
+        return False
+
+
+def _failure_of(command: list[str], temporary: Path) -> str | None:
+    """Run a command, and return what it printed if it failed; None if it succeeded."""
+    variables = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
+    # Downloads go to the same disk as the environment.
+    variables["TMPDIR"] = str(temporary)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=variables
+    )
+    return done.stdout.decode(errors="replace")[-_MOST_IN_AN_OUTPUT:] if done.returncode else None
+
+
+def _lead(link: Path, target: Path) -> None:
+    """Let the link lead to an environment, in one step."""
+    draft = link.with_name(f"{ENVIRONMENT}.{os.getpid()}.new")
+    draft.symlink_to(Path(ENVIRONMENTS) / target.name)
+    draft.replace(link)
+
+
+def _remove_others(environments: Path, kept: tuple[Path, ...]) -> None:
+    """Remove the environments that no process uses any more, and what interrupted installations left.
+
+    The last one is kept, too: another host that shares the folder may use it.
+    """
+    for folder in environments.iterdir():
+        if folder.is_dir() and folder not in kept and not _in_use(folder):
+            shutil.rmtree(str(folder), ignore_errors=True)
+
+
+def _remove_stranded(incoming: Path) -> None:
+    """Remove the files of installations whose connection was lost long ago."""
+    for folder in incoming.iterdir():
+        if folder.stat().st_mtime < time.time() - _SECONDS_TO_SEND:
+            shutil.rmtree(str(folder), ignore_errors=True)
+
+
+def _in_use(folder: Path) -> bool:
+    """True if the command of a process names the folder, or if that is unknown."""
+    commands = list(Path("/proc").glob("[0-9]*/cmdline"))
+    return not commands or any(str(folder).encode() in _content(path) for path in commands)
+
+
+def _is_full(error: OSError) -> bool:
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _says_full(output: str) -> bool:
+    return any(os.strerror(number) in output for number in (errno.ENOSPC, errno.EDQUOT))
+
+
+def _tell(**facts: object) -> None:
+    sys.stdout.write(json.dumps({"format": FORMAT, "schema": SCHEMA, **facts}) + "\n")

@@ -1,1 +1,0 @@
-"""Hosts that are reached over SSH, and their workers."""

@@ -1,0 +1,310 @@
+"""Parcels and reports at a host."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui import __version__
+from dlbricks_tui.fleet import at_host
+from dlbricks_tui.fleet.at_host import control, run_of, runtime_here, runtimes_here
+from dlbricks_tui.fleet.errors import HostError
+from dlbricks_tui.fleet.messages import (
+    MOST_PARCEL_BYTES,
+    Parcel,
+    ResultFound,
+    TaskEnded,
+    TaskNote,
+    TaskProgress,
+    report_from,
+)
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.recorded_host import processors_here
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.store.documents import to_record
+from dlbricks_tui.store.records import System
+from tests.fleet.fake_hosts import FakeHost, records, small_parcel, task_of
+from tests.runs.killing import PATIENCE_SECONDS, eventually
+from tests.runs.runs import Site
+
+CONTENT = b"a network"
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+def test_a_host_lacks_a_parcel_until_it_has_taken_it(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    assert json.loads(at_host.missing(data, [SHA256, "b" * 64])) == [SHA256, "b" * 64]
+    at_host.take(data, SHA256, ".onnx", CONTENT)
+    assert json.loads(at_host.missing(data, [SHA256, "b" * 64])) == ["b" * 64]
+    assert (DataFolder(Path(data)).parcels / f"{SHA256}.onnx").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("sha256", "suffix", "content", "reason"),
+    [
+        (SHA256, ".onnx", b"another network", "another content"),
+        (SHA256, ".py", CONTENT, "no model file"),
+        (SHA256, "/../x.onnx", CONTENT, "no model file"),
+        ("../" + "a" * 61, ".onnx", CONTENT, "another content"),
+        ("0" * 64, ".onnx", b"\0" * (MOST_PARCEL_BYTES + 1), "the most"),
+    ],
+)
+def test_what_is_no_parcel_is_refused(tmp_path: Path, sha256: str, suffix: str, content: bytes, reason: str) -> None:
+    with pytest.raises(HostError, match=reason):
+        at_host.take(str(tmp_path), sha256, suffix, content)
+    assert not list(tmp_path.rglob("*.onnx"))
+
+
+def test_a_hash_is_never_taken_for_a_path(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="no hash"):
+        at_host.missing(str(tmp_path), ["../../etc/passwd"])
+
+
+def test_a_disk_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "parcels").write_text("no folder")
+    with pytest.raises(HostError, match=r"cannot write .*parcels: "):
+        at_host.take(str(tmp_path), SHA256, ".onnx", CONTENT)
+
+
+def test_the_parcels_used_longest_ago_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_host, "MOST_KEPT_BYTES", 4000)
+    data, hashes = str(tmp_path), []
+    for number in range(4):
+        content = bytes([number]) * 1000
+        hashes.append(hashlib.sha256(content).hexdigest())
+        at_host.take(data, hashes[-1], ".onnx", content)
+        os.utime(tmp_path / "parcels" / f"{hashes[-1]}.onnx", (number, number))
+    # The first one is used once more.
+    assert json.loads(at_host.missing(data, hashes[:1])) == []
+    last = b"z" * 1000
+    at_host.take(data, hashlib.sha256(last).hexdigest(), ".onnx", last)
+    assert json.loads(at_host.missing(data, hashes[:1])) == []
+    assert json.loads(at_host.missing(data, hashes[1:2])) == hashes[1:2]
+
+
+def test_a_host_reports_its_system_and_versions(tmp_path: Path) -> None:
+    found = report_from(at_host.report(str(tmp_path / "data")))
+    assert found.dlbricks == __version__
+    assert found.methods == {method.value: method.id for method in Method}
+    assert to_record(found.system) == fingerprint()
+    assert isinstance(to_record(found.system), System)
+    assert {it.framework for it in found.runtimes} >= {"onnxruntime"}
+
+
+def test_settings_of_the_shell_are_not_those_of_the_runtimes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The processes of dask set these for their own sake.
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
+    for runtime in runtimes_here(DataFolder(tmp_path)):
+        assert "threads-default" in runtime.identity
+        assert "MALLOC" not in runtime.identity
+        assert "OMP_NUM_THREADS" not in runtime.environment(os.environ)
+
+
+def test_a_host_starts_its_own_number_of_threads_unless_the_request_states_one(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path)
+    (onnx,) = (it for it in runtimes_here(data) if it.framework == "onnxruntime")
+    assert runtime_here(data, onnx) == onnx.on(processors_here())
+    assert runtime_here(data, onnx.with_threads(7)).settings.threads == 7
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[FakeHost]:
+    found = FakeHost(Site(tmp_path / "data"))
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def parcel(tmp_path: Path, host: FakeHost) -> Parcel:
+    found = small_parcel(tmp_path)
+    host.receive(found)
+    return found
+
+
+class DiedError(Exception):
+    """The process that follows a run dies."""
+
+
+def test_results_are_sent_as_they_come_and_at_the_end_and_measured_again_on_demand_only(
+    host: FakeHost, parcel: Parcel
+) -> None:
+    messages = host.carry_out(task_of(parcel))
+    assert messages[-1] == TaskEnded(task="task-1", state="finished")
+    assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks
+    # What a result refers to comes before it.
+    assert [it.record["table"] for it in messages[:2]] == ["systems", "runtimes"]
+    assert {it["system"] for it in records(messages, "measurements")} == {records(messages, "systems")[0]["id"]}
+    assert [it for it in host.told if not isinstance(it, TaskProgress)] == list(messages)
+    last = [it for it in host.told if isinstance(it, TaskProgress)][-1]
+    assert (last.done, last.of) == (len(parcel.bricks),) * 2
+    uuids = [it.record["uuid"] for it in messages if isinstance(it, ResultFound)]
+    assert len(set(uuids)) == len(uuids)
+    # A task that is given twice has one run, and the next one finds the results in the store.
+    for name in ("task-1", "task-2"):
+        second = host.carry_out(task_of(parcel, name))
+        assert len(host.started) == 1
+        assert records(second, "measurements") == records(messages, "measurements")
+        assert second[-1] == TaskEnded(task=name, state="finished")
+    third = host.carry_out(task_of(parcel, "task-3", again=True))
+    assert {it["brick"] for it in records(third, "measurements")} == parcel.bricks
+    assert {it["uuid"] for it in records(third, "measurements")}.isdisjoint(uuids)
+
+
+def test_a_task_measures_its_bricks_only_and_one_without_bricks_the_others(host: FakeHost, parcel: Parcel) -> None:
+    one, *others = sorted(parcel.bricks)
+    first = host.carry_out(task_of(parcel, bricks=(one, "f" * 64)))
+    (note,) = [it.text for it in first if isinstance(it, TaskNote)]
+    assert note.startswith("1 of 2 bricks are in no parcel")
+    assert {it["brick"] for it in records(first, "measurements")} == {one}
+    assert {it.brick for it in host.site.contents().measurements} == {one}
+    second = host.carry_out(task_of(parcel, "task-2", bricks=()))
+    assert {it["brick"] for it in records(second, "measurements")} == parcel.bricks
+    assert len(host.site.contents().measurements) == len(records(second, "measurements"))
+    again = {it["uuid"] for it in records(second, "measurements")}
+    assert again > {it["uuid"] for it in records(first, "measurements")}
+    assert len(others) > 1
+
+
+def test_bricks_that_are_timed_alone_are_sent_in_their_contexts(host: FakeHost, parcel: Parcel) -> None:
+    messages = host.carry_out(task_of(parcel, method=Method.ALONE))
+    assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks
+    assert all(it["context"] for it in records(messages, "measurements"))
+
+
+def test_a_failure_is_sent_with_its_reason_and_not_tried_again(
+    tmp_path: Path, parcel: Parcel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FakeHost(Site(tmp_path / "other", manners={"Pooling": "unbuildable"}))
+    host.receive(parcel)
+    for name, value in host.site.environment.items():
+        monkeypatch.setenv(name, value)
+    messages = host.carry_out(task_of(parcel))
+    (failure,) = records(messages, "failures")
+    assert (failure["reason"], failure["message"]) == ("unbuildable", "the operator is unbuildable")
+    assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks - {failure["brick"]}
+    again = host.carry_out(task_of(parcel, "task-2"))
+    assert records(again, "failures") == [failure]
+    assert len(host.started) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"parcels": ("a" * 64,)}, "parcel aaaaaaaaaaaa is not on this host"),
+        ({"parcels": ("../../etc/passwd",)}, "is no hash of a parcel"),
+        ({"parcels": ()}, "names no parcel"),
+        ({"id": "../1"}, "is no id of a task"),
+    ],
+)
+def test_a_task_that_cannot_be_carried_out_fails_with_one_line(
+    host: FakeHost, parcel: Parcel, changes: dict[str, Any], reason: str
+) -> None:
+    ended = host.carry_out(replace(task_of(parcel), **changes))[-1]
+    assert (ended.state, host.started) == ("failed", [])
+    assert reason in ended.reason
+    assert "\n" not in ended.reason
+
+
+def test_another_version_of_the_framework_is_refused(host: FakeHost, parcel: Parcel) -> None:
+    task = task_of(parcel)
+    other = replace(task.request.runtime, version="1.8.0")
+    ended = host.carry_out(replace(task, request=replace(task.request, runtime=other)))[-1]
+    assert re.match(r"this host has no mxnet 1\.8\.0; its frameworks are mxnet 1\.9\.1", ended.reason)
+
+
+def test_a_host_whose_disk_cannot_be_written_says_so(host: FakeHost, parcel: Parcel) -> None:
+    host.data.runs.write_text("no folder")
+    ended = host.carry_out(task_of(parcel))[-1]
+    assert ended.state == "failed"
+    assert "cannot write" in ended.reason
+
+
+def test_a_run_outlives_the_call_that_follows_it_and_is_not_repeated(tmp_path: Path) -> None:
+    host = FakeHost(Site(tmp_path / "data").slow(nap_seconds=0.3))
+    try:
+        parcel = small_parcel(tmp_path)
+        host.receive(parcel)
+
+        def die() -> None:
+            raise DiedError
+
+        with pytest.raises(DiedError):
+            host.carry_out(task_of(parcel), die, detached=True)
+        run = run_of(host.data, "task-1")
+        assert run is not None
+        eventually(lambda: run.state().state is State.RUNNING)
+        # The first run stands still until the second one, which reads its models first, waits for it.
+        host.processes[0].send_signal(signal.SIGSTOP)
+        waited: list[str] = []
+
+        def hurry() -> None:
+            waits = [it.waits_for for it in host.told if isinstance(it, TaskProgress) and it.waits_for]
+            if waits:
+                waited.append(waits[-1])
+                host.site.hurry()
+                host.processes[0].send_signal(signal.SIGCONT)
+
+        messages = host.carry_out(task_of(parcel, "task-2"), hurry, detached=True)
+        assert waited
+        assert run.run in waited[0]
+        assert messages[-1].state == "finished"
+        assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks
+        # Each was measured once, by the run of the first task.
+        assert {it["run"] for it in records(messages, "measurements")} == {run.run}
+        assert {it.run for it in host.site.contents().measurements} == {run.run}
+    finally:
+        host.end()
+
+
+def test_a_task_is_paused_resumed_and_cancelled_from_outside(tmp_path: Path) -> None:
+    host = FakeHost(Site(tmp_path / "data").slow())
+    asked: list[str] = []
+
+    def ask(what: str) -> None:
+        asked.append(what)
+        control(str(host.data.path), "task-1", what)
+
+    def act() -> None:
+        progress = [it for it in host.told if isinstance(it, TaskProgress)][-1]
+        if not asked and host.processes and run_state() is State.RUNNING:
+            ask("pause")
+        elif asked == ["pause"] and progress.paused:
+            ask("resume")
+        elif asked == ["pause", "resume"] and not progress.paused:
+            ask("cancel")
+
+    def run_state() -> State:
+        run = run_of(host.data, "task-1")
+        assert run is not None
+        return run.state().state
+
+    try:
+        parcel = small_parcel(tmp_path)
+        host.receive(parcel)
+        messages = host.carry_out(task_of(parcel), act, detached=True)
+        assert asked == ["pause", "resume", "cancel"]
+        assert messages[-1].state == "cancelled"
+        assert host.processes[0].wait(PATIENCE_SECONDS) == 0
+    finally:
+        host.end()
+
+
+def test_a_task_that_is_cancelled_before_it_has_a_run_gets_none(host: FakeHost, parcel: Parcel) -> None:
+    control(str(host.data.path), "task-1", "cancel")
+    messages = host.carry_out(task_of(parcel))
+    assert (messages[-1].state, host.started) == ("cancelled", [])
+
+
+def test_a_host_does_what_it_knows_only(host: FakeHost) -> None:
+    with pytest.raises(HostError, match="is none of them"):
+        control(str(host.data.path), "task-1", "explode")
