@@ -58,7 +58,6 @@ def test_written_layers_are_timed_alone(model: Path, capsys: pytest.CaptureFixtu
     ("options", "why"),
     [
         ({"level": Level.FUSED, "method": Method.ALONE}, "times fused layers by method inside only"),
-        ({"level": Level.FUSED, "granularity": 2}, "times fused layers by method inside only"),
         ({"level": Level.WRITTEN, "method": Method.INSIDE}, "choose level fused, or method alone"),
     ],
 )

@@ -214,12 +214,12 @@ async def test_the_source_that_overrides_the_file_is_named(new: DataFolder) -> N
 
 
 async def test_number_settings_step_down_to_unset_unless_the_file_cannot_be_changed(new: DataFolder) -> None:
-    app = bare_app_with(new, "[run]\nthreads = 3\n")
+    app = bare_app_with(new, "[estimate]\nworkers = 3\n")
     async with running(app) as pilot:
-        await press(pilot, "comma", *"jjjjjjjjj", "l")
-        assert "threads = 4" in new.config.read_text()
+        await press(pilot, "comma", *"jjjjjj", "l")
+        assert "workers = 4" in new.config.read_text()
         await press(pilot, "h", "h", "h")
-        assert new.config.read_text() == "[run]\n"
+        assert new.config.read_text() == "[estimate]\n"
         new.config.write_text("[workbench\n")
         await press(pilot, "l")
         assert type(app.screen).__name__ == "ErrorScreen"

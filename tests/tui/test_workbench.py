@@ -134,7 +134,7 @@ async def test_models_are_listed_searched_and_marked_for_a_run(measured: DataFol
 async def test_a_restart_lists_the_estimates_without_reading_models_until_results_change(
     measured: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured.cache.mkdir()
+    measured.cache.mkdir(exist_ok=True)
     damaged = measured.cache / "latencies.json"
     damaged.write_text('{"state": 3, "known": [')
     async with running(app_on(measured), (112, 24)) as pilot:
