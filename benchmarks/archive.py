@@ -34,7 +34,7 @@ from dlbricks_tui.store.records import (
     Measurement,
     Record,
     Run,
-    Runtime,
+    RuntimeRecord,
     Statistics,
     System,
     Timed,
@@ -48,7 +48,7 @@ FORMAT = 1
 _PARTS = 1000
 _DIGITS_OF_MEANS, _DIGITS_OF_SAMPLES, _DIGITS_OF_NOISE = 5, 7, 4
 # Records that are kept as they are.
-_PLAIN = (System, Runtime, Run)
+_PLAIN = (System, RuntimeRecord, Run)
 # Fields with few values, kept once for each combination of them.
 _COMMON = ("system", "runtime", "level", "protocol", "run", "batch_size", "dtype", "flags")
 _OF_BRICK, _OF_MODEL = ("brick", "context", "kernel_variant", "occurrence"), ("model", "name")
@@ -133,7 +133,7 @@ def _of(every: Iterable[Record], wanted: Callable[[Any], bool]) -> Iterator[Reco
     used.update(it.system for it in dated)
     used.update(it.runtime for it in dated)
     for it in every:
-        identity = it.key if isinstance(it, BrickForm) else it.id if isinstance(it, System | Runtime) else None
+        identity = it.key if isinstance(it, BrickForm) else it.id if isinstance(it, System | RuntimeRecord) else None
         if identity in used:
             yield it
     yield from dated

@@ -30,13 +30,12 @@ from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor
 from dlbricks_tui.estimate.prediction.stored import examples_of
 from dlbricks_tui.estimate.prediction.training import Example
-from dlbricks_tui.estimate.selection import format_of
-from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.estimate.system_estimate import Way, format_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.dlbricks_2019.importing import import_checkout
-from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
+from dlbricks_tui.store.dlbricks_2019.checkout import PublishedModels
+from dlbricks_tui.store.dlbricks_2019.results import import_checkout
 from dlbricks_tui.store.importing import import_file
 from dlbricks_tui.store.records import ANY_CONTEXT
 from dlbricks_tui.store.selections import by_id, combinations

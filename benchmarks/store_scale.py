@@ -28,9 +28,9 @@ from tinydb.queries import QueryInstance
 from benchmarks.promises import at_most, judge
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.index import INDEX_NAME
 from dlbricks_tui.store.records import BrickForm, Measurement, Statistics, utc_now
-from dlbricks_tui.store.saved_index import INDEX_NAME
+from dlbricks_tui.store.selections import equal
 from dlbricks_tui.store.statistics import summarise
 
 SIZES = (1_000, 10_000, 100_000)

@@ -23,9 +23,9 @@ from statistics import median
 
 from benchmarks.archive import committed
 from dlbricks_tui.evaluations.baseline import steady_samples_ms
-from dlbricks_tui.evaluations.change import FEWEST_SAMPLES, Timing, Verdict, compared, timing_of
+from dlbricks_tui.evaluations.change import FEWEST_SAMPLES, CheckVerdict, Timing, compared, timing_of
 from dlbricks_tui.store.importing import read_export
-from dlbricks_tui.store.records import EndToEnd, Runtime, System
+from dlbricks_tui.store.records import EndToEnd, RuntimeRecord, System
 
 LIMITS = (0.03, 0.05, 0.10)
 CHANGES = (0.0, 0.05, 0.10)
@@ -56,7 +56,7 @@ def main() -> None:
 
 def whole_models(file: Path) -> list[EndToEnd]:
     """Return the good results of whole models in a file."""
-    records, _ = read_export(file, (EndToEnd, System, Runtime))
+    records, _ = read_export(file, (EndToEnd, System, RuntimeRecord))
     return [it for it in records if isinstance(it, EndToEnd) and it.good]
 
 
@@ -123,9 +123,9 @@ def check(
     )
 
 
-def shares(verdicts: Counter[Verdict]) -> str:
+def shares(verdicts: Counter[CheckVerdict]) -> str:
     """Return the verdicts as percentages, in the order of the titles."""
-    order = (Verdict.SLOWER, Verdict.SAME, Verdict.FASTER, Verdict.UNKNOWN)
+    order = (CheckVerdict.SLOWER, CheckVerdict.SAME, CheckVerdict.FASTER, CheckVerdict.UNKNOWN)
     total = sum(verdicts.values())
     widths = (6, 4, 6, 7)
     return "  ".join(f"{100 * verdicts[it] / total:{width}.1f}" for it, width in zip(order, widths, strict=True))

@@ -19,7 +19,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.run.updates import Replayed
 from dlbricks_tui.tui.session import Session
-from dlbricks_tui.wording import ages
+from dlbricks_tui.wording import numbers
 from tests.tui.application import press, running
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -120,7 +120,7 @@ def main() -> None:
     with open_demonstration() as found:
         # Results have the same age whenever the pictures are taken.
         recorded = datetime.fromisoformat(found.host.when).replace(tzinfo=timezone.utc)
-        with patch.object(ages, "now", (recorded + timedelta(days=1)).timestamp):
+        with patch.object(numbers, "now", (recorded + timedelta(days=1)).timestamp):
             for picture in PICTURES:
                 if picture.name in wanted:
                     # The first key closes the box of the demonstration.

@@ -318,8 +318,8 @@ def test_a_language_model_is_answered_from_the_store_or_measured(data: Path, mon
         take(ModelBegins(model=models[0].name, variant=options.precisions[0].value, number=1, of=1))
         return (answer(measured=ENGINE if end_to_end else None),)
 
-    monkeypatch.setattr("dlbricks_tui.api.language_models.stored_answers", stored)
-    monkeypatch.setattr("dlbricks_tui.api.language_models.measure_models", measured)
+    monkeypatch.setattr("dlbricks_tui.api.estimating.stored_answers", stored)
+    monkeypatch.setattr("dlbricks_tui.api.estimating.measure_models", measured)
     found = api.language(["llama-3.2-1b", "smollm2-135m"], measure=False, data=data)
     assert [(it.model, it.is_predicted) for it in found] == [("llama-3.2-1b", True), ("smollm2-135m", True)]
     told: list[str] = []

@@ -94,3 +94,12 @@ def test_the_interfaces_do_not_depend_on_a_model_format() -> None:
                 )
                 named = [node.attr] if isinstance(node, ast.Attribute) and is_member else []
             assert not any(form in name.lower() for name in named for form in forms), (path, ast.unparse(node))
+
+
+def test_a_class_is_known_by_its_name_alone() -> None:
+    places: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "dlbricks_tui").rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: held for name, held in places.items() if len(held) > 1} == {}

@@ -1,4 +1,4 @@
-"""The best measured latency of a model: each group of layers in the execution that was fastest, without conversions."""
+"""The best measured latency of a model: the fastest execution of each group of layers, and the gap above it."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,19 +7,68 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dlbricks_tui.analysis.groups import (
+    Group,
     Groups,
     MeasuredExecution,
     groups_of,
+    is_conversion,
     latency_of,
     layer_names,
     paid_ps,
 )
-from dlbricks_tui.analysis.winners import Winner, fastest
-from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, picoseconds
+from dlbricks_tui.estimate.compositions import SequenceTask, critical_path, milliseconds, picoseconds
 from dlbricks_tui.estimate.intervals import doubt_about
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.models.digraphs import digraph_of, topological_order
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """Nodes of the files, the execution that computes them fastest, its parts that do, and the time that they take."""
+
+    nodes: tuple[int, ...]
+    # Its number among the compared executions.
+    execution: int
+    parts: tuple[int, ...]
+    latency_ps: int
+
+
+def fastest(groups: Groups, times_ps: Sequence[Sequence[int]]) -> list[Winner]:
+    """Return the fastest parts of any execution that together compute all nodes, given the times of all parts.
+
+    Executions that fuse fewer layers than others compete with one another over smaller sets of nodes.
+    """
+    contest, everyone = _Contest(groups, times_ps), frozenset(range(len(groups.covers.own)))
+    return [winner for group in groups.groups for winner in contest.winners(group, everyone)]
+
+
+class _Contest:
+    """Finds the winners of groups, with all executions and with fewer of them."""
+
+    def __init__(self, groups: Groups, times_ps: Sequence[Sequence[int]]) -> None:
+        self._groups = groups
+        self._times_ps = times_ps
+        self._known: dict[tuple[int, frozenset[int]], list[Winner]] = {}
+
+    def winners(self, group: Group, among: frozenset[int]) -> list[Winner]:
+        """Return the winners of a group among some executions."""
+        key = group.nodes[0], among
+        if key not in self._known:
+            self._known[key] = self._found(group, among)
+        return self._known[key]
+
+    def _found(self, group: Group, among: frozenset[int]) -> list[Winner]:
+        # Of equal times the first execution counts.
+        totals = {it: sum([self._times_ps[it][part] for part in group.parts[it]]) for it in sorted(among)}
+        first = min(totals, key=totals.__getitem__)
+        found = [Winner(group.nodes, first, group.parts[first], totals[first])]
+        for others, finer in self._groups.refined(group, among):
+            competing = [winner for each in finer for winner in self.winners(each, others)]
+            if sum(it.latency_ps for it in competing) < sum(it.latency_ps for it in found):
+                found = competing
+        return found
+
 
 # The interval of a latency may reach down to zero. Ratios take no more than this share off.
 _MOST_BELOW = 0.999
@@ -159,7 +208,7 @@ def _critical_path_ps(best: BestMeasured) -> int:
     order = _without_cycles(after)
     number = {group: position for position, groups in enumerate(order) for group in groups}
     tasks = [
-        Task(
+        SequenceTask(
             sum(least_ps[group] for group in groups),
             tuple(sorted({number[source] for group in groups for source in after[group]} - {position})),
         )
@@ -177,3 +226,46 @@ def _without_cycles(after: Sequence[set[int]]) -> list[list[int]]:
 
     condensed = nx.condensation(digraph_of(after))
     return [sorted(condensed.nodes[number]["members"]) for number in nx.topological_sort(condensed)]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The parts of a gap. They add up to it exactly, in picoseconds."""
+
+    # The time by which groups of layers are slower than in the fastest execution.
+    slower_layers_ps: int
+    # The layers that convert memory layouts.
+    conversions_ps: int
+    # The end-to-end latency minus the estimate; None without an end-to-end latency.
+    unexplained_ps: int | None
+
+    @property
+    def total_ps(self) -> int:
+        """The latency minus the best: the end-to-end latency, or the estimate without one."""
+        return self.slower_layers_ps + self.conversions_ps + (self.unexplained_ps or 0)
+
+    @property
+    def slower_layers_ms(self) -> float:
+        return milliseconds(self.slower_layers_ps)
+
+    @property
+    def conversions_ms(self) -> float:
+        return milliseconds(self.conversions_ps)
+
+    @property
+    def unexplained_ms(self) -> float | None:
+        return None if self.unexplained_ps is None else milliseconds(self.unexplained_ps)
+
+
+def gap_of(baseline: MeasuredExecution, best: BestMeasured) -> Gap:
+    """Return the gap between an execution and the best of several."""
+    layers_ps = sum(part.paid_ps for part in baseline.parts)
+    conversions_ps = sum(
+        part.paid_ps for part in baseline.parts if all(is_conversion(baseline.graph.layers[it]) for it in part.layers)
+    )
+    measured = baseline.found.end_to_end
+    return Gap(
+        slower_layers_ps=layers_ps - conversions_ps - best.latency_ps,
+        conversions_ps=conversions_ps,
+        unexplained_ps=None if measured is None else picoseconds(measured.value_ms) - layers_ps,
+    )

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dlbricks_tui.analysis.bounds import fastest
 from dlbricks_tui.analysis.groups import Groups, MeasuredExecution, is_conversion
-from dlbricks_tui.analysis.winners import fastest
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
 from dlbricks_tui.estimate.parts import Part

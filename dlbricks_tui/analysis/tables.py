@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean, median
 from typing import NamedTuple
 
-from dlbricks_tui.analysis.gap import Gap
+from dlbricks_tui.analysis.bounds import Gap
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
 from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
 from dlbricks_tui.estimate.system_estimate import Way

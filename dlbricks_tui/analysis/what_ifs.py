@@ -22,9 +22,8 @@ from dlbricks_tui.analysis.savings import (
     speed_difference,
 )
 from dlbricks_tui.analysis.what_if import Execution, WhatIf, WhatIfKind
-from dlbricks_tui.estimate.compositions import Task, milliseconds
+from dlbricks_tui.estimate.compositions import SequenceTask, milliseconds, schedule
 from dlbricks_tui.estimate.knowledge import Latency
-from dlbricks_tui.estimate.scheduling import schedule
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.runtime import Runtime
@@ -131,7 +130,7 @@ class _Changes:
         after: list[list[int]] = [[] for _ in narrow.parts]
         for source, reader in narrow.estimate.edges:
             after[reader].append(source)
-        tasks = [Task(part.paid_ps, tuple(held)) for part, held in zip(narrow.parts, after, strict=True)]
+        tasks = [SequenceTask(part.paid_ps, tuple(held)) for part, held in zip(narrow.parts, after, strict=True)]
         planned = schedule(tasks, workers)
         sequential = latency_of(narrow)
         scale = milliseconds(planned.latency_ps) / (sequential.value_ms or 1.0)

@@ -27,14 +27,14 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.queue import ProcessIdentity, identity_of
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.regular_files import read_bytes
-from dlbricks_tui.runs.launch import LEASH_VARIABLE
+from dlbricks_tui.runs.control import LEASH_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.host.queue import Kind
+    from dlbricks_tui.host.queue import WorkKind
 
 Message = TypeVar("Message")
 
@@ -62,7 +62,7 @@ class JobFolder:
         self.identity = path / "process.json"
 
     @classmethod
-    def new(cls, data: DataFolder, kind: Kind) -> JobFolder:
+    def new(cls, data: DataFolder, kind: WorkKind) -> JobFolder:
         """Return a folder that is not there yet; old ones that nobody has followed to their end are removed."""
         for old in [it for it in cls.all_of(data, kind) if not it.is_active][:-_MOST_ENDED]:
             old.remove()
@@ -70,7 +70,7 @@ class JobFolder:
         return cls(data.jobs / name)
 
     @classmethod
-    def all_of(cls, data: DataFolder, kind: Kind) -> list[JobFolder]:
+    def all_of(cls, data: DataFolder, kind: WorkKind) -> list[JobFolder]:
         """Return the folders of all processes of a kind, the newest last."""
         try:
             found = sorted(data.jobs.glob(f"{kind.name.lower()}-*"))
@@ -79,7 +79,7 @@ class JobFolder:
         return [cls(path) for path in found if (path / "process.json").is_file()]
 
     @classmethod
-    def last_of(cls, data: DataFolder, kind: Kind, model: str) -> tuple[JobFolder, Any] | None:
+    def last_of(cls, data: DataFolder, kind: WorkKind, model: str) -> tuple[JobFolder, Any] | None:
         """Return the newest process of a kind that is about a model, with its order; it may have ended."""
         for folder in reversed(cls.all_of(data, kind)):
             # The order of another version of this program says nothing.

@@ -1,5 +1,6 @@
-"""The models of a data folder: the library, and loaders that start a framework where a model needs one."""
+"""The models of a data folder: the library, loaders with a framework where needed, and the command to run one."""
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -12,13 +13,14 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models import frameworks
 from dlbricks_tui.models.errors import WrongRuntimeError
-from dlbricks_tui.models.graph import LayerGraph, Numbers, Shape
-from dlbricks_tui.models.input_shapes import ShapeMemory
+from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
+from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.wording.doubts import options_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,3 +169,20 @@ def load_all(
     if left_out.first is not None and not models:
         raise left_out.first
     return LoadedModels(tuple(models), tuple(left_out.lines))
+
+
+def reference_to(source: ModelSource, *, has_name: bool) -> str:
+    """Return a model as commands name it: by its number in Table 1, its name if they know it, or its path."""
+    if source.table1_id:
+        return f"table1:{source.table1_id}"
+    return source.name if has_name else str(source.path)
+
+
+def run_command(named: str, runtime: Runtime, level: Level, batch: int | None, options: CutOptions, *more: str) -> str:
+    """Return the `dlbricks run` for a model of that name, cut and with inputs as the options say, and more words."""
+    settings, kernels = runtime.settings, runtime.kernels
+    chosen = (runtime.name, settings.threads, batch, settings.precision, kernels, level)
+    words = options_of(*chosen, options.cutting, options.usual_cutting)
+    for option, numbers in (("--input", options.inputs), ("--value", options.values)):
+        words += [word for name, value in numbers.items() for word in (option, spelled({name: value}))]
+    return shlex.join(["dlbricks", "run", named, *words, *more])

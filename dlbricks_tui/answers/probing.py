@@ -13,7 +13,7 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.probing import PROBE_RULE
+from dlbricks_tui.runs.planning import PROBE_RULE
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.settings.measuring import PROBE_BRICKS, PROBE_SECONDS

@@ -1,18 +1,20 @@
-"""The contents of a report: the estimates and measurements of some models, from which all figures are made."""
+"""The contents of a report: estimates, measurements, and what the paper has published of the same models."""
 
+import csv
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 
-from dlbricks_tui.answers.published import SYSTEMS
 from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
-from dlbricks_tui.estimate.accuracy import Accuracy, accuracy
+from dlbricks_tui.estimate.comparison import Accuracy, accuracy
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
-from dlbricks_tui.estimate.selection import format_of
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way, format_of
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
@@ -52,7 +54,7 @@ def file_name(text: str) -> str:
     return "".join(char if char.isascii() and (char.isalnum() or char in ".-") else "-" for char in text)
 
 
-class Names:
+class WayNames:
     """Short names of ways of measuring that tell them apart."""
 
     def __init__(self, store: ResultsDatabase, ways: Sequence[Way]) -> None:
@@ -160,7 +162,7 @@ class ModelResult:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Series:
+class ReportedSeries:
     """The results of one way of measuring, with its name in figures."""
 
     way: Way
@@ -199,7 +201,7 @@ class ReportContents:
     reported_models: tuple[ReportedModel, ...]
     graphs: Mapping[ReportedModel, LayerGraph]
     corpus: Corpus
-    series: tuple[Series, ...]
+    series: tuple[ReportedSeries, ...]
     # Models that cannot be read, each with the reason.
     left_out: tuple[str, ...]
 
@@ -249,9 +251,9 @@ def find_contents(
         for granularity in _granularities(store, level):
             for result in _model_results(store, networks, granularity, alike, tell):
                 found[result.found.way].append(result)
-    names = Names(store, [way for way in ways if found[way]])
+    names = WayNames(store, [way for way in ways if found[way]])
     series = [
-        Series(way, names.title(way), names.slug(way), names.instance(way), tuple(found[way]))
+        ReportedSeries(way, names.title(way), names.slug(way), names.instance(way), tuple(found[way]))
         for way in ways
         if found[way]
     ]
@@ -339,3 +341,81 @@ def _granularities(store: ResultsDatabase, level: Level) -> list[int]:
 
 def _place_in_paper(system: str) -> int:
     return SYSTEMS.index(system) if system in SYSTEMS else len(SYSTEMS)
+
+
+# The paper's four systems in its order.
+SYSTEMS = ("c4.xlarge", "c4.2xlarge", "c5.xlarge", "c5.2xlarge")
+# The system of the sequential and parallel sums.
+COMPOSED_SYSTEM = "c5.2xlarge"
+
+LAYERS = 10_815
+UNIQUE_LAYERS = 1_529
+# The paper's words about its accuracy and speed-up.
+CLOSENESS = "within 5 % to 11 % of the end-to-end latency"
+BEST_SPEEDUP = "up to 4.4 on c5.xlarge"
+# The sum of all end-to-end latencies over that of the distinct layers (by kind, parameters and input shape) in the
+# authors' files, over the models that have both.
+SPEEDUP: Mapping[str, float] = {"c4.xlarge": 3.89, "c4.2xlarge": 4.22, "c5.xlarge": 4.43, "c5.2xlarge": 4.17}
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedModel:
+    """The published values of a model in Table 1; latencies are by system."""
+
+    table1_id: str
+    layers: int
+    unique_layers: int
+    end_to_end_ms: Mapping[str, float]
+    layers_ms: Mapping[str, float]
+    sequential_ms: float
+    parallel_ms: float
+
+    def ratio(self, system: str) -> float | None:
+        """Return the sum of single layers over the end-to-end latency."""
+        layers_ms, end_to_end_ms = self.layers_ms.get(system), self.end_to_end_ms.get(system)
+        return layers_ms / end_to_end_ms if layers_ms and end_to_end_ms else None
+
+    @property
+    def sequential_ratio(self) -> float:
+        """The sequential sum over the end-to-end latency, on c5.2xlarge."""
+        return self.sequential_ms / self.end_to_end_ms[COMPOSED_SYSTEM]
+
+    @property
+    def parallel_ratio(self) -> float:
+        """The parallel sum over the end-to-end latency, on c5.2xlarge."""
+        return self.parallel_ms / self.end_to_end_ms[COMPOSED_SYSTEM]
+
+
+@cache
+def published_models() -> Mapping[str, PublishedModel]:
+    """Return the models of Table 1 by number."""
+    text = files("dlbricks_tui.answers").joinpath("published_2019.csv").read_text(encoding="utf-8")
+    return {row["table1_id"]: _model(row) for row in csv.DictReader(text.splitlines())}
+
+
+def published_model(table1_id: str | None) -> PublishedModel | None:
+    """Return a model of Table 1, None for any other."""
+    return None if table1_id is None else published_models().get(table1_id)
+
+
+def geometric_mean(system: str) -> float | None:
+    """Return the geometric mean of the ratios of all models; None for a system that the paper does not have."""
+    ratios = [ratio for model in published_models().values() if (ratio := model.ratio(system)) is not None]
+    return math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else None
+
+
+def _model(row: Mapping[str, str]) -> PublishedModel:
+    return PublishedModel(
+        row["table1_id"],
+        int(row["layers"]),
+        int(row["unique_layers"]),
+        _by_system(row, "end_to_end_ms"),
+        _by_system(row, "layers_ms"),
+        float(row["sequential_ms"]),
+        float(row["parallel_ms"]),
+    )
+
+
+def _by_system(row: Mapping[str, str], column: str) -> Mapping[str, float]:
+    found = {system: row[f"{column} {system}"] for system in SYSTEMS}
+    return {system: float(text) for system, text in found.items() if text}

@@ -16,7 +16,7 @@ from dlbricks_tui.estimate.explanation import (
     residual,
     unpredicted_operators,
 )
-from dlbricks_tui.estimate.slowest import SlowPart, slowest
+from dlbricks_tui.estimate.parts import SlowPart, slowest
 from dlbricks_tui.estimate.system_estimate import FigureBasis, SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.estimate.comparison import Prices, names_of
-from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, combinations
+from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, combinations, equal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

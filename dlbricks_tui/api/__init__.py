@@ -51,12 +51,10 @@ from dlbricks_tui.answers.scenarios.results import MeasuredScenario, PredictedSc
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.answers.traces.results import TraceResult
 from dlbricks_tui.answers.traces.tracing import TraceFormat, TraceOptions
-from dlbricks_tui.api.estimating import compare, estimate, load
-from dlbricks_tui.api.evaluations import check, evaluate, evaluation_of
-from dlbricks_tui.api.fleets import fleet, fleet_status
-from dlbricks_tui.api.language_models import language
+from dlbricks_tui.api.estimating import Model as Model
+from dlbricks_tui.api.estimating import compare, estimate, language, load
+from dlbricks_tui.api.evaluations import check, evaluate, evaluation_of, fleet, fleet_status
 from dlbricks_tui.api.measuring import Progress, measure, probe
-from dlbricks_tui.api.opening import Model as Model
 from dlbricks_tui.api.scenarios import scenario
 from dlbricks_tui.api.traces import trace
 from dlbricks_tui.bricks.cutting import Cut
@@ -65,10 +63,9 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual
-from dlbricks_tui.evaluations.change import Verdict as CheckVerdict
+from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.evaluations.differences import Difference
-from dlbricks_tui.evaluations.errors import EvaluationError
-from dlbricks_tui.evaluations.evaluation import Evaluation
+from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.request import Question as FleetQuestion
@@ -83,16 +80,15 @@ from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
-from dlbricks_tui.scenarios.scenario import Kind as ScenarioKind
-from dlbricks_tui.scenarios.scenario import ScenarioError
+from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.contrast import Verdict
 from dlbricks_tui.store.database import ResultsDatabase, open_results
 from dlbricks_tui.store.errors import StoreError
-from dlbricks_tui.store.records import Runtime, System
+from dlbricks_tui.store.records import RuntimeRecord as Runtime
+from dlbricks_tui.store.records import System
 from dlbricks_tui.store.selections import Selection
-from dlbricks_tui.traces.errors import TraceError
-from dlbricks_tui.traces.trace import TraceLevel
+from dlbricks_tui.traces.trace import TraceError, TraceLevel
 
 __all__ = [
     "BrickShare",

@@ -1,20 +1,65 @@
-"""Models, and what the store knows of them: their layers, estimates and comparisons; nothing is measured."""
+"""The functions of the public API that answer from stored results and read models."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from logging import getLogger
 
 from dlbricks_tui.answers.comparisons.combinations import CompareOptions
 from dlbricks_tui.answers.comparisons.combinations import compare as ranking_of
-from dlbricks_tui.answers.estimating import open_estimator
-from dlbricks_tui.answers.opening import open_loader
+from dlbricks_tui.answers.estimating import Remarks, open_estimator
+from dlbricks_tui.answers.language.asking import measure as measure_models
+from dlbricks_tui.answers.language.asking import stored_answers
+from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
+from dlbricks_tui.answers.opening import library, open_loader
 from dlbricks_tui.answers.results import Comparison, ModelEstimate, comparison, model_estimate
 from dlbricks_tui.answers.scope import EstimateOptions
-from dlbricks_tui.api.opening import REMARKS, Model, folder_at, log_inputs_used, source_of
+from dlbricks_tui.folders import DataFolder, data_folder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.language.opening import open_language_model
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
+from dlbricks_tui.models.input_shapes import spelled
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.settings.variant import BATCH
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.wording.events import inputs_given_before
+from dlbricks_tui.wording.language import message_line
+
+# A path, a name of the library, or `table1:ID`.
+Model = str | os.PathLike[str]
+log = getLogger("dlbricks_tui")
+
+
+def folder_at(data: os.PathLike[str] | str | None) -> DataFolder:
+    """Return the data folder at a path, or the user's own for None."""
+    return data_folder(None if data is None else os.fspath(data))
+
+
+def source_of(model: Model, folder: DataFolder) -> ModelSource:
+    """Return the source of one model; raise ModelError if the name stands for several."""
+    found = library(folder).find(os.fspath(model))
+    if len(found) != 1:
+        raise ModelError(f"{model} stands for {len(found)} models; name one, such as table1:14")
+    return found[0]
+
+
+def sources_of(models: Model | Sequence[Model], folder: DataFolder) -> tuple[ModelSource, ...]:
+    """Return the sources of all models that one name or several stand for."""
+    return library(folder).find_all(names_of(models))
+
+
+def names_of(models: Model | Sequence[Model]) -> list[str]:
+    """Return the names or paths of one model or several."""
+    named = [models] if isinstance(models, str | os.PathLike) else models
+    return [os.fspath(model) for model in named]
+
+
+def log_inputs_used(source: ModelSource, given: Mapping[str, Numbers]) -> None:
+    """Log that a model is loaded with input shapes that were given before."""
+    log.info(inputs_given_before(source.name, spelled(given)))
+
+
+REMARKS = Remarks(log.info, str, log_inputs_used)
 
 
 def load(
@@ -60,3 +105,30 @@ def compare(
     with ResultsDatabase(folder.store) as store:
         found = ranking_of(source, options or CompareOptions(), folder, store, REMARKS, named=os.fspath(model))
     return comparison(found)
+
+
+def language(
+    models: Model | Sequence[Model],
+    options: LanguageOptions | None = None,
+    *,
+    measure: bool = True,
+    end_to_end: bool = False,
+    progress: Callable[[str], None] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> tuple[LanguageAnswer, ...]:
+    """Return how fast language models are on this host, and whether they fit: an answer for each in each variant.
+
+    A model is a name that `dlbricks llm --list` shows, or the path of a config.json, a GGUF file, or a folder with
+    either. What the store lacks is measured in a process of its own, or predicted if `measure` is false. `end_to_end`
+    times the whole model as well, where it fits. `progress` is called with a line when something begins, ends or fails.
+    An exception, such as KeyboardInterrupt, ends the measurement and its processes.
+    """
+    folder, options = folder_at(data), options or LanguageOptions()
+    named = [open_language_model(it) for it in names_of(models)]
+    for it in named:
+        options.require_context(it.name, it.architecture.positions)
+    if not measure:
+        return stored_answers(named, options, folder)
+
+    tell = progress or (lambda _: None)
+    return measure_models(named, options, folder, lambda it: tell(message_line(it)), end_to_end=end_to_end)

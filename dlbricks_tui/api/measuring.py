@@ -10,13 +10,13 @@ from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
 from dlbricks_tui.answers.results import ModelEstimate, model_estimate
 from dlbricks_tui.answers.run_results import ProbeResult, RunResult, probe_result, run_result
-from dlbricks_tui.api.opening import Model, folder_at, log, sources_of
+from dlbricks_tui.api.estimating import Model, folder_at, log, sources_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome, execute

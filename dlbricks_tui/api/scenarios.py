@@ -9,7 +9,7 @@ from dlbricks_tui.answers.scenarios.load_process import order_of
 from dlbricks_tui.answers.scenarios.predicting import ScenarioOptions, scenario_answer
 from dlbricks_tui.answers.scenarios.results import ScenarioResult, scenario_result
 from dlbricks_tui.answers.scope import EstimateOptions
-from dlbricks_tui.api.opening import REMARKS, Model, folder_at, source_of
+from dlbricks_tui.api.estimating import REMARKS, Model, folder_at, source_of
 from dlbricks_tui.scenarios.messages import LoadMessage
 from dlbricks_tui.wording.scenarios import message_line
 

@@ -15,7 +15,7 @@ from dlbricks_tui.answers.traces.tracing import (
     trace_order,
     write_in,
 )
-from dlbricks_tui.api.opening import Model, folder_at, source_of
+from dlbricks_tui.api.estimating import Model, folder_at, source_of
 from dlbricks_tui.traces.messages import TraceMessage
 from dlbricks_tui.wording.tracing import message_line
 

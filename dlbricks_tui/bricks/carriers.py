@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.repeats import repeated_runs
+from dlbricks_tui.bricks.regions import repeated_runs
 from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, numbers_of, type_of
 
 

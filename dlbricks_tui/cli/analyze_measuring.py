@@ -12,7 +12,7 @@ from dlbricks_tui.analysis.proving import Listener, ProofProgress, Prover
 from dlbricks_tui.analysis.what_if import WhatIf
 from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.answers.analysis.lacking import MeasuringPlan, lacks_in_words, measure_peaks_of_host, plan_of
-from dlbricks_tui.answers.analysis.proving import asked_what_ifs, refuse_other_system
+from dlbricks_tui.answers.analysis.proof_process import asked_what_ifs, refuse_other_system
 from dlbricks_tui.cli.options import shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, narrate_waiting, narration_console
 from dlbricks_tui.cli.parser import Status
@@ -23,8 +23,7 @@ from dlbricks_tui.host.peaks import PeaksError
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES
 from dlbricks_tui.printable import printable
-from dlbricks_tui.runs.control import RunStopped, StopSignals
-from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.control import RunStopped, StopSignals, create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.store.records import Proof

@@ -19,7 +19,7 @@ from dlbricks_tui.cli.parser import (
     add_quiet_option,
     add_schema_option,
 )
-from dlbricks_tui.evaluations.change import USUAL_SHARE, Verdict
+from dlbricks_tui.evaluations.change import USUAL_SHARE, CheckVerdict
 from dlbricks_tui.settings.kinds import share, whole
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def check(args: argparse.Namespace) -> int:
     # Loaded here: `--help` and `--json-schema` need none of it.
     from dlbricks_tui.answers.checks.checked import checked, measure_again
     from dlbricks_tui.answers.checks.checking import USUAL_PROCESSES, CheckOptions, check_plan
-    from dlbricks_tui.answers.checks.words import days_of, line_of, other_system
+    from dlbricks_tui.answers.checks.results import days_of, line_of, other_system
     from dlbricks_tui.host.fingerprint import fingerprint
     from dlbricks_tui.wording.checks import check_heading, verdict_counts
 
@@ -116,7 +116,7 @@ def check(args: argparse.Namespace) -> int:
 
 def status_of(found: Sequence[CheckedModel]) -> Status:
     """Return the exit status: that of failures if a model is slower or could not be compared."""
-    failed = any(one.verdict is Verdict.SLOWER or not one.compared for one in found)
+    failed = any(one.verdict is CheckVerdict.SLOWER or not one.compared for one in found)
     return Status.DONE_WITH_FAILURES if failed else Status.DONE
 
 
@@ -132,7 +132,7 @@ class _Runs:
     def execute(self, request: RunRequest) -> RunOutcome:
         from dlbricks_tui.cli.run_progress import shown
         from dlbricks_tui.host.queue import host_queue
-        from dlbricks_tui.runs.launch import create_run
+        from dlbricks_tui.runs.control import create_run
         from dlbricks_tui.runs.run import execute
         from dlbricks_tui.runs.work import Workplace
         from dlbricks_tui.wording.numbers import names_of

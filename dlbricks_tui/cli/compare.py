@@ -115,7 +115,7 @@ def compare_two(args: argparse.Namespace) -> int:
     """Print two things of one kind side by side."""
     # Loaded here: a comparison of combinations needs none of it.
     from dlbricks_tui.answers.pairs.compared import NotComparableError
-    from dlbricks_tui.answers.pairs.models import compare_models
+    from dlbricks_tui.answers.pairs.estimates import compare_models
     from dlbricks_tui.answers.pairs.naming import compare_named, named_side
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import comparison_parts

@@ -64,13 +64,13 @@ def _problems(sources: Sources, wrong_keys: Callable[[Config], str] | None) -> l
 
 def _show(config: Config) -> None:
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.parts import Column, Kind, Table, name_column
+    from dlbricks_tui.documents.parts import CellKind, Column, Table, name_column
 
     columns: tuple[Column[tuple[str, str, str, str]], ...] = (
         name_column("setting", lambda it: it[0]),
         name_column("value", lambda it: it[1]),
         name_column("from", lambda it: it[2]),
-        Column("meaning", lambda it: it[3], Kind.SENTENCE),
+        Column("meaning", lambda it: it[3], CellKind.SENTENCE),
     )
     settings = [(name, in_file(it.value), it.where, BY_NAME[name].about) for name, it in config.given.items()]
     keys = [(f"{KEYS}.{action}", " ".join(it.keys), it.where, "") for action, it in config.keys.items()]

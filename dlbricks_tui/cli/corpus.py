@@ -60,7 +60,7 @@ def _speedup(
     if not data.store.exists():
         return None
     from dlbricks_tui.answers.estimating import estimates_here
-    from dlbricks_tui.estimate.accuracy import speedup
+    from dlbricks_tui.estimate.comparison import speedup
 
     found = estimates_here(data, runtime, threads, decompositions)
     return speedup([estimate for estimate in found if estimate is not None])

@@ -20,9 +20,9 @@ def demonstrate(args: argparse.Namespace) -> int:
     """Open the workbench on recorded results; without a terminal, replay a run and print its estimates."""
     # Loaded here: `dlbricks demo --help` needs none of them.
     from dlbricks_tui.answers.demonstration import open_demonstration
-    from dlbricks_tui.cli.replay import Showing, replay_run
+    from dlbricks_tui.cli.runs import ReplayShowing, replay_run
     from dlbricks_tui.config.reading import Sources
-    from dlbricks_tui.runs.replaying import checked_speed
+    from dlbricks_tui.runs.events import checked_speed
     from dlbricks_tui.runs.run_folder import RunFolders
 
     speed = checked_speed(args.speed)
@@ -34,4 +34,4 @@ def demonstrate(args: argparse.Namespace) -> int:
             return status
         if not args.quiet:
             narrate(f"a demonstration: all numbers were {found.host.origin}")
-        return replay_run(RunFolders(found.data.runs).find(found.replayed), speed, Showing(args.json, args.quiet))
+        return replay_run(RunFolders(found.data.runs).find(found.replayed), speed, ReplayShowing(args.json, args.quiet))

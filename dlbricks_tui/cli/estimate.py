@@ -8,20 +8,13 @@ from dataclasses import replace
 from itertools import groupby, product
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.answer import Answer
-from dlbricks_tui.answers.estimating import Estimator, measured_models
+from dlbricks_tui.answers.estimating import Answer, Estimator, measured_models
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.scope import EstimateOptions
-from dlbricks_tui.cli.estimate_output import (
-    accuracy_document,
-    score_document,
-    write_documents,
-    write_estimates,
-    write_slowest,
-    write_variants,
-)
 from dlbricks_tui.cli.estimate_remarks import (
     Cures,
+    accuracy_document,
+    score_document,
     tell_gaps,
     tell_impossible,
     tell_level,
@@ -29,6 +22,10 @@ from dlbricks_tui.cli.estimate_remarks import (
     tell_others,
     tell_unmeasurable,
     tell_unpredicted,
+    write_documents,
+    write_estimates,
+    write_slowest,
+    write_variants,
 )
 from dlbricks_tui.cli.options import (
     add_composition_options,

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.answers.fleets.results import FleetSummary
-    from dlbricks_tui.fleet.events import FleetProgress
     from dlbricks_tui.fleet.folder import FleetFolder
+    from dlbricks_tui.fleet.request import FleetProgress
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _PROBE_SECONDS = 20.0
@@ -137,7 +137,7 @@ def show_status(args: argparse.Namespace) -> int:
     folder = _folder(args)
     if args.follow:
         from dlbricks_tui.cli.fleet_progress import shown_fleet
-        from dlbricks_tui.fleet.events import EVENTS
+        from dlbricks_tui.fleet.request import EVENTS
         from dlbricks_tui.runs.events import EventReader
 
         reader = EventReader(folder.events_file, EVENTS)

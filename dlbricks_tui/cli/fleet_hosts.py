@@ -96,21 +96,21 @@ def examine_fleet(args: argparse.Namespace) -> int:
 def _show(found: Sequence[Examination], *, everything: bool) -> None:
     """Show what the doctor found; without `everything` only what a host lacks or what is worth knowing."""
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.parts import Column, Kind, Table, name_column
-    from dlbricks_tui.fleet.setting_up.judging import HostFinding, Verdict
+    from dlbricks_tui.documents.parts import CellKind, Column, Table, name_column
+    from dlbricks_tui.fleet.setting_up.judging import FindingVerdict, HostFinding
 
-    signs = {Verdict.FINE: " ", Verdict.NOTE: "!", Verdict.LACKS: "x"}
+    signs = {FindingVerdict.FINE: " ", FindingVerdict.NOTE: "!", FindingVerdict.LACKS: "x"}
     rows: list[tuple[str, HostFinding]] = []
     for host in found:
-        told = [it for it in host.findings if everything or it.verdict is not Verdict.FINE]
-        told = told or [HostFinding(subject="everything", state="as it should be", verdict=Verdict.FINE)]
+        told = [it for it in host.findings if everything or it.verdict is not FindingVerdict.FINE]
+        told = told or [HostFinding(subject="everything", state="as it should be", verdict=FindingVerdict.FINE)]
         rows += zip([host.host] + [""] * (len(told) - 1), told, strict=True)
     columns: tuple[Column[tuple[str, HostFinding]], ...] = (
         name_column("host", lambda it: it[0]),
         name_column("", lambda it: signs[it[1].verdict]),
         name_column("subject", lambda it: it[1].subject),
-        Column("state", lambda it: it[1].state, Kind.SENTENCE),
-        Column("cure", lambda it: it[1].cure, Kind.SENTENCE),
+        Column("state", lambda it: it[1].state, CellKind.SENTENCE),
+        Column("cure", lambda it: it[1].cure, CellKind.SENTENCE),
     )
     show_parts([Table(columns, rows)])
 

@@ -34,7 +34,7 @@ from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.settings.cutting import LEVEL

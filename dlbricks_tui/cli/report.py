@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from dlbricks_tui.analysis.tables import ModelRow
 from dlbricks_tui.answers.analysis.analysing import Analyser
 from dlbricks_tui.answers.analysis.results import model_row
+from dlbricks_tui.answers.comparisons.sides import named_sides
 from dlbricks_tui.answers.estimating import Remarks, measured_models, open_estimator
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.reported import ReportContents, find_contents, load_tests_of, origins_of
-from dlbricks_tui.answers.runtimes import named_runtime
-from dlbricks_tui.answers.scope import EstimateOptions
+from dlbricks_tui.answers.scope import EstimateOptions, named_runtime
 from dlbricks_tui.cli.options import add_input_options, given_options, shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, worded, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option, add_repeatable
 from dlbricks_tui.cli.store import narrate_state, open_loader
 from dlbricks_tui.estimate.errors import EstimateError
-from dlbricks_tui.estimate.selection import find_system
+from dlbricks_tui.estimate.system_estimate import find_system
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.library import TABLE1_PREFIX, ModelSource
@@ -81,7 +81,6 @@ def _report(args: argparse.Namespace) -> int:
     if args.compare is None:
         return report_models(args)
     # Loaded here: a report of models needs none of it.
-    from dlbricks_tui.cli.report_compare import report_comparison
 
     return report_comparison(args)
 
@@ -237,3 +236,37 @@ def _document(report: "Report", contents: ReportContents) -> dict[str, Any]:
         ],
         "files": report.files,
     }
+
+
+_FEWEST = 2
+
+
+def report_comparison(args: argparse.Namespace) -> int:
+    """Compare the sides, draw the figures, and print the path of the page."""
+    if len(args.compare) < _FEWEST:
+        raise UsageError("--compare needs two sides or more: files of results, or selections of the store")
+    # `--models` has a default, which a comparison does not use.
+    if args.systems or args.runtime or args.input or args.value:
+        raise UsageError("--compare takes all results of its sides: leave --system, --runtime, --input and --value out")
+    sides = named_sides(args.compare, args.data)
+    # Loaded here: other reports need none of it.
+    from dlbricks_tui.answers.comparisons.compared_sides import compare_sides, comparison_document
+    from dlbricks_tui.answers.comparisons.estimates import Estimates
+    from dlbricks_tui.report.comparing.comparison import make_comparison
+
+    sources = {it.name: it for it in library(args.data).sources()}
+    with open_loaders(args.data) as loader_of:
+        estimates = Estimates(sides, sources, loader_of)
+        compared = compare_sides(sides, estimates.of)
+    report = make_comparison(compared, args.output)
+    for section in report.sections:
+        if section.answer:
+            narrate(section.answer)
+        for line in section.missing:
+            narrate(line)
+    if args.json:
+        missing = {it.heading: it.missing for it in report.sections if it.missing}
+        write_json(comparison_document(compared, report.page, report.files, missing))
+    else:
+        write(f"{report.page}\n")
+    return Status.DONE

@@ -27,10 +27,9 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.errors import ExchangeError, QueryError
 from dlbricks_tui.store.exporting import export_all, export_format, export_selection
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.index import RESULT_TABLES
 from dlbricks_tui.store.records import BrickForm, LoadTest
-from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, checked_columns, parse_order
+from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, checked_columns, equal, parse_order
 from dlbricks_tui.store.verification import verify
 from dlbricks_tui.wording.numbers import counted
 

@@ -64,10 +64,9 @@ def add_compare(actions: Actions) -> None:
 def compare_results(args: argparse.Namespace) -> int:
     """Print the comparison of two selections."""
     # Loaded here: `--help` needs none of it.
-    from dlbricks_tui.answers.comparisons.contrasts import compared_results
-    from dlbricks_tui.answers.comparisons.selecting import select_named
+    from dlbricks_tui.answers.comparisons.contrasts import compared_results, select_named
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.contrast import NOTHING_IN_COMMON, pair_columns, ratio_parts, selection_parts
+    from dlbricks_tui.documents.comparison import NOTHING_IN_COMMON, pair_columns, ratio_parts, selection_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Table
     from dlbricks_tui.store.contrast import contrast
 

@@ -33,7 +33,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
@@ -233,7 +233,7 @@ def _show(found: Sequence[EstimatedModel], request: RunRequest) -> None:
 
 
 def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None:
-    from dlbricks_tui.cli.estimate_output import write_variants
+    from dlbricks_tui.cli.estimate_remarks import write_variants
     from dlbricks_tui.estimate.curve import Point
 
     runtimes = {part.runtime.identity: part.runtime for part in request.parts}

@@ -3,9 +3,10 @@
 import argparse
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from dlbricks_tui.answers.run_results import ReplayedModel, ReplayedRun, replayed_run
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import (
     Actions,
@@ -19,10 +20,14 @@ from dlbricks_tui.cli.parser import (
     add_schema_option,
     add_speed_option,
 )
+from dlbricks_tui.cli.rendering import show_parts
+from dlbricks_tui.cli.run_progress import shown
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table, bar_column, name_column
 from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.events import Replay, events_so_far, play
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State
 from dlbricks_tui.settings.measuring import TIME_BUDGET
-from dlbricks_tui.wording.numbers import duration, names_of
+from dlbricks_tui.wording.numbers import duration, in_ms, milliseconds, names_of, or_dash, partly, signed_percent
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 
@@ -87,9 +92,7 @@ def watch_run(args: argparse.Namespace) -> int:
 
 
 def _replay(args: argparse.Namespace) -> int:
-    from dlbricks_tui.cli.replay import Showing, replay_run
-
-    return replay_run(_folder(args), args.speed, Showing(json=args.json, quiet=args.quiet))
+    return replay_run(_folder(args), args.speed, ReplayShowing(json=args.json, quiet=args.quiet))
 
 
 def pause_run(args: argparse.Namespace) -> int:
@@ -169,3 +172,63 @@ def _show(states: Sequence[RunState]) -> None:
         Column("time", lambda it: "" if it.active else duration(it.seconds)),
     )
     show_parts([Table(columns, states)])
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayShowing:
+    """How a replay is shown."""
+
+    json: bool = False
+    quiet: bool = False
+
+
+def replay_run(folder: RunFolder, speed: float, showing: ReplayShowing) -> int:
+    """Show the events of a run again, print the last estimates that they tell, and return the exit status."""
+    events = events_so_far(folder)
+    replay, seconds = Replay(events, speed, time.monotonic), events[-1].seconds
+    if not showing.quiet:
+        narrate(
+            f"replay of run {folder.run}: {duration(seconds)} of it, {speed:g} times as fast; nothing is measured now"
+        )
+    with shown(quiet=showing.quiet, clock=lambda: replay.position) as display:
+        for event in play(replay, time.sleep):
+            display.take(event)
+    found = replayed_run(folder.run, display.progress, seconds)
+    if showing.json:
+        write_json(found)
+    else:
+        show_parts(_replayed_parts(found))
+    if not showing.quiet:
+        so_far = "" if display.progress.ended else ", and may go on"
+        narrate(f"end of the replay: run {folder.run} was {found.state.value}{so_far}")
+    return Status.DONE
+
+
+def _replayed_parts(found: ReplayedRun) -> Iterator[Part]:
+    if not found.models:
+        yield Sentence("its events tell no estimate")
+        return
+    longest_ms = max((it.sequential_ms or 0.0 for it in found.models), default=0.0) or 1.0
+    columns: tuple[Column[ReplayedModel], ...] = (
+        name_column("model", lambda it: it.model),
+        Column("sequential", lambda it: _sum(it, it.sequential_ms)),
+        bar_column(lambda it: (it.sequential_ms or 0.0) / longest_ms),
+        Column("95 %", _interval),
+        Column("parallel", lambda it: _sum(it, it.parallel_ms)),
+        Column("layers", lambda it: f"{it.measured_layers}/{it.layers}"),
+        Column("end to end", lambda it: or_dash(in_ms, it.measured_ms)),
+        Column("error", lambda it: or_dash(signed_percent, it.error)),
+    )
+    yield Sentence(found.runtime)
+    yield BLANK_LINE
+    yield Table(columns, found.models)
+
+
+def _sum(it: ReplayedModel, latency_ms: float | None) -> str:
+    return "-" if latency_ms is None else partly(latency_ms, part=it.measured_layers < it.layers)
+
+
+def _interval(it: ReplayedModel) -> str:
+    if it.low_ms is None or it.high_ms is None:
+        return "-"
+    return f"{milliseconds(it.low_ms, precise=True)} to {in_ms(it.high_ms)}"

@@ -35,8 +35,7 @@ from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
-from dlbricks_tui.scenarios.outcome import is_positive
-from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.scenarios.scenario import ScenarioKind, is_positive
 from dlbricks_tui.settings.loads import BATCHES, BOUND, FULL, INSTANCES, KIND, PERCENTILE, RATE
 from dlbricks_tui.settings.variant import KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.wording.scenarios import histogram_below
@@ -163,10 +162,10 @@ def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolde
 def _curve(answer: ScenarioAnswer, measured: MeasuredTest | None) -> Iterator[Part]:
     """Yield a picture of a server: its predicted latency against the rate, and the tests of the measurement."""
     points = answer.curve()
-    if answer.scenario.kind is not Kind.SERVER or not points:
+    if answer.scenario.kind is not ScenarioKind.SERVER or not points:
         return
     # Loaded here: other kinds have no picture.
-    from dlbricks_tui.documents.load_curve import LoadCurve, load_plot
+    from dlbricks_tui.documents.load_pictures import LoadCurve, load_plot
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots
 
     predicted = [(it.rate, it.latency_ms.value) for it in points]

@@ -6,8 +6,7 @@ from typing import Any
 
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.suites.exporting import Exported, SuiteOptions, SuitePlace, export
-from dlbricks_tui.answers.suites.importing import import_suite_results
-from dlbricks_tui.answers.suites.measuring import suite_run
+from dlbricks_tui.answers.suites.measuring import import_suite_results, suite_run
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_models_argument,
@@ -31,7 +30,7 @@ from dlbricks_tui.cli.parser import (
 from dlbricks_tui.cli.run import add_measuring_options, carry_out, measure_options_of, showing_of
 from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.request import SuiteChoice
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
@@ -39,7 +38,7 @@ from dlbricks_tui.settings.kinds import whole
 from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME
 from dlbricks_tui.share.suites.seed import fresh_seed, seed_of
 from dlbricks_tui.share.suites.suite_files import open_suite
-from dlbricks_tui.wording.suites import import_outcome, suite_contents, untravelled
+from dlbricks_tui.wording.fleets import import_outcome, suite_contents, untravelled
 
 _DECOYS = 3
 

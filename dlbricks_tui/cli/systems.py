@@ -26,7 +26,7 @@ from dlbricks_tui.estimate.comparison import (
     quickest,
     read_prices,
 )
-from dlbricks_tui.estimate.selection import find_system
+from dlbricks_tui.estimate.system_estimate import find_system
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.index import OWN
 from dlbricks_tui.store.selections import by_id

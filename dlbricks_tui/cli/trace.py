@@ -44,8 +44,7 @@ from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.settings.cutting import LEVEL
 from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
 from dlbricks_tui.settings.variant import EXECUTION
-from dlbricks_tui.traces.file import read_trace
-from dlbricks_tui.traces.stored import find_trace, stored_traces
+from dlbricks_tui.traces.file import find_trace, read_trace, stored_traces
 from dlbricks_tui.traces.trace import Trace, TraceLevel
 from dlbricks_tui.wording.numbers import too_many_threads
 from dlbricks_tui.wording.tracing import message_line

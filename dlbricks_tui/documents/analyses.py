@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.analysis.tables import by_execution, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.documents.parts import BLANK_LINE, Column, Kind, Part, Sentence, Table
+from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Part, Sentence, Table
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.wording.answers import way_line
 from dlbricks_tui.wording.numbers import (
@@ -137,7 +137,7 @@ def _notes(models: Sequence[ModelRow]) -> list[str]:
 def _table(title: str, mean: str, numbers: Sequence[_Numbers], models: Sequence[ModelRow]) -> Table[Sequence[str]]:
     """Return a row for each model, the mean over them, and the number of models without a value."""
     names = [*(model_label(it.name, it.table1_id, _LONGEST_NAME) for it in models), mean, "without value"]
-    columns: list[Column[Sequence[str]]] = [Column(title, itemgetter(0), Kind.NAME, is_named=True)]
+    columns: list[Column[Sequence[str]]] = [Column(title, itemgetter(0), CellKind.NAME, is_named=True)]
     columns += [Column(it.title, itemgetter(at), is_named=True) for at, it in enumerate(numbers, 1)]
     return Table(tuple(columns), list(zip(names, *(it.cells(models) for it in numbers), strict=True)))
 

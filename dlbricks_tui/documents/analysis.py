@@ -1,4 +1,4 @@
-"""The analysis of one model: its latency, the bounds below it, the gap, what changes would gain, and its layers."""
+"""The analysis of one model: its latency, the bounds below it, the gap, its changes, layers and kernels."""
 
 from __future__ import annotations
 
@@ -9,39 +9,48 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.analysis.savings import speed_difference
 from dlbricks_tui.answers.analysis.results import groups_by_loss
-from dlbricks_tui.documents.lines import names_in
+from dlbricks_tui.documents.lines import cut_start, names_in
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
+    BarFigure,
+    CellKind,
     Column,
-    Figure,
     Figures,
     Heading,
-    Kind,
     Part,
     Sentence,
     Table,
     each_fit,
     name_column,
 )
-from dlbricks_tui.documents.pictures import Axis, Meaning, Piece, Row, Rows
-from dlbricks_tui.documents.roofline import roofline_plot
-from dlbricks_tui.documents.what_ifs import Change, what_ifs_parts
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Piece, Rows
+from dlbricks_tui.documents.what_ifs import ShownWhatIf, roofline_plot, what_ifs_parts
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.wording.answers import way_line
 from dlbricks_tui.wording.layers import common_beginning
-from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, or_dash, percent, sign_of, signed_percent
+from dlbricks_tui.wording.numbers import (
+    PREDICTED,
+    counted,
+    in_ms,
+    milliseconds,
+    or_dash,
+    percent,
+    sign_of,
+    signed_percent,
+)
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes
     from dlbricks_tui.analysis.groups import MeasuredExecution
+    from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.answers.analysis.analysing import Analysis, MeasuredGain
     from dlbricks_tui.documents.pictures import Plot
 
-BEST = Meaning(".", "best measured", "bar", "█")
+BEST = LegendSign(".", "best measured", "bar", "█")
 GAP_PARTS = (
-    Meaning("#", "slower layers", "bad", "▓"),
-    Meaning("=", "conversions", "warn", "▒"),
-    Meaning("?", "unexplained", "strong", "▚"),
+    LegendSign("#", "slower layers", "bad", "▓"),
+    LegendSign("=", "conversions", "warn", "▒"),
+    LegendSign("?", "unexplained", "strong", "▚"),
 )
 _BAR = 40
 # The speed of a shared host varies by less from run to run.
@@ -57,7 +66,7 @@ _BUSY_PEAKS = "the peaks were measured on a busy host, so what layers reached co
 class GapPart(NamedTuple):
     """A part of a gap."""
 
-    sign: Meaning
+    sign: LegendSign
     latency_ms: float | None
     # Of the best and all parts together; None if the part is unknown.
     share: float | None
@@ -84,11 +93,11 @@ class AnalysisDocument:
         return groups_by_loss(self.found)
 
     @cached_property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[ShownWhatIf, ...]:
         """The what-ifs with their proofs."""
         measured = {it.execution: it for it in self.found.executions}
         return tuple(
-            Change(it, self.found.proofs.get(it.id), None if it.change is None else measured.get(it.change))
+            ShownWhatIf(it, self.found.proofs.get(it.id), None if it.change is None else measured.get(it.change))
             for it in self.found.what_ifs
         )
 
@@ -134,7 +143,7 @@ class AnalysisDocument:
         return way_line(self.found.baseline.found.way, self.found.baseline.found.variant)
 
     @property
-    def bounds(self) -> tuple[Figure, ...]:
+    def bounds(self) -> tuple[BarFigure, ...]:
         """The latencies of the model and the bounds below them, the highest first."""
         baseline, best = self.found.baseline, self.found.best
         end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
@@ -182,7 +191,7 @@ class AnalysisDocument:
             yield Sentence(f"[{bar.rjust(_BAR, BEST.mark)}]")
         yield Figures(
             tuple(
-                Figure(
+                BarFigure(
                     f"{it.sign.mark} {it.sign.name}",
                     it.text,
                     remarks=() if it.share is None else (f"{signed_percent(it.share):>7}",),
@@ -214,7 +223,7 @@ class AnalysisDocument:
         for place, it in enumerate(known):
             is_divided = place == 0 and bool(told)
             pieces = stacked(told) if is_divided else (Piece(0.0, it.value, "=", "▄", "muted"),)
-            rows.append(Row(it.name, pieces, text=it.text, style="muted" if place else "strong"))
+            rows.append(BarRow(it.name, pieces, text=it.text, style="muted" if place else "strong"))
         axis = Axis(0.0, max(it.value for it in known))
         return Rows("Latency, ms", self.gap_sentence, axis, tuple(rows), tuple(sign for sign, _ in told))
 
@@ -243,7 +252,7 @@ def layer_columns(common: str) -> tuple[Column[GroupTimes], ...]:
         Column(
             "layers",
             lambda it: ", ".join(name.removeprefix(common) for name in it.layers),
-            Kind.NAME,
+            CellKind.NAME,
             fit=each_fit(lambda text, width: names_in(text.split(", "), width)),
         ),
         Column("here ms", lambda it: milliseconds(from_picoseconds(it.latency_ps)), style="strong"),
@@ -271,7 +280,7 @@ def _short_name(one: MeasuredExecution) -> str:
     return " ".join([*told, f"on {threads}"] if threads else told)
 
 
-def stacked(parts: Sequence[tuple[Meaning, float]]) -> tuple[Piece, ...]:
+def stacked(parts: Sequence[tuple[LegendSign, float]]) -> tuple[Piece, ...]:
     """Return values as the parts of one bar; negative ones stand left of zero."""
     pieces, low, high = [], 0.0, 0.0
     for sign, value in parts:
@@ -282,10 +291,10 @@ def stacked(parts: Sequence[tuple[Meaning, float]]) -> tuple[Piece, ...]:
     return tuple(sorted(pieces, key=lambda it: it.low - it.high))
 
 
-def _bound(name: str, latency_ms: float | None, sign: str = "", note: str = "", style: str = "muted") -> Figure:
+def _bound(name: str, latency_ms: float | None, sign: str = "", note: str = "", style: str = "muted") -> BarFigure:
     if latency_ms is None:
-        return Figure(name, "-")
-    return Figure(name, f"{sign}{in_ms(latency_ms)}", latency_ms, remarks=(note,) * bool(note), style=style)
+        return BarFigure(name, "-")
+    return BarFigure(name, f"{sign}{in_ms(latency_ms)}", latency_ms, remarks=(note,) * bool(note), style=style)
 
 
 def _sign_of(baseline: MeasuredExecution) -> str:
@@ -313,3 +322,49 @@ def _uneven(baseline: MeasuredExecution, best: BestMeasured) -> Iterator[Part]:
         if number in won and share > _ANOTHER_SPEED:
             speed = f"the host was {percent(share)} faster or slower"
             yield Sentence(f"{_short_name(one)} was measured when {speed}: measure both in one run", "warn")
+
+
+_UNKNOWN = "(the runtime does not tell)"
+
+
+def kernels_table(found: Sequence[TimedKernel]) -> Table[Sequence[TimedKernel]]:
+    """Return a row for each kernel with its layers and their time, and the reasons against other kernels below it."""
+    held: dict[str, list[TimedKernel]] = {}
+    for it in found:
+        held.setdefault(it.kernel.implementation, []).append(it)
+    whole_ms = _sum_ms(found)
+    columns: tuple[Column[Sequence[TimedKernel]], ...] = (
+        name_column("kernel", lambda its: its[0].kernel.implementation or _UNKNOWN),
+        Column("layers", lambda its: str(len(its))),
+        Column("conversions", lambda its: str(sum(len(it.kernel.conversions) for it in its) or "-")),
+        Column("ms", lambda its: milliseconds(_sum_ms(its))),
+        Column("share", lambda its: percent(_sum_ms(its) / whole_ms) if whole_ms else "-"),
+    )
+    return Table(columns, sorted(held.values(), key=lambda its: -_sum_ms(its)), _reasons)
+
+
+def layer_kernels_table(found: Sequence[TimedKernel]) -> Table[TimedKernel]:
+    """Return a row for each layer with its kernel and its conversions, the longest first."""
+    columns: tuple[Column[TimedKernel], ...] = (
+        # The ends of long names tell layers apart.
+        Column("layer", lambda it: it.name, CellKind.NAME, fit=each_fit(cut_start)),
+        Column("ms", lambda it: milliseconds(it.latency_ms)),
+        name_column("kernel", lambda it: it.kernel.implementation or _UNKNOWN),
+        name_column("conversions", lambda it: ", ".join(it.kernel.conversions) or "-"),
+    )
+    return Table(columns, sorted(found, key=lambda it: -it.latency_ms))
+
+
+def _reasons(found: Sequence[TimedKernel]) -> Iterator[Part]:
+    """Yield each reason once, with the number of its layers, or with the name of its only one."""
+    layers: dict[tuple[str, bool], list[str]] = {}
+    for it in found:
+        for reason in it.kernel.refusals:
+            layers.setdefault((reason, it.kernel.is_derived), []).append(it.name)
+    for (reason, is_derived), names in layers.items():
+        where = names[0] if len(names) == 1 else counted(len(names), "layer")
+        yield Sentence(f"{where}: {reason}{' (derived)' * is_derived}", "muted")
+
+
+def _sum_ms(found: Sequence[TimedKernel]) -> float:
+    return sum(it.latency_ms for it in found)

@@ -1,11 +1,11 @@
-"""Two things of one kind side by side: which is faster, both latencies, what differs most, and what else differs."""
+"""Two things of one kind, or two selections of results, side by side: which is faster, and what differs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.pairs.compared import Kind
+from dlbricks_tui.answers.pairs.compared import PairKind
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     Column,
@@ -17,17 +17,31 @@ from dlbricks_tui.documents.parts import (
     name_column,
     word_column,
 )
-from dlbricks_tui.evaluations.change import Verdict
+from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.ages import seconds_since
-from dlbricks_tui.wording.numbers import age, milliseconds, signed_percent, with_interval
+from dlbricks_tui.store.contrast import Verdict
+from dlbricks_tui.wording.numbers import (
+    age,
+    counted,
+    milliseconds,
+    p_words,
+    seconds_since,
+    signed_percent,
+    with_interval,
+)
 
 if TYPE_CHECKING:
+    from dlbricks_tui.answers.comparisons.contrasts import ComparedPair, ComparedResults, NamedSelection
     from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedSide, ComparedTwo
 
-_SIGNS = {Verdict.SLOWER: "+", Verdict.FASTER: "-", Verdict.SAME: "=", Verdict.UNKNOWN: "?"}
-VERDICT_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.SAME: "muted", Verdict.UNKNOWN: "warn"}
-_ASKED = {Kind.RESULT: "", Kind.SELECTION: ""}
+_SIGNS = {CheckVerdict.SLOWER: "+", CheckVerdict.FASTER: "-", CheckVerdict.SAME: "=", CheckVerdict.UNKNOWN: "?"}
+VERDICT_STYLES = {
+    CheckVerdict.SLOWER: "bad",
+    CheckVerdict.FASTER: "good",
+    CheckVerdict.SAME: "muted",
+    CheckVerdict.UNKNOWN: "warn",
+}
+_ASKED = {PairKind.RESULT: "", PairKind.SELECTION: ""}
 
 
 def comparison_parts(found: ComparedTwo, most: int) -> Iterator[Part]:
@@ -42,7 +56,7 @@ def comparison_parts(found: ComparedTwo, most: int) -> Iterator[Part]:
     yield from difference_parts(found)
 
 
-def question_words(of: Kind, first: str, second: str) -> str:
+def question_words(of: PairKind, first: str, second: str) -> str:
     """Return what is asked: `Which model is faster: A alexnet or B vgg16?`."""
     what = _ASKED.get(of, f" {of.value}")
     return f"Which{what} is faster: A {printable(first)} or B {printable(second)}?"
@@ -51,9 +65,9 @@ def question_words(of: Kind, first: str, second: str) -> str:
 def answer_words(found: ComparedTwo) -> str:
     """Return the verdict with the ratio and its interval, in one sentence."""
     interval = f"(95 % {_ratio(found.interval[0])} to {_ratio(found.interval[1])})"
-    if found.verdict is Verdict.FASTER:
+    if found.verdict is CheckVerdict.FASTER:
         return f"B is faster: it takes {_ratio(found.ratio)} times as long as A {interval}."
-    if found.verdict is Verdict.SLOWER:
+    if found.verdict is CheckVerdict.SLOWER:
         return f"A is faster: B takes {_ratio(found.ratio)} times as long {interval}."
     return f"They cannot be told apart: B takes {_ratio(found.ratio)} times as long as A {interval}."
 
@@ -119,3 +133,43 @@ def _ratio(ratio: float) -> str:
     if ratio >= 100:
         return f"{ratio:,.0f}"
     return f"{ratio:.3g}" if ratio >= 10 else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
+
+
+NOTHING_IN_COMMON = "They have no brick in the same context and no model in common."
+_CONTRAST_SIGNS = {Verdict.SLOWER: "+", Verdict.FASTER: "-", Verdict.ALIKE: "=", Verdict.TOO_FEW: "?"}
+_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.ALIKE: "muted", Verdict.TOO_FEW: "warn"}
+
+
+def selection_parts(sides: Sequence[NamedSelection]) -> Iterator[Sentence]:
+    """Yield what is compared."""
+    for letter, side in zip("AB", sides, strict=True):
+        yield Sentence(f"{letter}: {side.name}, {counted(len(side.selection), 'result')}")
+
+
+def ratio_parts(found: ComparedResults) -> Iterator[Sentence]:
+    """Yield the ratio of all pairs, and how many have which verdict."""
+    if found.ratio is None or found.interval is None:
+        return
+    low, high = found.interval
+    mean = f"95 % {low:.3f} to {high:.3f}, geometric mean of {len(found.pairs):,}"
+    together = f"{milliseconds(found.a.total_ms)} and {milliseconds(found.b.total_ms)} ms"
+    yield Sentence(f"B takes {found.ratio:.3f} times as long ({mean}); together {together}", "strong")
+    counts = [f"{count:,} {it.value}" for it in Verdict if (count := sum(it is pair.verdict for pair in found.pairs))]
+    alone = f"only in A {found.a.alone:,}, only in B {found.b.alone:,}"
+    yield Sentence(f"{', '.join(counts)}; {alone}")
+
+
+def pair_columns() -> tuple[Column[ComparedPair], ...]:
+    """Return the columns of the bricks and models that both have."""
+
+    def style(it: ComparedPair) -> str:
+        return _STYLES[it.verdict]
+
+    return (
+        name_column("brick or model", lambda it: f"{it.name} [{it.context}]" if it.context else it.name),
+        Column("A ms", lambda it: milliseconds(it.a_ms)),
+        Column("B ms", lambda it: milliseconds(it.b_ms)),
+        Column("change", lambda it: signed_percent(it.change), style=style),
+        Column("p", lambda it: p_words(it.p_value), style="muted", is_optional=True),
+        word_column("B is", lambda it: f"{_CONTRAST_SIGNS[it.verdict]} {it.verdict.value}", style),
+    )

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.documents.parts import (
+    CellKind,
     Column,
     Grid,
     Heading,
-    Kind,
     Part,
     Sentence,
     Table,
@@ -22,7 +22,7 @@ from dlbricks_tui.wording.numbers import counted, percent, signed_percent
 
 if TYPE_CHECKING:
     from dlbricks_tui.bricks.corpus import Corpus, RepeatedType
-    from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
+    from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings
     from dlbricks_tui.estimate.system_estimate import Way
 
 _TOGETHER = "all together"
@@ -103,7 +103,7 @@ def model_columns(
     """Return the columns of the layers of models; `fit` shortens the names of all models."""
     return (
         Column("", lambda it: it.number or "", style="muted"),
-        Column("model", lambda it: it.name, Kind.NAME, lambda it: "text" if it.number else "heading", fit=fit),
+        Column("model", lambda it: it.name, CellKind.NAME, lambda it: "text" if it.number else "heading", fit=fit),
         Column(f"{unit}s", lambda it: f"{it.layers:,}"),
         Column("unique", lambda it: f"{it.unique_layers:,}", style="strong"),
         Column("share", lambda it: _share(it.unique_layers, it.layers)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.parts import Part, Point, Sentence
+from dlbricks_tui.documents.parts import MarkedSentence, Part, Sentence
 from dlbricks_tui.host.noise import NoiseVerdict
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def finding_parts(found: Finding) -> Iterator[Part]:
     """Yield the verdict on a source of noise, and its effect and cure unless it is quiet."""
     verdict = found.verdict.value
     state = f": {found.state}" if found.state != verdict else ""
-    yield Point(f"{verdict:<{_WIDTH}}", _STYLES[found.verdict], state, found.source)
+    yield MarkedSentence(f"{verdict:<{_WIDTH}}", _STYLES[found.verdict], state, found.source)
     if found.cure:
         indent = " " * (_WIDTH + 1)
         yield Sentence(f"{indent}{found.effect}", "muted")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.documents.lines import Line, Span, cut, width_of
-from dlbricks_tui.documents.pictures import STYLES, Axis, Meaning, Picture, Plot, Row, Rows, Series, round_ticks
+from dlbricks_tui.documents.pictures import STYLES, Axis, BarRow, LegendSign, Picture, Plot, Rows, Series, round_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -73,23 +73,23 @@ def drawn_beside(left: Plot, right: Plot, width: int, height: int, *, fine: bool
     return (*lines, *_filled((), _meanings(left), width, fine))
 
 
-def _meanings(plot: Plot) -> Iterator[Meaning]:
+def _meanings(plot: Plot) -> Iterator[LegendSign]:
     for each in plot.series:
         if each.name:
-            yield Meaning(each.mark, each.name, each.style, _FINE_LINE if each.mark == each.line else "")
+            yield LegendSign(each.mark, each.name, each.style, _FINE_LINE if each.mark == each.line else "")
     for level in (*plot.levels, *plot.uprights):
         if level.name:
-            yield Meaning("─" if level in plot.levels else "│", level.name, level.style)
+            yield LegendSign("─" if level in plot.levels else "│", level.name, level.style)
     for text in plot.legend:
-        yield Meaning("", text, "muted")
+        yield LegendSign("", text, "muted")
 
 
-def _heads(title: str, meanings: Sequence[Meaning], width: int, height: int, fine: bool) -> list[Line]:
+def _heads(title: str, meanings: Sequence[LegendSign], width: int, height: int, fine: bool) -> list[Line]:
     """Return the title with the legend behind it, in as few lines as they need and at most a third of all."""
     return _filled((Span(cut(title, width), "heading"),), meanings, width, fine)[: max(1, height // 3)]
 
 
-def _filled(first: Line, meanings: Iterable[Meaning], width: int, fine: bool) -> list[Line]:
+def _filled(first: Line, meanings: Iterable[LegendSign], width: int, fine: bool) -> list[Line]:
     """Return the meanings of signs behind what begins the first line, in as few lines as they need."""
     lines = [list(first)]
     for it in meanings:
@@ -193,7 +193,7 @@ def _rows_lines(picture: Rows, width: int, height: int, fine: bool) -> tuple[Lin
     return _as_lines(figure.build(), width)
 
 
-def _draw_row(figure: Any, row: Row, axis: Axis, places: Iterable[int], middle: int, fine: bool) -> None:
+def _draw_row(figure: Any, row: BarRow, axis: Axis, places: Iterable[int], middle: int, fine: bool) -> None:
     for piece in row.pieces:
         ends = [_place(piece.low, axis), _place(piece.high, axis)]
         for place in places if piece.block != "─" else [middle]:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
+    BarFigure,
+    CellKind,
     Column,
-    Figure,
     Figures,
     Heading,
-    Kind,
     Part,
     Sentence,
     Table,
@@ -33,12 +33,13 @@ from dlbricks_tui.estimate.explanation import (
     parallel_gain,
     residual,
 )
-from dlbricks_tui.estimate.slowest import Slowest, SlowPart, slowest
-from dlbricks_tui.models.titles import assumption
+from dlbricks_tui.estimate.parts import Slowest, SlowPart, slowest
+from dlbricks_tui.models.library import assumption
 from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.wording.answers import answer_words, faster_words
 from dlbricks_tui.wording.doubts import doubts_about
 from dlbricks_tui.wording.engine import engine_remarks
+from dlbricks_tui.wording.layers import name_of, parallel_sentences, sign_of_part, slowest_in_words, title_of
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     PREDICTED_LEGEND,
@@ -50,8 +51,6 @@ from dlbricks_tui.wording.numbers import (
     percent,
     signed_percent,
 )
-from dlbricks_tui.wording.parallel import parallel_sentences
-from dlbricks_tui.wording.slowest import name_of, sign_of_part, slowest_in_words, title_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.estimate import Composed
@@ -155,7 +154,7 @@ class EstimateDocument:
         rows = [self._sequential(composed), self._parallel(composed)]
         if composed.workers_ms is not None:
             workers = counted(one.estimate.options.workers or 1, "worker")
-            rows.append(Figure(workers, self._sum(composed.workers_ms), composed.workers_ms))
+            rows.append(BarFigure(workers, self._sum(composed.workers_ms), composed.workers_ms))
         if one.end_to_end is not None:
             rows.append(_measured(one, one.end_to_end, is_changing=is_changing))
         yield Figures(tuple(rows))
@@ -279,7 +278,7 @@ class EstimateDocument:
         return Table(
             (
                 name_column("layer", lambda it: title_of(self.graph, it)),
-                Column("name", lambda it: name_of(self.graph, it), Kind.NAME, "muted", is_optional=True),
+                Column("name", lambda it: name_of(self.graph, it), CellKind.NAME, "muted", is_optional=True),
                 Column(
                     "latency",
                     lambda it: f"{sign_of_part(it)}{in_ms(it.latency_ms)}",
@@ -299,7 +298,7 @@ class EstimateDocument:
     def _residual(self) -> Residual | None:
         return residual(self.one)
 
-    def _sequential(self, composed: Composed) -> Figure:
+    def _sequential(self, composed: Composed) -> BarFigure:
         low, high = composed.interval.low_ms, composed.interval.high_ms
         ends = f"{milliseconds(low, precise=True)} to {in_ms(high)}"
         coverage = self.one.estimate.coverage
@@ -307,14 +306,14 @@ class EstimateDocument:
         if self.one.estimate.is_partial:
             # The interval of a part says nothing about the whole model.
             part = part_of(coverage.measured + coverage.predicted, coverage.layers)
-            return Figure("sequential", text, value_ms, remarks=(f"only {part} of its layers", f"only {part}"))
-        return Figure("sequential", text, value_ms, low, high, (f"95 %: {ends}", ends.removesuffix(" ms")))
+            return BarFigure("sequential", text, value_ms, remarks=(f"only {part} of its layers", f"only {part}"))
+        return BarFigure("sequential", text, value_ms, low, high, (f"95 %: {ends}", ends.removesuffix(" ms")))
 
-    def _parallel(self, composed: Composed) -> Figure:
+    def _parallel(self, composed: Composed) -> BarFigure:
         # The gain of a part says little about the whole model.
         part, gain = ", this part" if self.one.estimate.is_partial else "", parallel_gain(composed)
         remarks = f"{gain:.2f} times as fast{part}", f"{gain:.2f} times{part}"
-        return Figure("parallel", self._sum(composed.parallel_ms), composed.parallel_ms, remarks=remarks)
+        return BarFigure("parallel", self._sum(composed.parallel_ms), composed.parallel_ms, remarks=remarks)
 
     def _sum(self, latency_ms: float) -> str:
         found = self.one.estimate
@@ -328,13 +327,13 @@ class EstimateDocument:
         return f"module: {names}" if it.repeats else names
 
 
-def _measured(one: SystemEstimate, whole: Latency, *, is_changing: bool) -> Figure:
+def _measured(one: SystemEstimate, whole: Latency, *, is_changing: bool) -> BarFigure:
     error, coverage, ends = one.error, one.estimate.coverage, (whole.low_ms, whole.high_ms)
     if error is None or not coverage.measured or (coverage.predicted and is_changing):
         # A prediction is compared once its bricks are measured.
-        return Figure("end to end", in_ms(whole.value_ms), whole.value_ms, *ends, ("measured",))
+        return BarFigure("end to end", in_ms(whole.value_ms), whole.value_ms, *ends, ("measured",))
     told = f"error {signed_percent(error)}"
-    return Figure(
+    return BarFigure(
         "end to end", in_ms(whole.value_ms), whole.value_ms, *ends, (f"measured, {told}", told), error_style(error)
     )
 

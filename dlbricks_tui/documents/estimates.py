@@ -17,7 +17,7 @@ from dlbricks_tui.documents.parts import (
     bar_column,
     name_column,
 )
-from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings, accuracy, by_group
+from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings, accuracy, by_group
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.wording.doubts import doubts_about

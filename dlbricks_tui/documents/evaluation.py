@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from dlbricks_tui.answers.evaluations.results import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
-from dlbricks_tui.documents.parts import BLANK_LINE, Column, Kind, Part, Sentence, Table, name_column
+from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Part, Sentence, Table, name_column
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import Kernels, Variant
-from dlbricks_tui.wording.ages import minute_of
-from dlbricks_tui.wording.numbers import milliseconds, or_dash, percent, signed_percent
+from dlbricks_tui.wording.numbers import milliseconds, minute_of, or_dash, percent, signed_percent
 from dlbricks_tui.wording.scenarios import kind_in_words, percentile_name
 
 
@@ -70,7 +69,7 @@ def _result_columns(marks: Mapping[str, int]) -> tuple[Column[EvaluatedResult], 
         name_column("model", lambda it: _marked(it, marks)),
         name_column("runtime", lambda it: f"{_title(it.framework)} {it.version}"),
         name_column("variant", lambda it: _variant(it, Kernels(it.instructions, it.optimisation))),
-        Column("when", lambda it: _minute(it.when), Kind.NAME, is_optional=True),
+        Column("when", lambda it: _minute(it.when), CellKind.NAME, is_optional=True),
         Column("end to end", lambda it: or_dash(milliseconds, it.measured_ms)),
         Column("95 % interval", lambda it: _interval(it.measured_interval_ms), is_optional=True),
         Column("estimate", lambda it: or_dash(milliseconds, it.estimate_ms)),
@@ -83,7 +82,7 @@ def _load_columns(marks: Mapping[str, int]) -> tuple[Column[EvaluatedLoad], ...]
         name_column("model", lambda it: _marked(it, marks)),
         name_column("runtime", lambda it: it.runtime.split(" ")[0]),
         name_column("scenario", _scenario),
-        Column("when", lambda it: _minute(it.measured and it.measured.when), Kind.NAME, is_optional=True),
+        Column("when", lambda it: _minute(it.measured and it.measured.when), CellKind.NAME, is_optional=True),
         Column("percentile", lambda it: percentile_name(it.percentile)),
         Column("latency", lambda it: or_dash(milliseconds, it.measured and it.measured.percentile_ms)),
         Column("per second", lambda it: or_dash(milliseconds, it.measured and it.measured.per_second)),
@@ -95,7 +94,7 @@ _COMPARED_COLUMNS: tuple[Column[ComparedResult], ...] = (
     name_column("model", lambda it: it.model),
     name_column("runtime", lambda it: _title(it.framework)),
     name_column("variant", lambda it: _variant(it)),
-    Column("of", lambda it: it.of or "-", Kind.NAME, is_optional=True),
+    Column("of", lambda it: it.of or "-", CellKind.NAME, is_optional=True),
     Column("was", lambda it: or_dash(milliseconds, it.was_ms)),
     Column("is", lambda it: or_dash(milliseconds, it.is_ms)),
     Column("change", lambda it: or_dash(signed_percent, it.change)),

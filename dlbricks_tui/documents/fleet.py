@@ -1,4 +1,4 @@
-"""A fleet run: its hosts, the estimates of its models on them, and the order of the hosts."""
+"""A fleet run: its hosts, the estimates of its models on them, the order of the hosts, and a picture of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from dlbricks_tui.documents.parts import (
     bar_column,
     name_column,
 )
-from dlbricks_tui.fleet.events import HostRow, HostState
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
+from dlbricks_tui.fleet.request import FleetHostState, HostRow
 from dlbricks_tui.wording.fleets import WORKING
 from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, counted, duration, milliseconds, names_of
 
@@ -23,18 +24,18 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.answers.fleets.results import FleetEstimate, FleetModel, FleetResult
 
-_STYLES: Mapping[HostState, str] = {
-    HostState.PROBING: "good",
-    HostState.MEASURING: "good",
-    HostState.DONE: "good",
-    HostState.WAITING: "warn",
-    HostState.PAUSED: "warn",
-    HostState.CONNECTING: "muted",
-    HostState.IDLE: "muted",
-    HostState.LOST: "bad",
-    HostState.REFUSED: "bad",
-    HostState.DISTRUSTED: "bad",
-    HostState.FAILED: "bad",
+_STYLES: Mapping[FleetHostState, str] = {
+    FleetHostState.PROBING: "good",
+    FleetHostState.MEASURING: "good",
+    FleetHostState.DONE: "good",
+    FleetHostState.WAITING: "warn",
+    FleetHostState.PAUSED: "warn",
+    FleetHostState.CONNECTING: "muted",
+    FleetHostState.IDLE: "muted",
+    FleetHostState.LOST: "bad",
+    FleetHostState.REFUSED: "bad",
+    FleetHostState.DISTRUSTED: "bad",
+    FleetHostState.FAILED: "bad",
 }
 
 
@@ -177,3 +178,31 @@ def hosts_sentence(model: FleetModel) -> str:
         times = (slowest.sequential_ms or 0.0) / (best.sequential_ms or 1.0)
         words += f"; {slowest.host} takes {times:.2f} times as long"
     return f"{words}; the order is {'settled' if model.settled else 'open'}."
+
+
+_MEASURED, _PREDICTED = ("=", "█"), (PREDICTED, "░")
+
+
+def hosts_picture(model: FleetModel) -> Rows | None:
+    """Return the latency of a model on each host with its interval, the fastest first."""
+    found = [it for it in model.estimates if it.sequential_ms is not None]
+    if not found:
+        return None
+    fastest = fastest_hosts(model)
+    rows = tuple(_row(it, is_fastest=it.host in fastest) for it in found)
+    longest_ms = max(it.high_ms or it.sequential_ms or 0.0 for it in found)
+    legend = [LegendSign(_MEASURED[0], "measured", "bar", _MEASURED[1])]
+    if any(it.predicted_layers for it in found):
+        legend.append(LegendSign(_PREDICTED[0], "predicted in part", "accent", _PREDICTED[1]))
+    legend.append(LegendSign("[ ]", "95 % interval", "text"))
+    return Rows("ms, shorter is better", hosts_sentence(model), Axis(0.0, longest_ms), rows, tuple(legend))
+
+
+def _row(it: FleetEstimate, *, is_fastest: bool) -> BarRow:
+    (mark, block), style = (_PREDICTED, "accent") if it.predicted_layers else (_MEASURED, "bar")
+    style = "good" if is_fastest else style
+    ends = ((it.low_ms, "["), (it.high_ms, "]"))
+    marks = tuple(Mark(value, sign, "text") for value, sign in ends if value is not None)
+    price = "" if it.dollars_per_million is None else f", {dollars(it)} a million"
+    bar = (Piece(0.0, it.sequential_ms or 0.0, mark, block, style),)
+    return BarRow(it.host, bar, marks, f"{latency_on(it)}{price}", "good" if is_fastest else "text")

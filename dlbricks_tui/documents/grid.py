@@ -10,6 +10,7 @@ from dlbricks_tui.wording.numbers import percent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+
 # The shares at which the shades between none and all end.
 _LIMITS = (0.25, 0.5, 1.0)
 _STYLES = ("muted", "text", "accent", "warn", "good")

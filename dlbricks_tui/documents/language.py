@@ -10,11 +10,11 @@ from typing import NamedTuple, TypeVar
 from dlbricks_tui.answers.language.results import Bounds, LanguageAnswer, LanguageOptions, PartTime
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
+    BarFigure,
+    CellKind,
     Column,
-    Figure,
     Figures,
     Heading,
-    Kind,
     Part,
     Plots,
     Sentence,
@@ -24,7 +24,7 @@ from dlbricks_tui.documents.parts import (
     name_column,
     word_column,
 )
-from dlbricks_tui.documents.pictures import Axis, Level, Plot, Series
+from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.orders import MeasuredEngine
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
@@ -32,7 +32,6 @@ from dlbricks_tui.runtime.variant import threads_in_words, without_variant
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import options_in_words
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
-from dlbricks_tui.wording.ages import ago
 from dlbricks_tui.wording.language import (
     between,
     delay_text,
@@ -42,7 +41,7 @@ from dlbricks_tui.wording.language import (
     rate_text,
     rate_words,
 )
-from dlbricks_tui.wording.numbers import PREDICTED, counted, or_dash, percent, signed_percent
+from dlbricks_tui.wording.numbers import PREDICTED, ago, counted, or_dash, percent, signed_percent
 
 # A smaller share of the time is not mentioned.
 _LEAST_COVERAGE = 0.005
@@ -223,7 +222,7 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
     sizes = {"weights": need.weights, "cache": need.cache, "buffers": need.buffers, "in all": answer.memory_bytes}
     sizes |= {"this host": host} if host else {}
     remarks = {"weights": (answer.precision,), "cache": (f"of {counted(context, 'token')}",)}
-    rows = (Figure(it, memory_text(size), float(size), remarks=remarks.get(it, ())) for it, size in sizes.items())
+    rows = (BarFigure(it, memory_text(size), float(size), remarks=remarks.get(it, ())) for it, size in sizes.items())
     yield Figures(tuple(rows))
     yield Sentence(fits_sentence(answer), "good" if answer.fits else "bad")
 
@@ -244,7 +243,7 @@ def _runtime_name(answer: LanguageAnswer) -> str:
 # What differs between the executions of a model, and how a line says it where it does not differ.
 _AXES: tuple[tuple[Column[LanguageAnswer], Callable[[LanguageAnswer], str]], ...] = (
     (name_column("runtime", _runtime_name), _runtime_name),
-    (Column("precision", lambda it: it.precision, Kind.WORD, is_key=True), lambda it: it.precision),
+    (Column("precision", lambda it: it.precision, CellKind.WORD, is_key=True), lambda it: it.precision),
     (Column("threads", lambda it: str(it.threads), is_key=True), lambda it: threads_in_words(it.threads or None)),
 )
 
@@ -267,7 +266,7 @@ def _figure_columns() -> tuple[Column[LanguageAnswer], ...]:
         ),
         Column("memory", lambda it: memory_text(it.memory_bytes), is_optional=True, goes_last=True),
         word_column("fits", lambda it: "yes" if it.fits else "no", lambda it: "good" if it.fits else "bad"),
-        Column("measured", _measured_text, Kind.WORD, "muted", is_optional=True),
+        Column("measured", _measured_text, CellKind.WORD, "muted", is_optional=True),
     )
 
 
@@ -405,7 +404,7 @@ def language_plots(answer: LanguageAnswer) -> tuple[Plot, ...]:
     after, then = (it.told(lambda seconds: delay_text(1000 * seconds)) for it in (least, most))
     waits = f"The first token comes {after} after a prompt of {counted(least.at, 'token')}, {then} after {most.at:,}."
     bound, most_bound = answer.bound_tokens_per_second, _MOST_ABOVE * max(it.value for it in speeds)
-    levels = () if bound is None or bound > most_bound else (Level("bound by memory bandwidth", bound),)
+    levels = () if bound is None or bound > most_bound else (StraightLine("bound by memory bandwidth", bound),)
     is_mixed = len({it.predicted for it in (*speeds, *delays)}) > 1
     return (
         _plot("Tokens per second by context length", rates, speeds, levels, is_log=False, is_mixed=is_mixed),
@@ -429,7 +428,7 @@ def _columns(length: str, figure: str, text: Callable[[float], str]) -> tuple[Co
 
 
 def _plot(
-    title: str, says: str, points: Sequence[_Point], levels: tuple[Level, ...], *, is_log: bool, is_mixed: bool
+    title: str, says: str, points: Sequence[_Point], levels: tuple[StraightLine, ...], *, is_log: bool, is_mixed: bool
 ) -> Plot:
     """Return points with their intervals; the legend of a plot beside another one names the marks of both."""
     placed = [(float(max(1, it.at)), it) for it in points]

@@ -18,14 +18,14 @@ from dlbricks_tui.documents.lines import (
 )
 from dlbricks_tui.documents.look import PANEL, Look
 from dlbricks_tui.documents.parts import (
+    BarFigure,
     Fact,
-    Figure,
     Figures,
     Grid,
     Heading,
+    MarkedSentence,
     Names,
     Plots,
-    Point,
     Sentence,
     SideBySide,
     Table,
@@ -53,7 +53,7 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
                 yield from wrapped(line(Span(text, "heading")), width)
             case Sentence(text, style):
                 yield from wrapped(line(Span(text, style)), width)
-            case Point(mark, style, text, subject):
+            case MarkedSentence(mark, style, text, subject):
                 first = [Span(subject, "strong")][: len(subject)]
                 yield from wrapped(line(Span(f"{mark} ", style), *first, text), width)
             case Fact(name, text, remark, style):
@@ -109,7 +109,7 @@ def _plotted(plots: Sequence[Plot], width: int, height: int) -> Sequence[Line]:
     return drawing.drawn_beside(plots[0], plots[1], width, height, fine=False)
 
 
-def _interval_bar(it: Figure, longest: float, width: int, look: Look) -> Line:
+def _interval_bar(it: BarFigure, longest: float, width: int, look: Look) -> Line:
     """Return a value as a bar on the scale of the longest one, with its interval in lighter shades."""
     if it.value < 0:
         return (Span(" " * width),)

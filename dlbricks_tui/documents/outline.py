@@ -9,7 +9,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.bricks.regions import Chain, Irregular, Leaf, Parallel, Region, Repeat, children
-from dlbricks_tui.models.titles import layer_title, shape_text
+from dlbricks_tui.models.library import layer_title, shape_text
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ SMALLEST_MODULE = 4
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class OutlineNode:
     """A part of the model: the model, a region, a sequence, or a layer of a longer sequence.
 
     Its words are made on demand: of 18,000 layers few are ever seen.
@@ -30,7 +30,7 @@ class Node:
     outline: Outline = field(repr=False)
     region: Region
     depth: int = 0
-    parent: Node | None = field(default=None, repr=False)
+    parent: OutlineNode | None = field(default=None, repr=False)
     # The number of the part among those of its parent, from 1.
     number: int = 1
     # The layer, if the part is one; `region` is then the sequence around it.
@@ -155,7 +155,7 @@ class Node:
         return self.layer is None and self.region.size > 0
 
     @property
-    def inside(self) -> list[Node]:
+    def inside(self) -> list[OutlineNode]:
         """Its parts."""
         if not self.can_open:
             return []
@@ -164,8 +164,8 @@ class Node:
             return [self._part(self.region, number, layer) for number, layer in enumerate(layers, 1)]
         return [self._part(part, number) for number, part in enumerate(_parts(self.region), 1)]
 
-    def _part(self, region: Region, number: int, layer: int | None = None) -> Node:
-        return Node(self.outline, region, self.depth + 1, self, number, layer)
+    def _part(self, region: Region, number: int, layer: int | None = None) -> OutlineNode:
+        return OutlineNode(self.outline, region, self.depth + 1, self, number, layer)
 
 
 class Outline:
@@ -175,7 +175,7 @@ class Outline:
         self.decomposition = decomposition
         self.layers = decomposition.graph.layers
         self.unit = "layer" if decomposition.cutting.granularity == 1 else "sequence"
-        self.root = Node(self, decomposition.regions.root)
+        self.root = OutlineNode(self, decomposition.regions.root)
         # The numbers of all sequences from left to right; each region spans some of them.
         self.sequences: list[int] = []
         # `module A` by the key of its regions.

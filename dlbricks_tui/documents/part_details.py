@@ -11,13 +11,13 @@ from dlbricks_tui.documents.samples import sample_parts
 from dlbricks_tui.documents.tree import cutting_words
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
-from dlbricks_tui.models.titles import input_text, layer_title, shape_text
+from dlbricks_tui.models.library import input_text, layer_title, shape_text
 from dlbricks_tui.wording.numbers import CRITICAL, WIDE, counted, milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dlbricks_tui.documents.outline import Node
+    from dlbricks_tui.documents.outline import OutlineNode
     from dlbricks_tui.documents.part_latencies import PartLatencies, PartLatency
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.estimate.parts import Part as EstimatePart
@@ -42,7 +42,7 @@ class Measurements:
 class PartDetails:
     """The details of a part, the most important first."""
 
-    node: Node
+    node: OutlineNode
     latencies: PartLatencies | None = None
 
     @property

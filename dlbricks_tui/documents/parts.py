@@ -36,7 +36,7 @@ BLANK_LINE = Sentence("")
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class MarkedSentence:
     """A sentence after a mark in a style, such as a verdict; its subject stands first."""
 
     mark: str
@@ -64,7 +64,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class BarFigure:
     """A named value, drawn as a bar beside others; its interval has lighter shades. A value below zero has no bar."""
 
     name: str
@@ -82,11 +82,11 @@ class Figure:
 class Figures:
     """Values below one another, whose bars have one scale."""
 
-    rows: tuple[Figure, ...]
+    rows: tuple[BarFigure, ...]
     has_bars: bool = True
 
 
-class Kind(Enum):
+class CellKind(Enum):
     """The kind of cells in a column: names and words are aligned left, numbers right; bars take the room that is left.
 
     Only names are shortened where the width is short, and sentences are wrapped.
@@ -105,7 +105,7 @@ class Column(Generic[Row]):
 
     title: str
     cell: Callable[[Row], Any]
-    kind: Kind = Kind.NUMBER
+    kind: CellKind = CellKind.NUMBER
     style: str | Callable[[Row], str] = "text"
     # True if it is left out where names have too little room; the first such column goes first.
     is_optional: bool = False
@@ -162,7 +162,7 @@ class Plots:
     sentence: str = ""
 
 
-Part = Heading | Sentence | Point | Fact | Names | Figures | Table[Any] | SideBySide | Grid | Plots
+Part = Heading | Sentence | MarkedSentence | Fact | Names | Figures | Table[Any] | SideBySide | Grid | Plots
 
 
 def error_style(error: float) -> str:
@@ -172,12 +172,12 @@ def error_style(error: float) -> str:
 
 def name_column(title: str, cell: Callable[[Row], str], style: str | Callable[[Row], str] = "text") -> Column[Row]:
     """Return a column of names."""
-    return Column(title, cell, Kind.NAME, style)
+    return Column(title, cell, CellKind.NAME, style)
 
 
 def word_column(title: str, cell: Callable[[Row], str], style: str | Callable[[Row], str] = "text") -> Column[Row]:
     """Return a column of words, which are never shortened."""
-    return Column(title, cell, Kind.WORD, style)
+    return Column(title, cell, CellKind.WORD, style)
 
 
 def each_fit(shorten: Callable[[str, int], str]) -> Fit:
@@ -187,4 +187,4 @@ def each_fit(shorten: Callable[[str, int], str]) -> Fit:
 
 def bar_column(share: Callable[[Row], float]) -> Column[Row]:
     """Return a column of bars that show shares."""
-    return Column("", share, Kind.BAR, "bar")
+    return Column("", share, CellKind.BAR, "bar")

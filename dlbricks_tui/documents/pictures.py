@@ -41,7 +41,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class StraightLine:
     """A value that is a straight line through the whole picture, such as a bound."""
 
     name: str
@@ -59,8 +59,8 @@ class Plot:
     up: Axis
     series: tuple[Series, ...]
     # Horizontal and vertical lines.
-    levels: tuple[Level, ...] = ()
-    uprights: tuple[Level, ...] = ()
+    levels: tuple[StraightLine, ...] = ()
+    uprights: tuple[StraightLine, ...] = ()
     # What the signs mean that no series stands for.
     legend: tuple[str, ...] = ()
 
@@ -86,7 +86,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BarRow:
     """A name with its bar, the marks on it, and a text behind it."""
 
     name: str
@@ -97,7 +97,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class LegendSign:
     """A sign of a legend; `block` stands for it where there are many colours."""
 
     mark: str
@@ -113,8 +113,8 @@ class Rows:
     title: str
     says: str
     across: Axis
-    rows: tuple[Row, ...]
-    legend: tuple[Meaning, ...] = ()
+    rows: tuple[BarRow, ...]
+    legend: tuple[LegendSign, ...] = ()
     # A vertical line, such as zero.
     upright: float | None = field(default=None)
 

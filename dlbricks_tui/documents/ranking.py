@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table
-from dlbricks_tui.documents.pictures import Axis, Mark, Meaning, Piece, Row, Rows
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.documents.variants import (
     BATCH,
     INSTRUCTIONS,
@@ -210,16 +210,16 @@ def ranking_picture(ranking: Ranking) -> Rows | None:
     by_rate = len({it.point.batch_size for it in ranking.combinations}) > 1
     rows = tuple(_bar(it, ranking.combinations, by_rate=by_rate) for it in found)
     values = [piece.high for row in rows for piece in row.pieces]
-    meanings = [Meaning(_MEASURED_BAR[0], "measured", "bar", _MEASURED_BAR[1])]
+    meanings = [LegendSign(_MEASURED_BAR[0], "measured", "bar", _MEASURED_BAR[1])]
     if any(it.comparable.is_predicted for it in found):
-        meanings.append(Meaning(_PREDICTED_BAR[0], "predicted", "muted", _PREDICTED_BAR[1]))
+        meanings.append(LegendSign(_PREDICTED_BAR[0], "predicted", "muted", _PREDICTED_BAR[1]))
     title, unit = ("Per second, longer", "per second") if by_rate else ("ms, shorter", "ms")
     ends = " to ".join(dict.fromkeys(milliseconds(it) for it in (min(values), max(values))))
     says = f"{counted(len(found), 'combination')}: {ends} {unit}."
     return Rows(f"{title} is better", says, Axis(0.0, max(values)), rows, tuple(meanings))
 
 
-def _bar(it: Ranked, found: Sequence[Ranked], *, by_rate: bool) -> Row:
+def _bar(it: Ranked, found: Sequence[Ranked], *, by_rate: bool) -> BarRow:
     latency = it.comparable.latency
     value = (it.per_second or 0.0) if by_rate else 0.0 if latency is None else latency.value_ms
     (mark, block), style = (_PREDICTED_BAR, "muted") if it.comparable.is_predicted else (_MEASURED_BAR, "bar")
@@ -229,4 +229,4 @@ def _bar(it: Ranked, found: Sequence[Ranked], *, by_rate: bool) -> Row:
     marks = (Mark(value, "*", "good"),) if it.is_best and not alone else ()
     text += "" if alone else f" {against_best(it)}"
     bar = (Piece(0.0, value, mark, block, style),)
-    return Row(bar_name(it, found), bar, marks, text, "good" if it.is_best else "text")
+    return BarRow(bar_name(it, found), bar, marks, text, "good" if it.is_best else "text")

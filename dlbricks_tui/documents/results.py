@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
+    CellKind,
     Column,
     Fact,
     Heading,
-    Kind,
     Part,
     Sentence,
     Table,
@@ -20,8 +20,7 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.documents.samples import sample_parts
 from dlbricks_tui.store.columns import COLUMNS, Content
-from dlbricks_tui.wording.ages import ago
-from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, signed_percent
+from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, signed_percent
 
 if TYPE_CHECKING:
     from dlbricks_tui.store.columns import Summary
@@ -167,7 +166,7 @@ def history_columns(found: Sequence[Summary]) -> tuple[Column[Summary], ...]:
         return "bad" if it.trimmed_mean_ms > older.trimmed_mean_ms else "good"
 
     return (
-        Column("when, UTC", lambda it: cell("when", it.when), Kind.WORD, lambda it: "muted" if it.good else "warn"),
+        Column("when, UTC", lambda it: cell("when", it.when), CellKind.WORD, lambda it: "muted" if it.good else "warn"),
         Column("ms", lambda it: milliseconds(it.trimmed_mean_ms), style="strong"),
         Column("change", change, style=style),
         bar_column(lambda it: it.trimmed_mean_ms / longest_ms),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.parts import Fact, Figure, Figures, Heading, Part, Sentence
-from dlbricks_tui.wording.ages import ago, minute_of
+from dlbricks_tui.documents.parts import BarFigure, Fact, Figures, Heading, Part, Sentence
 from dlbricks_tui.wording.histogram import bins
-from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds
+from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, minute_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,4 +28,4 @@ def sample_parts(result: Result) -> Iterator[Part]:
         starts = [f"{'>= ' if each.tail else ''}{in_ms(each.low_ms)}" for each in found]
         longest = max(map(len, starts))
         rows = zip(starts, found, strict=True)
-        yield Figures(tuple(Figure(start.rjust(longest), f"{each.samples}", each.samples) for start, each in rows))
+        yield Figures(tuple(BarFigure(start.rjust(longest), f"{each.samples}", each.samples) for start, each in rows))

@@ -6,21 +6,33 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading, Part, Sentence, Table, name_column
-from dlbricks_tui.documents.parts import Kind as Holds
-from dlbricks_tui.scenarios.outcome import (
+from dlbricks_tui.documents.parts import CellKind as Holds
+from dlbricks_tui.scenarios.scenario import (
+    CONFIDENCE,
     PERCENTILES,
     PredictedLoad,
     Range,
+    Scenario,
+    ScenarioKind,
     best_of,
+    fewest_queries,
     is_positive,
     measured_load,
     meets_bound,
     percentile_ms,
 )
-from dlbricks_tui.scenarios.scenario import CONFIDENCE, Kind, Scenario, fewest_queries
 from dlbricks_tui.store.records import LoadTest
-from dlbricks_tui.wording.ages import ago, minute_of
-from dlbricks_tui.wording.numbers import PREDICTED, counted, duration, milliseconds, or_dash, percent, signed_percent
+from dlbricks_tui.wording.numbers import (
+    PREDICTED,
+    ago,
+    counted,
+    duration,
+    milliseconds,
+    minute_of,
+    or_dash,
+    percent,
+    signed_percent,
+)
 from dlbricks_tui.wording.scenarios import (
     execution_line,
     in_us,
@@ -131,7 +143,7 @@ def load_answer(scenario: Scenario, tested: LoadTest | None, predicted: Predicte
     name = percentile_name(scenario.percentile)
     if scenario.seeks_rate:
         told = f"{_rate(tested.rate or 0.0, ' requests/s')} with {name}{_bound(scenario)}"
-    elif scenario.kind is Kind.OFFLINE:
+    elif scenario.kind is ScenarioKind.OFFLINE:
         told = f"{_rate(tested.per_second, ' samples/s')} at batch size {tested.batch_size}"
     else:
         told = f"{name} {_latency(percentile_ms(tested))}{_verdict(scenario, is_met=is_positive(tested))}"
@@ -143,7 +155,7 @@ def _second(scenario: Scenario, tested: LoadTest, predicted: PredictedLoad) -> s
     """Return the predicted figure that stands behind a tested one."""
     if scenario.seeks_rate:
         return _rate(predicted.per_second, "/s")
-    if scenario.kind is Kind.OFFLINE:
+    if scenario.kind is ScenarioKind.OFFLINE:
         size = predicted.batch_size
         return _rate(predicted.per_second, "/s") + ("" if size == tested.batch_size else f" at batch size {size}")
     found = predicted.at(scenario.percentile)
@@ -154,7 +166,7 @@ def _predicted(scenario: Scenario, found: PredictedLoad) -> str:
     name = percentile_name(scenario.percentile)
     if scenario.seeks_rate:
         return f"{_rate(found.per_second, ' requests/s')} with {name}{_bound(scenario)}"
-    if scenario.kind is Kind.OFFLINE:
+    if scenario.kind is ScenarioKind.OFFLINE:
         return f"{_rate(found.per_second, ' samples/s')} at batch size {found.batch_size}"
     latency, verdict = found.at(scenario.percentile), _verdict(scenario, is_met=found.valid)
     return f"median {_latency(found.p50_ms)}{verdict}" if latency is None else f"{name} {_latency(latency)}{verdict}"
@@ -214,7 +226,7 @@ def _rows(scenario: Scenario, predicted: PredictedLoad | None, test: LoadTest | 
         found = None if measured is None else getattr(measured, field)
         return _Row(name, None if predicted is None else getattr(predicted, field), found, is_latency)
 
-    throughput = "samples/s" if scenario.kind in (Kind.MULTI, Kind.OFFLINE) else "requests/s"
+    throughput = "samples/s" if scenario.kind in (ScenarioKind.MULTI, ScenarioKind.OFFLINE) else "requests/s"
     if scenario.seeks_rate:
         throughput = "highest rate"
     latencies = {
@@ -273,10 +285,10 @@ def verdict_parts(test: LoadTest, logs: str = "") -> Iterator[Sentence]:
 
 def _evidence(test: LoadTest) -> str:
     """Return the number of requests and the confidence of the verdict."""
-    what = "sample" if test.kind == Kind.OFFLINE.value else "request"
+    what = "sample" if test.kind == ScenarioKind.OFFLINE.value else "request"
     told = f"{counted(test.queries, what)} in {duration(test.seconds)}"
     # An offline test has no percentile, and a negative verdict has its reasons.
-    if test.kind == Kind.OFFLINE.value or not test.valid:
+    if test.kind == ScenarioKind.OFFLINE.value or not test.valid:
         return told
     needed, name = fewest_queries(test.percentile), percentile_name(test.percentile)
     if test.queries < needed:

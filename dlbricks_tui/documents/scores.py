@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table, name_column
-from dlbricks_tui.estimate.prediction.score import Basis, Score
+from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
 from dlbricks_tui.wording.numbers import counted, milliseconds, percent, signed_percent
 
 _TOLD = {
-    Basis.HISTORY: "predicted from earlier results",
-    Basis.LEFT_OUT: "predicted from the results of other models, as there are no earlier ones",
+    PredictionBasis.HISTORY: "predicted from earlier results",
+    PredictionBasis.LEFT_OUT: "predicted from the results of other models, as there are no earlier ones",
 }
 NOTHING_TO_SCORE = (
     "no model was measured in full whose bricks could be predicted: measure two models that share operators"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.answers.systems import KnownSystem
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
+    CellKind,
     Column,
     Fact,
     Heading,
-    Kind,
     Part,
     Sentence,
     Table,
@@ -20,12 +20,11 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.estimate.comparison import Candidate, cheapest, quickest, remarks_on
 from dlbricks_tui.host.peaks import MEMORY
-from dlbricks_tui.wording.ages import ago
 from dlbricks_tui.wording.answers import combination_words, figure_text
-from dlbricks_tui.wording.numbers import counted, gibibytes, partly, price_per_hour, speed, speeds
+from dlbricks_tui.wording.numbers import ago, counted, gibibytes, partly, price_per_hour, speed, speeds
 
 if TYPE_CHECKING:
-    from dlbricks_tui.store.records import Runtime
+    from dlbricks_tui.store.records import RuntimeRecord
 
 
 def system_columns(known: Sequence[KnownSystem]) -> tuple[Column[KnownSystem], ...]:
@@ -36,7 +35,7 @@ def system_columns(known: Sequence[KnownSystem]) -> tuple[Column[KnownSystem], .
     )
     return (
         name_column("system", lambda it: f"{'this host ' if it.is_host else ''}{it.system.id}"),
-        Column("processor", lambda it: it.system.cpu or "-", Kind.NAME, is_optional=True),
+        Column("processor", lambda it: it.system.cpu or "-", CellKind.NAME, is_optional=True),
         Column("cores", lambda it: str(it.system.cores or "-")),
         Column("memory", lambda it: gibibytes(it.system.memory_bytes)),
         # Most stores have no peaks.
@@ -56,7 +55,7 @@ def _highest_bandwidth(it: KnownSystem) -> float | None:
     return max(memory, default=None)
 
 
-def system_parts(known: KnownSystem, runtimes: Mapping[str, Runtime]) -> Iterator[Part]:
+def system_parts(known: KnownSystem, runtimes: Mapping[str, RuntimeRecord]) -> Iterator[Part]:
     """Yield the facts about a system, and what was measured there in each way."""
     system = known.system
     yield Heading(system.name)

@@ -20,7 +20,7 @@ from dlbricks_tui.documents.lines import (
     wrapped,
 )
 from dlbricks_tui.documents.look import PANEL, Look
-from dlbricks_tui.documents.parts import Kind, Table
+from dlbricks_tui.documents.parts import CellKind, Table
 from dlbricks_tui.wording.histogram import bar
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class TableLayout:
                 "" if missing and not it.is_key else str(it.cell(row))
                 for row, missing in zip(table.rows, self._missing, strict=True)
             )
-            if it.kind is not Kind.BAR
+            if it.kind is not CellKind.BAR
             else ()
             for it in table.columns
         ]
@@ -68,7 +68,7 @@ class TableLayout:
         columns = [it for it in zip(self._table.columns, self._widths, strict=True) if it[1]]
         titles = [it.title.upper() if self._look.capitals and not it.is_named else it.title for it, _ in columns]
         return self._joined(
-            (column(title, width, "muted", right=it.kind is Kind.NUMBER),)
+            (column(title, width, "muted", right=it.kind is CellKind.NUMBER),)
             for title, (it, width) in zip(titles, columns, strict=True)
         )
 
@@ -92,7 +92,7 @@ class TableLayout:
         columns = zip(self._table.columns, self._texts(index), self._widths, strict=True)
         texts = [
             ["".join(span.text for span in each) for each in wrapped(line(text), width)]
-            if it.kind is Kind.SENTENCE
+            if it.kind is CellKind.SENTENCE
             else [text]
             for it, text, width in columns
         ]
@@ -108,7 +108,7 @@ class TableLayout:
 
     def _text(self, at: int, index: int) -> str:
         it, width = self._table.columns[at], self._widths[at]
-        if it.kind is Kind.BAR:
+        if it.kind is CellKind.BAR:
             return bar(it.cell(self._table.rows[index]), width, self._look.full, self._look.parts)
         return self._cells[at][index]
 
@@ -150,7 +150,7 @@ class TableLayout:
         """Return the width of each column; 0 for one that has no room."""
         columns = self._table.columns
         found = [0 if at in left_out else cells for at, cells in enumerate(needed)]
-        bars = [at for at, it in enumerate(columns) if it.kind is Kind.BAR]
+        bars = [at for at, it in enumerate(columns) if it.kind is CellKind.BAR]
         kept = [at for at in range(len(columns)) if at not in (*bars, *left_out)]
         left = width - sum(found[at] for at in kept) - len(_GAP) * (len(kept) - 1)
         # All have the same room, or none.
@@ -158,21 +158,21 @@ class TableLayout:
         for at in bars:
             found[at] = room if room >= _LEAST_BAR else 0
             left -= room + len(_GAP) if found[at] else 0
-        names, sentences = _shortenable(columns), [at for at, it in enumerate(columns) if it.kind is Kind.SENTENCE]
+        names, sentences = _shortenable(columns), [at for at, it in enumerate(columns) if it.kind is CellKind.SENTENCE]
         last = [at for at in names[:1] if columns[at].fit is None]
         return _narrowed(found, names, sentences, left, last)
 
 
 def _shortenable(columns: Sequence[Column[Any]]) -> list[int]:
     """Return the places of the columns whose names may be shortened."""
-    return [at for at, it in enumerate(columns) if it.kind is Kind.NAME and not it.is_key]
+    return [at for at, it in enumerate(columns) if it.kind is CellKind.NAME and not it.is_key]
 
 
 def _cell(it: Column[Any], row: Any, text: str, width: int, words: Sequence[str]) -> Line:
     style = it.style(row) if callable(it.style) else it.style
-    if it.kind is Kind.NAME and words:
+    if it.kind is CellKind.NAME and words:
         return fitted(highlighted(cut(text, width), words, style), width)
-    return (column(text, width, style, right=it.kind is Kind.NUMBER),)
+    return (column(text, width, style, right=it.kind is CellKind.NUMBER),)
 
 
 def _narrowed(

@@ -27,14 +27,14 @@ _UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1))
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """The part of the time axis in view: its start, and the length of a cell in whole nanoseconds."""
 
     start_ns: int
     cell_ns: int = 1
 
     @classmethod
-    def fitting(cls, start_ns: int, end_ns: int, width: int) -> Window:
+    def fitting(cls, start_ns: int, end_ns: int, width: int) -> TimeWindow:
         """Return the narrowest window of `width` cells that shows all from the start to the end."""
         return cls(start_ns, max(1, -(-(end_ns - start_ns) // max(1, width))))
 
@@ -46,34 +46,34 @@ class Window:
         """Return the cell of a time."""
         return (time_ns - self.start_ns) // self.cell_ns
 
-    def moved(self, cells: int) -> Window:
+    def moved(self, cells: int) -> TimeWindow:
         """Return the window that many cells later."""
         return replace(self, start_ns=self.time(cells))
 
-    def later(self, time_ns: int) -> Window:
+    def later(self, time_ns: int) -> TimeWindow:
         """Return the window at that much later times."""
         return replace(self, start_ns=self.start_ns + time_ns)
 
-    def zoomed(self, cell_ns: int, time_ns: int) -> Window:
+    def zoomed(self, cell_ns: int, time_ns: int) -> TimeWindow:
         """Return the window with other cells; a time stays in its cell."""
         cell_ns = max(1, cell_ns)
-        return Window(time_ns - self.cell(time_ns) * cell_ns, cell_ns)
+        return TimeWindow(time_ns - self.cell(time_ns) * cell_ns, cell_ns)
 
-    def showing(self, start_ns: int, end_ns: int, width: int) -> Window:
+    def showing(self, start_ns: int, end_ns: int, width: int) -> TimeWindow:
         """Return the window moved so that a span is in view: all of it if it fits, else its start."""
         first, last = self.cell(start_ns), self.cell(max(start_ns, end_ns - 1))
         if first < 0 or last - first >= width:
             return self if 0 <= first < width else self.moved(first)
         return self if last < width else self.moved(last - width + 1)
 
-    def within(self, start_ns: int, end_ns: int, width: int) -> Window:
+    def within(self, start_ns: int, end_ns: int, width: int) -> TimeWindow:
         """Return the window moved so that some of a trace from the start to the end is in view."""
         half = width // 2
         first, last = start_ns - half * self.cell_ns, end_ns - half * self.cell_ns
         return replace(self, start_ns=min(max(self.start_ns, first), max(first, last)))
 
 
-class Run(NamedTuple):
+class CellRun(NamedTuple):
     """Neighbouring cells of a row that show the same: nothing, one span, or spans too narrow for cells of their own."""
 
     cells: int
@@ -116,7 +116,7 @@ class SpanTimes:
         is_nearer = self.starts[after] - time_ns < time_ns - self.ends[before] + 1
         return after if self.ends[before] <= time_ns and is_nearer else before
 
-    def runs(self, window: Window, width: int) -> Iterator[Run]:
+    def runs(self, window: TimeWindow, width: int) -> Iterator[CellRun]:
         """Yield what the cells of a row show, from left to right.
 
         A span has a part in one of them if it is narrower than a cell, or if at least a cell's time of it is in view.
@@ -131,19 +131,19 @@ class SpanTimes:
                 begins = not shown.spans or self.starts[shown.first] >= window.start_ns
                 yield shown._replace(cells=length, begins=begins)
 
-    def _cell(self, begin: int, cell_ns: int) -> Run:
+    def _cell(self, begin: int, cell_ns: int) -> CellRun:
         end = begin + cell_ns
         first, beyond = bisect_right(self.ends, begin), bisect_left(self.starts, end)
         if first >= beyond:
-            return Run(1)
+            return CellRun(1)
         if beyond - first <= 2:
             wide = [index for index in range(first, beyond) if self.ends[index] - self.starts[index] >= cell_ns]
             if len(wide) == beyond - first:
                 # The cell belongs to the span that covers most of it.
-                return Run(1, max(wide, key=lambda index: self._part(index, begin, end)), 1)
+                return CellRun(1, max(wide, key=lambda index: self._part(index, begin, end)), 1)
         covered = self._covered[beyond] - self._covered[first]
         covered -= max(0, begin - self.starts[first]) + max(0, self.ends[beyond - 1] - end)
-        return Run(1, first, beyond - first, min(1.0, max(0.0, covered / cell_ns)))
+        return CellRun(1, first, beyond - first, min(1.0, max(0.0, covered / cell_ns)))
 
     def _part(self, index: int, begin: int, end: int) -> int:
         return min(end, self.ends[index]) - max(begin, self.starts[index])
@@ -155,7 +155,7 @@ _SELECTED = "match"
 
 
 def span_row(
-    runs: Iterator[Run], name: Callable[[int], str], selected: int | None = None, styles: tuple[str, str] = USUAL
+    runs: Iterator[CellRun], name: Callable[[int], str], selected: int | None = None, styles: tuple[str, str] = USUAL
 ) -> Iterator[Span]:
     """Yield a row of spans with the names that have room; spans with cells of their own have one of two styles."""
     shown = list(runs)
@@ -174,7 +174,7 @@ def span_row(
             yield Span(shade, "bar")
 
 
-def _bar(run: Run, name: str, is_selected: bool) -> str:
+def _bar(run: CellRun, name: str, is_selected: bool) -> str:
     if is_selected and run.cells == 1:
         # A full block would look like narrow spans that cover the cell.
         return _SELECTED_CELL
@@ -189,7 +189,7 @@ def _bar(run: Run, name: str, is_selected: bool) -> str:
 
 
 def counter_row(
-    counter: Counter, times: SpanTimes, window: Window, width: int, selected: int | None = None
+    counter: Counter, times: SpanTimes, window: TimeWindow, width: int, selected: int | None = None
 ) -> Iterator[Span]:
     """Yield the readings of a counter as heights between the least and the greatest value in view."""
     before = bisect_right(times.starts, window.start_ns) - 1
@@ -209,14 +209,14 @@ def counter_row(
         yield Span("".join(it.text for it in alike), style)
 
 
-class Axis(NamedTuple):
+class TimeAxis(NamedTuple):
     """The axis above a timeline: its unit, and its cells."""
 
     unit: str
     cells: str
 
 
-def axis(window: Window, width: int) -> Axis:
+def axis(window: TimeWindow, width: int) -> TimeAxis:
     """Return the axis of a window, with as many labelled times as have room."""
     longest = max(abs(window.start_ns), abs(window.time(width)))
     unit, unit_ns = next((it for it in _UNITS if longest >= it[1]), _UNITS[-1])
@@ -227,7 +227,7 @@ def axis(window: Window, width: int) -> Axis:
         text, place = f"{_TICK}{_label(time_ns, unit_ns, step_ns)}", window.cell(time_ns)
         if place + len(text) <= width:
             cells[place : place + len(text)] = text
-    return Axis(unit, "".join(cells))
+    return TimeAxis(unit, "".join(cells))
 
 
 def _steps() -> Iterator[int]:
@@ -237,7 +237,7 @@ def _steps() -> Iterator[int]:
         power *= 10
 
 
-def _longest_label(window: Window, width: int, unit_ns: int, step_ns: int) -> int:
+def _longest_label(window: TimeWindow, width: int, unit_ns: int, step_ns: int) -> int:
     return max(len(_label(it, unit_ns, step_ns)) for it in (window.start_ns, window.time(width)))
 
 

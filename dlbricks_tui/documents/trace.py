@@ -5,8 +5,9 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, Part, Point, Sentence, Table, name_column
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, MarkedSentence, Part, Sentence, Table, name_column
 from dlbricks_tui.documents.timeline import span_time
+from dlbricks_tui.traces.file import StoredTrace
 from dlbricks_tui.traces.layer_times import (
     KindTime,
     LayerTime,
@@ -16,16 +17,14 @@ from dlbricks_tui.traces.layer_times import (
     slowest_first,
     together,
 )
-from dlbricks_tui.traces.stored import StoredTrace
 from dlbricks_tui.traces.trace import PLAIN_MS, LevelTrace, TraceLevel, TrackKind
-from dlbricks_tui.wording.ages import minute_of
-from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, or_dash, percent, signed_percent
+from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, minute_of, or_dash, percent, signed_percent
 from dlbricks_tui.wording.tracing import signed_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from dlbricks_tui.traces.trace import Counter, MissingLevel, Span, Trace, TracedLayer
+    from dlbricks_tui.traces.trace import Counter, MissingLevel, Trace, TracedLayer, TraceSpan
 
 _MOST_LAYERS = 12
 # Enough to name a trace or a brick.
@@ -212,11 +211,11 @@ def level_parts(level: LevelTrace, missing: Sequence[MissingLevel]) -> Iterator[
     adds = f"{overhead} {_INSTRUMENTS[level.level]}" if overhead else "nothing is below it to compare with"
     yield Fact("adds", adds)
     for told in (*_remarks(level), *map(missing_words, missing)):
-        yield Point("!", "warn", told)
+        yield MarkedSentence("!", "warn", told)
 
 
 def span_parts(
-    span: Span, kind: TrackKind, level: LevelTrace, layer: TracedLayer | None, time: LayerTime | None
+    span: TraceSpan, kind: TrackKind, level: LevelTrace, layer: TracedLayer | None, time: LayerTime | None
 ) -> Iterator[Part]:
     """Yield everything that is known of a span in a track of this kind, and of its layer."""
     yield Sentence(span.name, "strong")
@@ -268,7 +267,7 @@ def counter_parts(counter: Counter, number: int | None) -> Iterator[Part]:
     yield Fact("range", f"{min(counter.values):,g} to {max(counter.values):,g}{unit}")
 
 
-def span_words(span: Span, level: LevelTrace, time: LayerTime | None) -> str:
+def span_words(span: TraceSpan, level: LevelTrace, time: LayerTime | None) -> str:
     """Return a span in one line: `945.0 µs, 14.8 % of the inference, brick alone 0.8100 ms (+16.7 %)`."""
     words = [span_time(span.duration_ns)]
     if share := share_of_inference(span, level):
@@ -287,13 +286,13 @@ def beside_brick(time: LayerTime) -> str:
     return f"{signed_ms(time.difference_ms)}{share}"
 
 
-def share_of_inference(span: Span, level: LevelTrace) -> str:
+def share_of_inference(span: TraceSpan, level: LevelTrace) -> str:
     """Return the share of a span in its own inference: `12.0 %`; nothing if it belongs to none."""
     whole = _inference_of(span, level)
     return percent(span.duration_ns / whole.duration_ns, 1) if whole is not None and whole.duration_ns else ""
 
 
-def _inference_of(span: Span, level: LevelTrace) -> Span | None:
+def _inference_of(span: TraceSpan, level: LevelTrace) -> TraceSpan | None:
     """Return the inference that a span belongs to."""
     if span.inference is None:
         return None

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.bricks.regions import Leaf, Parallel, Repeat
 from dlbricks_tui.documents.lines import cut
 from dlbricks_tui.documents.outline import SMALLEST_MODULE, Outline, shape_of
-from dlbricks_tui.documents.parts import BLANK_LINE, Column, Kind, Sentence, Table
-from dlbricks_tui.models.titles import input_text, shape_text
+from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Sentence, Table
+from dlbricks_tui.models.library import input_text, shape_text
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 
 if TYPE_CHECKING:
     from dlbricks_tui.bricks.decomposition import Decomposition
-    from dlbricks_tui.documents.outline import Node
+    from dlbricks_tui.documents.outline import OutlineNode
     from dlbricks_tui.documents.parts import Part
 
 # Longer trees are cut; the JSON document has everything.
@@ -37,7 +37,7 @@ _MEANINGS = {
 }
 
 # Equal parts, of which the first is drawn.
-Copies = tuple["Node", ...]
+Copies = tuple["OutlineNode", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class TreeLine:
     copies: Copies = ()
 
     @property
-    def sequence(self) -> Node | None:
+    def sequence(self) -> OutlineNode | None:
         """The part, if it is a sequence."""
         return self.copies[0] if self.copies and self.copies[0].sequence is not None else None
 
@@ -116,21 +116,21 @@ def _columns(width: int, times: Sequence[SequenceTime]) -> tuple[Column[TreeLine
         return "heading" if it.sequence is None else "bad" if it.sequence.is_unmeasurable else "text"
 
     return (
-        Column("region", text, Kind.NAME, style),
+        Column("region", text, CellKind.NAME, style),
         *((Column("ms", latency), Column("share", share)) if times else ()),
-        Column("output", _of_sequence(lambda it: it.output), Kind.WORD),
+        Column("output", _of_sequence(lambda it: it.output), CellKind.WORD),
         Column("occurs", _of_sequence(lambda it: f"x{it.occurs}")),
-        Column("brick", _of_sequence(_brick), Kind.WORD, "muted"),
-        *((Column("layer", _of_sequence(lambda it: it.names), Kind.NAME),) if with_names else ()),
+        Column("brick", _of_sequence(_brick), CellKind.WORD, "muted"),
+        *((Column("layer", _of_sequence(lambda it: it.names), CellKind.NAME),) if with_names else ()),
     )
 
 
-def _of_sequence(cell: Callable[[Node], str]) -> Callable[[TreeLine], str]:
+def _of_sequence(cell: Callable[[OutlineNode], str]) -> Callable[[TreeLine], str]:
     """Return a cell that is empty in the lines of regions."""
     return lambda it: "" if it.sequence is None else cell(it.sequence)
 
 
-def _brick(it: Node) -> str:
+def _brick(it: OutlineNode) -> str:
     return it.occurrence.brick.key[:_BRICK_DIGITS] if it.occurrence else ""
 
 
@@ -198,7 +198,7 @@ def _equal_parts(copies: Copies) -> list[Copies]:
     """Return the parts of the first of some equal parts, each with its equals; branches may be in another order."""
     found = [[part] for part in copies[0].inside]
     for copy in copies[1:]:
-        waiting: dict[int, list[Node]] = {}
+        waiting: dict[int, list[OutlineNode]] = {}
         for part in reversed(copy.inside):
             waiting.setdefault(part.region.key, []).append(part)
         for equals in found:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from dlbricks_tui.documents.parts import Column, Kind, Missing, Part, Sentence, Table
-from dlbricks_tui.documents.pictures import Axis, Level, Plot, Series
+from dlbricks_tui.documents.parts import CellKind, Column, Missing, Part, Sentence, Table
+from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.estimate.curve import Point, best_within, per_second, scaling_efficiency
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import (
@@ -39,12 +39,12 @@ _STYLES = ("accent", "good", "warn", "bad", "strong", "mark", "match", "bar")
 _ABOVE, _BESIDE = 1.08, 1.2
 
 
-def key_column(title: str, cell: Callable[[Point], str], kind: Kind = Kind.NUMBER) -> Column[Point]:
+def key_column(title: str, cell: Callable[[Point], str], kind: CellKind = CellKind.NUMBER) -> Column[Point]:
     """Return a column that tells variants apart."""
     return Column(title, cell, kind, is_key=True)
 
 
-RUNTIME = key_column("runtime", lambda it: it.runtime or "usual", Kind.NAME)
+RUNTIME = key_column("runtime", lambda it: it.runtime or "usual", CellKind.NAME)
 THREADS = key_column("threads", lambda it: "default" if it.threads is None else str(it.threads))
 BATCH = key_column("batch", lambda it: str(it.batch_size))
 PRECISION = key_column("precision", lambda it: it.precision.value)
@@ -275,7 +275,7 @@ def curve_pictures(points: Sequence[Point], bound_ms: float | None) -> tuple[Plo
         drawn = [it for it in drawn if it.points]
         most = max(y for it in drawn for _, y in it.points)
         up = Axis(0.0, _ABOVE * max(most, bound if bound is not None and bound <= 2 * most else 0.0))
-        levels = () if bound is None or bound > up.high else (Level(f"bound {bound:g} ms", bound),)
+        levels = () if bound is None or bound > up.high else (StraightLine(f"bound {bound:g} ms", bound),)
         legend = ("capitals: measured",) if any(it.name for it in series) else ()
         return Plot(f"{title} by {against}", says, across, up, tuple(drawn), levels, legend=legend)
 

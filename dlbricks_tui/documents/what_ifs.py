@@ -1,17 +1,22 @@
-"""The what-ifs of a model: the gain and proof of each change, its setting, and reasons to trust its prediction."""
+"""The what-ifs of a model: gain, proof, setting, reasons to trust a prediction, and the roofline."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.analysis.what_if import Doubt, WhatIfKind
 from dlbricks_tui.documents.parts import Column, Fact, Heading, Names, Part, Sentence, Table, name_column
-from dlbricks_tui.documents.pictures import Axis, Mark, Meaning, Piece, Row, Rows
-from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, signed_percent
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Plot, Rows, Series
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, signed_percent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dlbricks_tui.analysis.groups import MeasuredExecution
+    from dlbricks_tui.analysis.roofline import LayerPoint, Roof
     from dlbricks_tui.analysis.what_if import Gain, WhatIf
     from dlbricks_tui.answers.analysis.analysing import MeasuredGain
 
@@ -31,7 +36,7 @@ _DOUBTS = {
 }
 
 
-class Change(NamedTuple):
+class ShownWhatIf(NamedTuple):
     """A what-if, with its newest proof and the execution that it is predicted from, as far as there are any."""
 
     what_if: WhatIf
@@ -70,7 +75,7 @@ def gain_with_interval(gain: Gain) -> str:
     return f"{signed_percent(gain.value)} ({interval_of(gain)})"
 
 
-def largest_gain(changes: Sequence[Change]) -> str:
+def largest_gain(changes: Sequence[ShownWhatIf]) -> str:
     """Return the change that saves most, by its proof if it has one; empty if none saves anything for certain."""
     certain = [it for it in changes if not it.is_bound and it.gain.low > 0]
     best = max(certain, key=lambda it: it.gain.value, default=None)
@@ -80,7 +85,7 @@ def largest_gain(changes: Sequence[Change]) -> str:
     return f"largest gain: {best.what_if.id}, {gain_with_interval(best.gain)}{remark}"
 
 
-def gains_sentence(changes: Sequence[Change]) -> str:
+def gains_sentence(changes: Sequence[ShownWhatIf]) -> str:
     """Return how many what-ifs save time for certain, and the largest gain, as a sentence."""
     if not changes:
         return "There are no what-ifs: no other execution has results of all layers."
@@ -92,7 +97,7 @@ def gains_sentence(changes: Sequence[Change]) -> str:
     return f"{certain} of {counted(len(possible), 'change')} {'saves' if certain == 1 else 'save'} time; {largest}."
 
 
-def gains_picture(changes: Sequence[Change]) -> Rows | None:
+def gains_picture(changes: Sequence[ShownWhatIf]) -> Rows | None:
     """Return the predicted and the proved gains of what-ifs with their intervals, the largest gain first."""
     if not changes:
         return None
@@ -109,33 +114,33 @@ def gains_picture(changes: Sequence[Change]) -> Rows | None:
         name = f"{it.what_if.id} (bound)" if it.is_bound else it.what_if.id
         text = signed_percent(gain.value) + ("" if it.proof is None else " proved")
         style = "good" if gain.low > 0 else "bad" if gain.high < 0 else "text"
-        rows.append(Row(name, (Piece(100 * low, 100 * high, "-", "─", "muted"),), tuple(marks), text, style))
+        rows.append(BarRow(name, (Piece(100 * low, 100 * high, "-", "─", "muted"),), tuple(marks), text, style))
     lowest = min(100 * max(_LARGEST_DRAWN_LOSS, it.what_if.gain.low) for it in ordered)
     across = Axis(min(-10.0, lowest), max(20.0, *(100 * min(1.0, it.what_if.gain.high) for it in ordered)))
     legend = (
-        Meaning(_PREDICTED, "predicted", "accent"),
-        *([Meaning(_PROVED, "proved", "good")] if any(it.proof for it in ordered) else []),
-        Meaning("-", "95 % interval", "muted", "─"),
+        LegendSign(_PREDICTED, "predicted", "accent"),
+        *([LegendSign(_PROVED, "proved", "good")] if any(it.proof for it in ordered) else []),
+        LegendSign("-", "95 % interval", "muted", "─"),
     )
     return Rows("Gain, %", gains_sentence(changes), across, tuple(rows), legend, upright=0.0)
 
 
 def what_if_columns(
-    changes: Sequence[Change], under_way: Mapping[str, str] | None = None
-) -> tuple[Column[Change], ...]:
+    changes: Sequence[ShownWhatIf], under_way: Mapping[str, str] | None = None
+) -> tuple[Column[ShownWhatIf], ...]:
     """Return the columns of what-ifs; `under_way` has the words on proofs under way, by the ids of their what-ifs."""
     proving = under_way or {}
 
-    def proved(it: Change) -> str:
+    def proved(it: ShownWhatIf) -> str:
         told = "bound" if it.is_bound else "-" if it.proof is None else signed_percent(it.proof.gain)
         return proving.get(it.what_if.id, told)
 
-    def style(it: Change) -> str:
+    def style(it: ShownWhatIf) -> str:
         if it.what_if.id in proving:
             return "warn"
         return "muted" if it.proof is None else style_of(it.proof.gain)
 
-    columns: tuple[Column[Change], ...] = (
+    columns: tuple[Column[ShownWhatIf], ...] = (
         name_column("what if", lambda it: it.what_if.id),
         Column(
             "gain", lambda it: signed_percent(it.what_if.gain.value), style=lambda it: style_of(it.what_if.gain.value)
@@ -144,7 +149,7 @@ def what_if_columns(
         Column("ms", lambda it: milliseconds(it.what_if.estimate_ms)),
         Column("proved", proved, style=style),
     )
-    interval: Column[Change] = Column(
+    interval: Column[ShownWhatIf] = Column(
         "95 %",
         lambda it: "" if it.proof is None else interval_of(it.proof.with_interval),
         style="muted",
@@ -158,7 +163,7 @@ def style_of(gain: float) -> str:
     return "good" if gain > 0 else "bad"
 
 
-def what_ifs_parts(changes: Sequence[Change]) -> Iterator[Part]:
+def what_ifs_parts(changes: Sequence[ShownWhatIf]) -> Iterator[Part]:
     """Yield a row for each what-if, and under it the setting and the layers that are responsible."""
     if not changes:
         yield Sentence(f"what-ifs: {NO_WHAT_IFS}")
@@ -169,13 +174,13 @@ def what_ifs_parts(changes: Sequence[Change]) -> Iterator[Part]:
         yield Sentence(f"to be proved first: {', '.join(told)}")
 
 
-def _how(it: Change) -> Iterator[Part]:
+def _how(it: ShownWhatIf) -> Iterator[Part]:
     yield Sentence(it.what_if.how)
     if it.what_if.layers:
         yield Names(it.what_if.layers)
 
 
-def change_facts(it: Change) -> Iterator[Part]:
+def change_facts(it: ShownWhatIf) -> Iterator[Part]:
     """Yield how a change is made, and its gains."""
     predicted = it.what_if.gain
     yield Fact("how", it.what_if.how, style="strong")
@@ -186,7 +191,7 @@ def change_facts(it: Change) -> Iterator[Part]:
         yield Fact("", "", f"{in_ms(it.proof.before_ms)} before and {in_ms(it.proof.measured_ms)} after the change")
 
 
-def change_reasons(it: Change) -> Iterator[Part]:
+def change_reasons(it: ShownWhatIf) -> Iterator[Part]:
     """Yield how far to trust the prediction of a change, and the layers that are responsible."""
     yield Heading("How far to trust it")
     yield from (Sentence(f"  {remark}") for remark in remarks_on(it))
@@ -195,7 +200,7 @@ def change_reasons(it: Change) -> Iterator[Part]:
         yield from (Sentence(f"  {layer}") for layer in it.what_if.layers)
 
 
-def remarks_on(it: Change) -> Iterator[str]:
+def remarks_on(it: ShownWhatIf) -> Iterator[str]:
     """Yield why the prediction of a what-if is to be trusted or not, in sentences."""
     if it.proof is not None:
         yield _judged(it.what_if.gain, it.gain)
@@ -222,3 +227,103 @@ def _judged(predicted: Gain, proof: Gain) -> str:
     points = abs(proof.value - predicted.value)
     judged = "agrees with" if points <= _AGREE_WITHIN else "refutes"
     return f"The proof {judged} the prediction: they differ by {counted(round(100 * points), 'point')}."
+
+
+# The letter of each kind of layer; a capital letter takes a large share of the time.
+_LETTERS: Mapping[Kind, str] = {
+    Kind.CONVOLUTION: "c",
+    Kind.DECONVOLUTION: "d",
+    Kind.LINEAR: "m",
+    Kind.RECURRENT: "r",
+    Kind.ATTENTION: "a",
+    Kind.POOLING: "p",
+    Kind.BATCHNORM: "n",
+    Kind.NORM: "n",
+    Kind.LRN: "n",
+    Kind.ELEMENTWISE: "e",
+    Kind.COMBINE: "s",
+    Kind.CONCAT: "j",
+    Kind.SOFTMAX: "x",
+}
+_LETTER_NAMES = {
+    "c": "convolution",
+    "d": "deconvolution",
+    "m": "matrix product",
+    "r": "recurrent",
+    "a": "attention",
+    "p": "pooling",
+    "n": "normalisation",
+    "e": "elementwise",
+    "s": "sum",
+    "j": "concat",
+    "x": "softmax",
+    "o": "other",
+}
+_LARGE_SHARE = 0.05
+_MEMORY, _CACHE, _ARITHMETIC = ".", ":", "-"
+# Slower layers stand at the lower edge, ones of less intensity at the left one.
+_LOWEST_SHARE, _LEAST_INTENSITY, _MOST_INTENSITY = 1e-3, 2.0**-6, 2.0**14
+
+
+def roofline_plot(points: Sequence[LayerPoint], roof: Roof) -> Plot:
+    """Return the layers of a model under the peaks of their system; views compute and move nothing and are left out."""
+    drawn = [it for it in points if it.work.operations and it.work.bytes and it.billions_per_second]
+    across, up = _axes(drawn, roof)
+    total_ms = sum(it.times * it.latency_ms for it in points) or 1.0
+    placed: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    for it in sorted(drawn, key=lambda each: each.times * each.latency_ms):
+        letter = _letter_of(it)
+        is_large = it.times * it.latency_ms >= _LARGE_SHARE * total_ms
+        placed[letter.upper() if is_large else letter].append((it.work.intensity, it.billions_per_second))
+    series = [*_roofs(roof, across, up)]
+    # Layers that take more of the time cover others.
+    for letter in sorted(placed, key=str.isupper):
+        series.append(Series("", letter, "strong" if letter.isupper() else "accent", tuple(placed[letter])))
+    letters = {letter.lower() for letter in placed}
+    named = [f"{letter} {name}" for letter, name in _LETTER_NAMES.items() if letter in letters]
+    legend = (*named, f"capital: {percent(_LARGE_SHARE)} of the time or more")
+    return Plot("GFLOP/s by FLOP/byte", _sentence(points, roof), across, up, tuple(series), legend=legend)
+
+
+def _axes(drawn: Sequence[LayerPoint], roof: Roof) -> tuple[Axis, Axis]:
+    intensities = [min(_MOST_INTENSITY, max(_LEAST_INTENSITY, it.work.intensity)) for it in drawn]
+    ridge = roof.highest / roof.memory
+    low, high = min([*intensities, ridge / 8]), max([*intensities, ridge * 4])
+    speeds = [max(it.billions_per_second, roof.highest * _LOWEST_SHARE) for it in drawn]
+    lowest, highest = min([*speeds, roof.memory * low]), roof.highest * 1.3
+    return Axis(low, high, is_log=True), Axis(lowest, highest, is_log=True)
+
+
+def _roofs(roof: Roof, across: Axis, up: Axis) -> list[Series]:
+    """Return the lines of the roofs: each bandwidth up to the highest arithmetic, and each arithmetic from there on."""
+    slopes = [("memory", roof.memory, _MEMORY, "bad")]
+    if roof.shared_cache is not None:
+        slopes.append(("shared cache", roof.shared_cache, _CACHE, "warn"))
+    widest = max(bandwidth for _, bandwidth, _, _ in slopes)
+    found = []
+    for name, bandwidth, sign, style in slopes:
+        ends = max(across.low, up.low / bandwidth), roof.highest / bandwidth
+        line = tuple((it, it * bandwidth) for it in ends)
+        found.append(Series(f"{name} {bandwidth:,.0f} GB/s", sign, style, line, sign))
+    for name, speed in roof.arithmetic.items():
+        line = ((speed / widest, speed), (across.high, speed))
+        found.append(Series(f"{name} {speed:,.0f} GFLOP/s", _ARITHMETIC, "muted", line, _ARITHMETIC))
+    return found
+
+
+def _letter_of(point: LayerPoint) -> str:
+    return next((_LETTERS[kind] for kind in point.kinds if kind in _LETTERS), "o")
+
+
+def _sentence(points: Sequence[LayerPoint], roof: Roof) -> str:
+    """Return the share of the time in layers that traffic bounds, and in those that come close to their bound."""
+    total_ms = sum(it.times * it.latency_ms for it in points) or 1.0
+    traffic_ms = near_ms = 0.0
+    for it in points:
+        taken_ms = it.times * it.latency_ms
+        traffic_ms += taken_ms if it.least_ms > roof.arithmetic_ms(it.work) else 0.0
+        near_ms += taken_ms if it.least_ms >= it.latency_ms / 2 else 0.0
+    return (
+        f"{percent(traffic_ms / total_ms)} of the time is in layers bound by memory or caches; "
+        f"{percent(near_ms / total_ms)} in layers that take at most twice their bound."
+    )

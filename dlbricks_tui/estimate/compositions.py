@@ -4,9 +4,12 @@ Latencies are whole picoseconds here, so that sums are exact: one worker takes e
 unlimited workers exactly the time of the critical path.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from heapq import heappop, heappush
+from typing import NamedTuple
 
 PICOSECONDS_PER_MS = 1_000_000_000
 
@@ -37,7 +40,7 @@ FREELY = Sharing()
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SequenceTask:
     """A sequence to execute: its latency by itself, and the earlier tasks that must end before it begins."""
 
     latency_ps: int
@@ -53,12 +56,12 @@ class CriticalPath:
     tasks: tuple[int, ...]
 
 
-def sequential_ps(tasks: Sequence[Task]) -> int:
+def sequential_ps(tasks: Sequence[SequenceTask]) -> int:
     """Return the latency of all tasks one after another."""
     return sum(task.latency_ps for task in tasks)
 
 
-def critical_path(tasks: Sequence[Task]) -> CriticalPath:
+def critical_path(tasks: Sequence[SequenceTask]) -> CriticalPath:
     """Return the longest path through the tasks; of equally long ones the first."""
     ends: list[int] = []
     before: list[int | None] = []
@@ -74,3 +77,130 @@ def critical_path(tasks: Sequence[Task]) -> CriticalPath:
         path.append(last)
         last = before[last]
     return CriticalPath(longest, tuple(reversed(path)))
+
+
+class Placed(NamedTuple):
+    """The begin and the end of a task."""
+
+    begin_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The begin and the end of each task, in the order of the tasks."""
+
+    placed: tuple[Placed, ...]
+
+    @property
+    def latency_ps(self) -> int:
+        """The time from the first begin to the last end."""
+        return max((each.end_ps for each in self.placed), default=0)
+
+
+def schedule(tasks: Sequence[SequenceTask], workers: int | None = None) -> Schedule:
+    """Return the list schedule on some workers; None: as many as are useful.
+
+    A free worker takes the ready task with the longest path to the end. If that task must run by itself, less urgent
+    tasks wait until it has the machine for itself.
+    """
+    return _ListScheduling(tasks, workers).run()
+
+
+@dataclass(slots=True)
+class _ListScheduling:
+    tasks: Sequence[SequenceTask]
+    workers: int | None
+    now_ps: int = 0
+    # The end of each running task, if as many tasks as now keep running.
+    running: dict[int, int] = field(default_factory=dict)
+    # Entries that differ from `running` are out of date and skipped.
+    ends: list[tuple[int, int]] = field(default_factory=list)
+    ready: list[tuple[int, int]] = field(default_factory=list)
+    # Ready tasks that the limit of their sharing holds back.
+    parked: dict[Sharing, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    active: dict[Sharing, int] = field(default_factory=lambda: defaultdict(int))
+    crowded: bool = False
+
+    def run(self) -> Schedule:
+        readers: list[list[int]] = [[] for _ in self.tasks]
+        for number, task in enumerate(self.tasks):
+            for source in task.after:
+                readers[source].append(number)
+        urgency = _paths_to_the_end(self.tasks, readers)
+        waits_for = [len(task.after) for task in self.tasks]
+        begins = [0] * len(self.tasks)
+        ends = [0] * len(self.tasks)
+        for number, count in enumerate(waits_for):
+            if not count:
+                heappush(self.ready, (-urgency[number], number))
+        while self.ready or self.running:
+            started = self._start()
+            for number in started:
+                begins[number] = self.now_ps
+            self._settle(started)
+            for number in self._finish():
+                ends[number] = self.now_ps
+                for reader in readers[number]:
+                    waits_for[reader] -= 1
+                    if not waits_for[reader]:
+                        heappush(self.ready, (-urgency[reader], reader))
+        return Schedule(tuple(map(Placed, begins, ends)))
+
+    def _start(self) -> list[int]:
+        started: list[int] = []
+        while self.ready and (self.workers is None or len(self.running) < self.workers):
+            sharing = self.tasks[self.ready[0][1]].sharing
+            if self.running and not (sharing.parallel and self._runner_shares()):
+                break
+            entry = heappop(self.ready)
+            if sharing.at_most is not None and self.active[sharing] >= sharing.at_most:
+                heappush(self.parked[sharing], entry)
+                continue
+            self.active[sharing] += 1
+            self.running[entry[1]] = self.now_ps
+            started.append(entry[1])
+        return started
+
+    def _runner_shares(self) -> bool:
+        return self.tasks[next(iter(self.running))].sharing.parallel
+
+    def _settle(self, started: Sequence[int]) -> None:
+        """Set the ends of started tasks, and update that of a task that runs by itself now, or no longer does."""
+        crowded = len(self.running) > 1
+        if crowded != self.crowded:
+            # At most one task goes on: with more of them `crowded` would not have changed.
+            for number in self.running.keys() - set(started):
+                left_ps = self.running[number] - self.now_ps
+                self._expect(number, left_ps if crowded else left_ps / self.tasks[number].sharing.slowdown, crowded)
+            self.crowded = crowded
+        for number in started:
+            self._expect(number, self.tasks[number].latency_ps, crowded)
+
+    def _expect(self, number: int, alone_ps: int | Fraction, crowded: bool) -> None:
+        slowdown = self.tasks[number].sharing.slowdown if crowded else 1
+        self.running[number] = self.now_ps + round(alone_ps * slowdown)
+        heappush(self.ends, (self.running[number], number))
+
+    def _finish(self) -> list[int]:
+        """Advance to the next end, and return the tasks that end there."""
+        finished: list[int] = []
+        while self.ends and (not finished or self.ends[0][0] == self.now_ps):
+            end_ps, number = heappop(self.ends)
+            if self.running.get(number) != end_ps:
+                continue
+            self.now_ps = end_ps
+            del self.running[number]
+            finished.append(number)
+            sharing = self.tasks[number].sharing
+            self.active[sharing] -= 1
+            if self.parked[sharing]:
+                heappush(self.ready, heappop(self.parked[sharing]))
+        return finished
+
+
+def _paths_to_the_end(tasks: Sequence[SequenceTask], readers: Sequence[Sequence[int]]) -> list[int]:
+    ways = [0] * len(tasks)
+    for number in range(len(tasks) - 1, -1, -1):
+        ways[number] = tasks[number].latency_ps + max((ways[reader] for reader in readers[number]), default=0)
+    return ways

@@ -8,12 +8,11 @@ from functools import cached_property
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, sequence_edges
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.bricks.identity import whole_model
-from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, sequential_ps
-from dlbricks_tui.estimate.intervals import Doubt, Interval, doubt_about
+from dlbricks_tui.estimate.compositions import SequenceTask, critical_path, milliseconds, schedule, sequential_ps
+from dlbricks_tui.estimate.intervals import HalfIntervals, Interval, doubt_about
 from dlbricks_tui.estimate.knowledge import Knowledge, Pair
 from dlbricks_tui.estimate.parts import Part, parts_of
 from dlbricks_tui.estimate.rules import NO_RULES, Rules
-from dlbricks_tui.estimate.scheduling import schedule
 from dlbricks_tui.models.graph import LayerGraph, Level
 
 # Operators with layers inside, which run as often as the inputs say.
@@ -45,7 +44,7 @@ class Composed:
     parallel_ms: float
     workers_ms: float | None
     interval: Interval
-    doubt: Doubt
+    doubt: HalfIntervals
     # The numbers of the parts on the longest path through the model.
     critical_path: tuple[int, ...]
 
@@ -164,7 +163,9 @@ def _compose(
     for source, reader in edges:
         after[reader].append(source)
     tasks = [
-        Task(part.paid_ps, tuple(sources), options.rules.sharing_of([graph.layers[index] for index in part.layers]))
+        SequenceTask(
+            part.paid_ps, tuple(sources), options.rules.sharing_of([graph.layers[index] for index in part.layers])
+        )
         for part, sources in zip(parts, after, strict=True)
     ]
     sequential_ms = milliseconds(sequential_ps(tasks))

@@ -1,20 +1,19 @@
-"""Estimates of a model from the results in a store: on one system, or on each system with results of it."""
+"""Estimates of a model from the results in a store: on one system, or on each system, with its predictors."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
+from pathlib import Path
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options, estimate
-from dlbricks_tui.estimate.host_speed import host_speed
-from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge
+from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Predictor, host_speed
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
-from dlbricks_tui.estimate.predictors import Predictors
-from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate, Way, best_offer, offers_for
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.traits import Traits
 from dlbricks_tui.runtime.variant import (
     USUAL_KERNELS,
     Precision,
@@ -25,8 +24,28 @@ from dlbricks_tui.runtime.variant import (
 )
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.filters import equal, noop
-from dlbricks_tui.store.selections import LEAST_FIRST, by_id, combinations
+from dlbricks_tui.store.selections import LEAST_FIRST, by_id, combinations, equal, noop
+
+_FOLDER = "predictions"
+
+
+class Predictors:
+    """The predictors of a store, one for each way of measuring: trained when they are needed first, and then cached."""
+
+    def __init__(self, store: ResultsDatabase, cache: Path) -> None:
+        self._store = store
+        self._folder = cache / _FOLDER
+        self._known: dict[Way, tuple[dict[str, int], Predictor]] = {}
+
+    def of(self, way: Way, traits: Traits) -> Predictor:
+        """Return the predictor of a way of measuring, which the framework with these traits has made possible."""
+        from dlbricks_tui.estimate.prediction.stored import predictor_of
+
+        covered = self._store.generation.covered
+        known = self._known.get(way)
+        if known is None or known[0] != covered:
+            known = self._known[way] = covered, predictor_of(self._store, self._folder, way, traits.framework)
+        return known[1]
 
 
 def any_runtime(_: str) -> bool:

@@ -42,7 +42,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class HalfIntervals:
     """The parts of an interval below and above the estimate."""
 
     sampling_below_ms: float
@@ -62,7 +62,7 @@ class Doubt:
         return Interval(max(0.0, latency_ms - below), latency_ms + above)
 
 
-def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float, shared: float = 1.0) -> Doubt:
+def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float, shared: float = 1.0) -> HalfIntervals:
     """Return the parts of the uncertainty of a sequential estimate.
 
     Bricks of the same rounds share an error, since a host is slower for some seconds. Shared errors add up; the errors
@@ -76,7 +76,7 @@ def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float,
         (it.pair, times * it.latency.value_ms * it.shared) for times, it in known if it.shared is not None
     )
     lacking_ms = _by_source((part.source, part.times * part.most_ms) for part in parts if not part.counts)
-    return Doubt(
+    return HalfIntervals(
         _together(_below_ms((it.pair, times, it.latency) for times, it in known), shared_ms),
         _together(_above_ms((it.pair, times, it.latency) for times, it in known), shared_ms),
         math.hypot(relative_doubt * latency_ms, _doubt_between_hours_ms(known)),

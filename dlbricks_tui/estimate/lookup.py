@@ -17,16 +17,14 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.estimate.intervals import method_doubt
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
-from dlbricks_tui.estimate.selection import Offer
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
-from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import ANY_CONTEXT, Failure
-from dlbricks_tui.store.selections import LEAST_FIRST, Selection
+from dlbricks_tui.store.selections import LEAST_FIRST, Selection, equal, noop
 from dlbricks_tui.store.statistics import mean_latency
 
 # Operators whose first array is the weight, and the second the bias, with one number for each output.

@@ -1,20 +1,24 @@
-"""The sequences that an estimate is composed of, each with its latency and where that comes from."""
+"""The sequences that an estimate is composed of, each with its latency and where that comes from; the slowest ones."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
-from dlbricks_tui.estimate.compositions import picoseconds
+from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
 from dlbricks_tui.models.graph import LayerGraph
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.bounds import UpperBounds
+    from dlbricks_tui.estimate.estimate import Estimate
 
 
 class Standing(str, Enum):
@@ -222,9 +226,43 @@ def _unmeasured(graph: LayerGraph, part: Part) -> Sequence[Unmeasured]:
     return [Unmeasured(brick_of(graph, (layer,)).canonical, part.context) for layer in layers]
 
 
-def _bounded(graph: LayerGraph, part: Part, bounds: "UpperBounds") -> Part:
+def _bounded(graph: LayerGraph, part: Part, bounds: UpperBounds) -> Part:
     """Return a part without a latency, with an upper bound of it."""
     # Of a window that is reduced to one layer, only that layer counts.
     layers = [brick_of(graph, (index,)).canonical for index in part.layers]
     most_ms = math.fsum(map(bounds.most_ms, layers))
     return replace(part, most_ms=most_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowPart:
+    """A sequence of layers, its part in the sequential latency, and the part of it and of all slower ones together."""
+
+    part: Part
+    latency_ms: float
+    share: float
+    cumulative: float
+
+
+@dataclass(frozen=True, slots=True)
+class Slowest:
+    """The slowest sequences, the slowest first, of all sequences of a model with their latency."""
+
+    parts: tuple[SlowPart, ...]
+    sequences: int
+    total_ms: float
+
+
+def slowest(estimate: Estimate, most: int) -> Slowest:
+    """Return so many of the slowest sequences; of equally slow ones the first in the model.
+
+    Sequences that take no time are left out. A model that runs a sequence several times pays for it each time.
+    """
+    paid = sorted((it for it in estimate.parts if it.counts and it.paid_ps), key=lambda it: (-it.paid_ps, it.layers))
+    total_ps = sum(it.paid_ps for it in paid)
+    sums_ps = accumulate(it.paid_ps for it in paid[:most])
+    parts = tuple(
+        SlowPart(it, milliseconds(it.paid_ps), it.paid_ps / total_ps, sum_ps / total_ps)
+        for it, sum_ps in zip(paid[:most], sums_ps, strict=True)
+    )
+    return Slowest(parts, len(estimate.parts), milliseconds(total_ps))

@@ -1,6 +1,7 @@
 """The user's rules for parallel layers: which may run in parallel, how many, and how much they slow each other down."""
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -8,9 +9,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from dlbricks_tui import regular_files
 from dlbricks_tui.estimate.compositions import FREELY, Sharing
 from dlbricks_tui.estimate.errors import EstimateError
-from dlbricks_tui.estimate.toml_file import parse_toml, read_text
 from dlbricks_tui.models.graph import Layer
 from dlbricks_tui.models.kinds import Kind
 
@@ -127,3 +128,26 @@ def _slowdown(value: object, where: str) -> Fraction:
         )
     # Exactly the number as it is written: 1.3 is thirteen tenths.
     return Fraction(str(value))
+
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def read_text(path: Path, what: str) -> str:
+    """Return the text of a file; `what` names the file in error messages."""
+    try:
+        return regular_files.read_text(path)
+    except OSError as error:
+        raise EstimateError(f"{what} {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise EstimateError(f"{what} {path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
+
+
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise EstimateError(f"{where} is not TOML: {error}") from None

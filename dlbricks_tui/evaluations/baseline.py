@@ -1,5 +1,6 @@
-"""Earlier latencies of whole models, from an evaluation or from exported results, to compare today's with."""
+"""Earlier latencies of whole models, from an evaluation or from exported results, and the facts recorded with them."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,21 +9,23 @@ from typing import TypeVar
 
 from dlbricks_tui.evaluations.change import Timing, timing_by, timing_of
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, Evaluation, RecordedResult
-from dlbricks_tui.evaluations.recorded_facts import METHOD, facts_of_host, package_facts, tuning_variables
+from dlbricks_tui.host.fingerprint import GIBIBYTE, UNKNOWN
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import (
+    INSTRUCTIONS_VARIABLE,
+    OPTIMISATION_VARIABLE,
     Kernels,
     Variant,
     stated_kernels,
     stated_precision,
     stated_threads,
 )
-from dlbricks_tui.store.records import DatedRecord, EndToEnd, Provenance, Record, Runtime, System
+from dlbricks_tui.store.records import DatedRecord, EndToEnd, Fact, Facts, Provenance, Record, RuntimeRecord, System
 
 # Results of one combination that are this much older than the newest one belong to another day.
 _TOGETHER = timedelta(hours=12)
-Described = TypeVar("Described", System, Runtime)
+Described = TypeVar("Described", System, RuntimeRecord)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,7 @@ def baselines_of_records(records: Sequence[Record], system: str) -> tuple[Baseli
 
     Results of several runs within half a day count together.
     """
-    runtimes = newest_by_id(it for it in records if isinstance(it, Runtime))
+    runtimes = newest_by_id(it for it in records if isinstance(it, RuntimeRecord))
     systems = newest_by_id(it for it in records if isinstance(it, System))
     origins = {(it.run, it.runtime): it for it in records if isinstance(it, Provenance)}
     found: defaultdict[tuple[object, ...], list[EndToEnd]] = defaultdict(list)
@@ -88,7 +91,7 @@ def baselines_of_records(records: Sequence[Record], system: str) -> tuple[Baseli
 
 
 def baseline_of(
-    results: Sequence[EndToEnd], runtime: Runtime, system: System, origin: Provenance | None = None
+    results: Sequence[EndToEnd], runtime: RuntimeRecord, system: System, origin: Provenance | None = None
 ) -> Baseline:
     """Return the results of a whole model in one combination, one result or more, as one; the last is the newest."""
     newest = results[-1]
@@ -173,3 +176,40 @@ def _origin_of(results: Sequence[EndToEnd], origins: Mapping[tuple[str, str], Pr
 def _method_of(protocol: str) -> Method | None:
     """Return the method of a result by its id; None for results of other programs, such as those of the paper."""
     return next((method for method in Method if protocol.startswith(f"{method.value}-")), None)
+
+
+# The name of the fact that is the id of the method.
+METHOD = "method"
+# The facts about a system that are part of its id, and so hold for all of its results.
+_LASTING = ("governor", "turbo", "hyper_threading", "vectors", "quota_cores")
+# Variables that are parts of a variant by themselves.
+_OF_THE_VARIANT = (INSTRUCTIONS_VARIABLE, OPTIMISATION_VARIABLE)
+
+
+def package_facts(origin: Provenance | None, protocol: str) -> Facts:
+    """Return the versions of the packages that a result was measured with, and the method."""
+    return (*(() if origin is None else origin.packages), (METHOD, protocol))
+
+
+def facts_of_host(system: System, origin: Provenance | None) -> Facts:
+    """Return the facts about a system as they were when a result was measured, without those that it does not tell."""
+    described = dict(system.facts)
+    found: dict[str, Fact] = {
+        "cpu": system.cpu,
+        "cores": system.cores,
+        "memory_gib": math.ceil(system.memory_bytes / GIBIBYTE),
+        "instance_type": system.instance_type,
+        **{name: described[name] for name in _LASTING if name in described},
+        **({} if origin is None else dict(origin.host)),
+    }
+    return tuple((name, fact) for name, fact in found.items() if is_told(fact))
+
+
+def is_told(fact: Fact) -> bool:
+    """Return whether a host, or a framework, tells a fact."""
+    return fact not in (None, "", UNKNOWN)
+
+
+def tuning_variables(settings: Mapping[str, Fact]) -> dict[str, str]:
+    """Return the variables that tune a runtime, without those of its variant."""
+    return {name: str(value) for name, value in settings.items() if name not in _OF_THE_VARIANT}

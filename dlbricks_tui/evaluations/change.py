@@ -40,7 +40,7 @@ _TWO_SIDED_95 = 1.96
 FEWEST_SAMPLES = 5
 
 
-class Verdict(str, Enum):
+class CheckVerdict(str, Enum):
     """Today's latency compared with the earlier one."""
 
     SLOWER = "slower"
@@ -81,7 +81,7 @@ class Change:
     high: float
     p_value: float | None
     significant: bool
-    verdict: Verdict
+    verdict: CheckVerdict
 
 
 def timing_of(processes: Sequence[Sequence[float]]) -> Timing:
@@ -111,7 +111,7 @@ def compared(was: Timing, now: Timing, by: float = USUAL_SHARE) -> Change:
         high=high,
         p_value=_p_value(was, now),
         significant=False,
-        verdict=Verdict.UNKNOWN,
+        verdict=CheckVerdict.UNKNOWN,
     )
     return _judged(found, found.p_value, by)
 
@@ -125,12 +125,12 @@ def corrected(changes: Sequence[Change], by: float = USUAL_SHARE) -> tuple[Chang
 def _judged(found: Change, p_value: float | None, by: float) -> Change:
     significant = p_value is not None and p_value < SIGNIFICANT
     reaches = max(found.high - found.change, found.change - found.low)
-    verdict = Verdict.UNKNOWN
+    verdict = CheckVerdict.UNKNOWN
     if abs(found.change) > by:
         if significant:
-            verdict = Verdict.SLOWER if found.change > 0 else Verdict.FASTER
+            verdict = CheckVerdict.SLOWER if found.change > 0 else CheckVerdict.FASTER
     elif p_value is not None and reaches <= by:
-        verdict = Verdict.SAME
+        verdict = CheckVerdict.SAME
     return replace(found, p_value=p_value, significant=significant, verdict=verdict)
 
 

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from dlbricks_tui.evaluations.baseline import is_told
 from dlbricks_tui.evaluations.change import Timing
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH, RecordedResult
-from dlbricks_tui.evaluations.recorded_facts import is_told
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.store.records import Fact, Facts

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
-from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.store.records import Facts
 
 # The version of the file format.
@@ -70,7 +71,7 @@ class Measuring:
 class EvaluatedScenario:
     """A scenario that each model is measured in, by each runtime with its first variant."""
 
-    kind: Kind
+    kind: ScenarioKind
     percentile: float | None = None
     bound_ms: float | None = None
     rate: float | None = None
@@ -150,3 +151,7 @@ class Evaluation:
     def label(self) -> str:
         """The name and the beginning of the hash, by which results name their evaluation."""
         return f"{self.name}@{self.sha256[:SHORT_HASH]}" if self.sha256 else self.name
+
+
+class EvaluationError(UserError):
+    """An evaluation that cannot be read, written or carried out; the message says where and what to do."""

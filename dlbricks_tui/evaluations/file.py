@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlbricks_tui.atomic_write import write_named
-from dlbricks_tui.evaluations.errors import EvaluationError
-from dlbricks_tui.evaluations.evaluation import Evaluation
-from dlbricks_tui.evaluations.positions import Position
+from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
+from dlbricks_tui.evaluations.faults import Position
 from dlbricks_tui.evaluations.reading import evaluation_of
 from dlbricks_tui.evaluations.writing import text_of
 from dlbricks_tui.printable import printable

@@ -6,30 +6,31 @@ from typing import Any
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.ordering import LayerOrder
-from dlbricks_tui.evaluations.errors import EvaluationError
 from dlbricks_tui.evaluations.evaluation import (
     FORMAT,
     EvaluatedModel,
     EvaluatedRuntime,
     EvaluatedScenario,
     Evaluation,
+    EvaluationError,
     Measuring,
     RecordedResult,
     Requirements,
 )
-from dlbricks_tui.evaluations.faults import Fault, shown
-from dlbricks_tui.evaluations.notation import error_at, parsed
-from dlbricks_tui.evaluations.positions import (
+from dlbricks_tui.evaluations.faults import (
+    Fault,
     offset_of,
     offsets_of,
     position_at,
+    shown,
 )
 from dlbricks_tui.evaluations.rules import as_list, broken_rules
 from dlbricks_tui.evaluations.validation import faults_of
+from dlbricks_tui.evaluations.writing import error_at, parsed
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
-from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.scenarios.scenario import ScenarioKind
 
 _MOST_FAULTS = 100
 _Table = Mapping[str, Any]
@@ -136,7 +137,7 @@ def _number(value: Any) -> float | None:
 
 def _scenario(table: _Table) -> EvaluatedScenario:
     return EvaluatedScenario(
-        kind=Kind(table["kind"]),
+        kind=ScenarioKind(table["kind"]),
         percentile=_number(table.get("percentile")),
         bound_ms=_number(table.get("bound_ms")),
         rate=_number(table.get("rate")),

@@ -6,9 +6,8 @@ from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from dlbricks_tui.evaluations.faults import Fault, shown
-from dlbricks_tui.evaluations.positions import Place
-from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.evaluations.faults import Fault, Place, shown
+from dlbricks_tui.scenarios.scenario import ScenarioKind
 
 # Of all runtimes together.
 _MOST_COMBINATIONS = 10_000
@@ -90,12 +89,12 @@ def _in_measure(measure: _Table, *, has_scenarios: bool) -> Iterator[Fault]:
 
 
 def _in_scenario(place: Place, scenario: _Table) -> Iterator[Fault]:
-    kind = Kind(scenario["kind"])
-    if kind is Kind.SERVER and "bound_ms" not in scenario and "rate" not in scenario:
+    kind = ScenarioKind(scenario["kind"])
+    if kind is ScenarioKind.SERVER and "bound_ms" not in scenario and "rate" not in scenario:
         yield Fault(place, "a server needs bound_ms, the bound of its latency, or rate: add one of them")
-    if kind is not Kind.SERVER and "rate" in scenario:
+    if kind is not ScenarioKind.SERVER and "rate" in scenario:
         yield Fault((*place, "rate"), f'kind {kind.value} has no rate: remove it, or choose kind = "server"')
-    if kind is Kind.SINGLE and any(size != 1 for size in as_list(scenario.get("batch"))):
+    if kind is ScenarioKind.SINGLE and any(size != 1 for size in as_list(scenario.get("batch"))):
         yield Fault((*place, "batch"), "a single stream has one request at a time: remove batch")
 
 

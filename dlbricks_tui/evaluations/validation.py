@@ -12,6 +12,7 @@ from jsonschema.validators import extend
 
 from dlbricks_tui.evaluations.faults import (
     Fault,
+    Place,
     any_number_fault,
     missing_key,
     too_long,
@@ -20,7 +21,6 @@ from dlbricks_tui.evaluations.faults import (
     wrong_name,
     wrong_value,
 )
-from dlbricks_tui.evaluations.positions import Place
 from dlbricks_tui.evaluations.schema import Schema, schema
 
 # The first faults are enough: only one is reported.

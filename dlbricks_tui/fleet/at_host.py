@@ -54,6 +54,7 @@ from dlbricks_tui.models.cache import remove_oldest
 from dlbricks_tui.models.library import MODEL_SUFFIXES, Library, source_of
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.regular_files import read_bytes, read_text
+from dlbricks_tui.runs.control import create_run, start_detached
 from dlbricks_tui.runs.events import (
     EventReader,
     LevelLowered,
@@ -62,7 +63,6 @@ from dlbricks_tui.runs.events import (
     ProgramMeasured,
     ProgramUnfinished,
 )
-from dlbricks_tui.runs.launch import create_run, start_detached
 from dlbricks_tui.runs.planning import cut_models
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import ModelChoice, RunRequest, read_request
@@ -73,9 +73,8 @@ from dlbricks_tui.runtime.registry import NOT_INSTALLED, Registry
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import to_document
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Failure, Measurement
-from dlbricks_tui.store.selections import OLDEST_FIRST
+from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 
 # Bytes of all parcels that a host keeps.
 MOST_KEPT_BYTES = 1 << 30

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.events import EVENTS, FleetProgress, TaskGiven
-from dlbricks_tui.fleet.request import FleetRequest, HostEntry, Question
+from dlbricks_tui.fleet.request import EVENTS, FleetProgress, FleetRequest, HostEntry, Question, TaskGiven
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event

@@ -19,11 +19,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.evaluations.errors import EvaluationError
-from dlbricks_tui.evaluations.faults import Fault, key_shown, shown
+from dlbricks_tui.evaluations.evaluation import EvaluationError
+from dlbricks_tui.evaluations.faults import Fault, Place, key_shown, offset_of, offsets_of, position_at, shown
 from dlbricks_tui.evaluations.file import content_of, shown_path, text_in
-from dlbricks_tui.evaluations.notation import parsed
-from dlbricks_tui.evaluations.positions import Place, offset_of, offsets_of, position_at
+from dlbricks_tui.evaluations.writing import parsed
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.request import HostEntry
 from dlbricks_tui.printable import printable

@@ -35,8 +35,8 @@ from dlbricks_tui.models.onnx.branches import is_if
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, reads
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import label_of_model, loaded_graph
-from dlbricks_tui.runs.provenance import model_digests
 from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.results import model_digests
 from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision

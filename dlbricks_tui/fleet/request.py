@@ -1,8 +1,10 @@
-"""The request of a fleet run: what every host measures, the hosts, and the question."""
+"""The request of a fleet run, and its events: what every host measures, the hosts, the question, and what happened."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.request import RunRequest
 
 # The folder of dlbricks for the user's data on Linux, so that what dlbricks has measured there before counts.
@@ -66,3 +68,225 @@ class FleetRequest:
     probe_seconds: float = 20.0
     # True: a scheduler without TLS may be used although other machines can reach it.
     allow_plain: bool = False
+
+
+class FleetHostState(str, Enum):
+    """The state of a host in a fleet run."""
+
+    CONNECTING = "connecting"
+    # Another process measures there.
+    WAITING = "waiting"
+    PROBING = "probing"
+    MEASURING = "measuring"
+    PAUSED = "paused"
+    # It is there and has nothing to do.
+    IDLE = "idle"
+    DONE = "done"
+    # Its user wanted it to end.
+    CANCELLED = "cancelled"
+    # It went away; it continues when it returns.
+    LOST = "lost"
+    # It lacks something, such as the right version; it gets no work.
+    REFUSED = "refused"
+    # It returned something impossible; it gets no more work, and what it returned is not stored.
+    DISTRUSTED = "distrusted"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetStarted(Event):
+    """A process drives the fleet run; another one resumes it after an interruption."""
+
+    fleet: str
+    pid: int
+    models: tuple[str, ...]
+    runtimes: tuple[str, ...]
+    level: str
+    question: str
+    # The names of the hosts that are known so far; others may join.
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostChanged(Event):
+    """The state of a host; `message` is the reason in one line, if there is one to tell."""
+
+    host: str
+    state: str
+    message: str = ""
+    # The id and the name of its system, once it has reported.
+    system: str = ""
+    system_name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskGiven(Event):
+    """A host was given a task; its run on the host may outlive the driver."""
+
+    host: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostProgress(Event):
+    """The progress of a host: bricks with a result in the local store, of all that are wanted of it."""
+
+    host: str
+    bricks: int
+    of: int
+    failed: int
+    seconds_left: float | None
+    disturbed_rounds: int
+    disturbed_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultStored(Event):
+    """A result of a host is in the local store."""
+
+    host: str
+    brick: str
+    label: str
+    trimmed_mean_ms: float
+    low_ms: float
+    high_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostBrickFailed(Event):
+    """A brick that a host cannot measure; the failure is in the local store."""
+
+    host: str
+    brick: str
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostEstimate(Event):
+    """The estimate of a model on a host so far. Latencies are None while too little is known."""
+
+    host: str
+    model: str
+    runtime: str
+    sequential_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    measured_layers: int
+    predicted_layers: int
+    missing_layers: int
+    per_second: float | None
+    # None without a price.
+    dollars_per_million: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderFound(Event):
+    """The order of the hosts for a model, the fastest first; each entry has the hosts that are equally fast.
+
+    `settled` is True once it is right with 95 % confidence.
+    """
+
+    model: str
+    runtime: str
+    order: tuple[tuple[str, ...], ...]
+    settled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetEnded(Event):
+    """The last event; `state` is that of the fleet run, `message` the reason, if it needs words."""
+
+    state: str
+    message: str
+    seconds: float
+
+
+EVENTS: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        ModelLoading,
+        *(FleetStarted, ModelLeftOut, HostChanged, TaskGiven, HostProgress, ResultStored),
+        *(HostBrickFailed, HostEstimate, OrderFound, FleetEnded),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """A host of a fleet run, as its newest events tell."""
+
+    name: str
+    state: FleetHostState = FleetHostState.CONNECTING
+    message: str = ""
+    system: str = ""
+    system_name: str = ""
+    bricks: int = 0
+    of: int = 0
+    failed: int = 0
+    seconds_left: float | None = None
+    disturbed_rounds: int = 0
+    disturbed_seconds: float = 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        """True if it has done everything, without a failure."""
+        return self.state is FleetHostState.DONE and not self.failed
+
+
+@dataclass(slots=True)
+class FleetProgress:
+    """A fleet run after all events so far; it starts again when the fleet run is resumed."""
+
+    started: FleetStarted | None = None
+    ended: FleetEnded | None = None
+    # By name, in the order in which they became known.
+    hosts: dict[str, HostRow] = field(default_factory=dict)
+    # By model, runtime and host.
+    estimates: dict[tuple[str, str, str], HostEstimate] = field(default_factory=dict)
+    # By model and runtime.
+    orders: dict[tuple[str, str], OrderFound] = field(default_factory=dict)
+    left_out: list[ModelLeftOut] = field(default_factory=list)
+    failed: list[HostBrickFailed] = field(default_factory=list)
+    # The results that were stored since the fleet run was started or resumed.
+    stored: int = 0
+
+    def take(self, event: Event) -> None:
+        """Add an event."""
+        match event:
+            case FleetStarted():
+                self.started, self.ended = event, None
+                self.hosts = {name: HostRow(name) for name in event.hosts}
+                self.estimates, self.orders, self.left_out, self.failed, self.stored = {}, {}, [], [], 0
+            case HostChanged():
+                row = self._row(event.host)
+                # A host keeps its system when it goes away.
+                named = (event.system or row.system, event.system_name or row.system_name)
+                self.hosts[event.host] = replace(
+                    row, state=FleetHostState(event.state), message=event.message, system=named[0], system_name=named[1]
+                )
+            case HostProgress():
+                self.hosts[event.host] = replace(
+                    self._row(event.host),
+                    bricks=event.bricks,
+                    of=event.of,
+                    failed=event.failed,
+                    seconds_left=event.seconds_left,
+                    disturbed_rounds=event.disturbed_rounds,
+                    disturbed_seconds=event.disturbed_seconds,
+                )
+            case HostEstimate():
+                self.estimates[event.model, event.runtime, event.host] = event
+            case OrderFound():
+                self.orders[event.model, event.runtime] = event
+            case ModelLeftOut():
+                self.left_out.append(event)
+            case HostBrickFailed():
+                self.failed.append(event)
+            case ResultStored():
+                self.stored += 1
+            case FleetEnded():
+                self.ended = event
+
+    def _row(self, host: str) -> HostRow:
+        return self.hosts.get(host) or HostRow(host)

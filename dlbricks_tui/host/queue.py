@@ -104,7 +104,7 @@ def _from_ps(pid: int) -> str | None:
     return started.strip() if started and state[0] not in _ENDED_STATES else None
 
 
-class Kind(str, Enum):
+class WorkKind(str, Enum):
     """The kinds of work that need the host."""
 
     RUN = "run"
@@ -121,7 +121,7 @@ class Kind(str, Enum):
 class QueuedWork:
     """Work that needs the host: its kind, its models, and where its data is."""
 
-    kind: Kind
+    kind: WorkKind
     models: Sequence[str]
     data_folder: Path
     # The name of its folder in the data folder, if it has one.
@@ -168,7 +168,7 @@ class Place:
     @property
     def brief(self) -> str:
         """Its title with its kind, unless it is a run: `alexnet`, `trace of alexnet`."""
-        if self.kind in ("", Kind.RUN.value) and self.title:
+        if self.kind in ("", WorkKind.RUN.value) and self.title:
             return self.title
         return f"{self.kind or 'work'} of {self.title or f'process {self.pid}'}"
 

@@ -12,9 +12,8 @@ from dlbricks_tui.language.layers import ModelPart
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.index import SHARED_COLUMN
-from dlbricks_tui.store.selections import OLDEST_FIRST
+from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 
 # The id of the method under which bricks of language models are stored.
 PROTOCOL = "decoder-1"

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.language.architecture import BLOCK_SIZE, WINDOW_SLACK, Architecture, WeightPrecision
-from dlbricks_tui.language.layers import MICROSOFT, Constant, LayerWriter, Made, ModelPart, Read, Stored, float_type
+from dlbricks_tui.language.layers import (
+    MICROSOFT,
+    Constant,
+    LayerWriter,
+    Made,
+    ModelPart,
+    Read,
+    StoredWeight,
+    float_type,
+)
 from dlbricks_tui.models.graph import TensorType
 
 if TYPE_CHECKING:
@@ -190,18 +199,18 @@ class _Decoder:
         if is_packed:
             bits, blocks = self.precision.bits, _blocks_of(model.hidden)
             kind = TensorType((rows, model.hidden * bits // 8), "uint8")
-            packed: Read = Stored("table", kind)
+            packed: Read = StoredWeight("table", kind)
             if is_tied:
-                head = Stored("head", TensorType((rows, blocks, BLOCK_SIZE * bits // 8), "uint8"))
+                head = StoredWeight("head", TensorType((rows, blocks, BLOCK_SIZE * bits // 8), "uint8"))
                 packed = out.one("Reshape", [head, Constant((rows, model.hidden * bits // 8))], kind)
-            scales = Stored("head scales" if is_tied else "table scales", float_type(rows, blocks))
+            scales = StoredWeight("head scales" if is_tied else "table scales", float_type(rows, blocks))
             options = {"bits": bits, "block_size": BLOCK_SIZE, "gather_axis": 0, "quantize_axis": 1}
             state = out.one("GatherBlockQuantized", [packed, tokens, scales], self.state, MICROSOFT, **options)
         else:
             kind = float_type(rows, model.hidden)
-            table: Read = Stored("table", kind)
+            table: Read = StoredWeight("table", kind)
             if is_tied:
-                table = out.one("Transpose", [Stored("head", float_type(model.hidden, rows))], kind, perm=(1, 0))
+                table = out.one("Transpose", [StoredWeight("head", float_type(model.hidden, rows))], kind, perm=(1, 0))
             state = out.one("Gather", [table, tokens], self.state)
         return self._scaled(state, model.embedding_scale)
 
@@ -230,14 +239,14 @@ class _Decoder:
     def _norm(self, state: Made, name: str) -> Made:
         self.out.part = ModelPart.NORMS
         (*_, size) = state.type.shape or ()
-        weight, epsilon = Stored(f"norm {name}", float_type(size)), self.model.epsilon
+        weight, epsilon = StoredWeight(f"norm {name}", float_type(size)), self.model.epsilon
         read: list[Read] = [state, weight]
         return self.out.one("SimplifiedLayerNormalization", read, state.type, axis=-1, epsilon=epsilon, stash_type=1)
 
     def _skip_norm(self, state: Made, residual: Made, name: str, *, is_last: bool = False) -> tuple[Made, Made]:
         """Add a state to the residual, and return the sum with and without a norm."""
         self.out.part = ModelPart.NORMS
-        weight, epsilon = Stored(f"norm {name}", float_type(self.model.hidden)), self.model.epsilon
+        weight, epsilon = StoredWeight(f"norm {name}", float_type(self.model.hidden)), self.model.epsilon
         outputs = [self.state] if is_last else [self.state, None, None, self.state]
         found = self.out.add(
             "SkipSimplifiedLayerNormalization", [residual, state, weight], outputs, MICROSOFT, epsilon=epsilon
@@ -249,13 +258,13 @@ class _Decoder:
         out = self.out
         (*outer, width) = state.type.shape or ()
         made = float_type(*outer, size)
-        offset = Stored(f"{name} bias", float_type(size)) if bias else None
+        offset = StoredWeight(f"{name} bias", float_type(size)) if bias else None
         if self.precision is WeightPrecision.F32:
-            found = out.one("MatMul", [state, Stored(name, float_type(width, size))], made)
+            found = out.one("MatMul", [state, StoredWeight(name, float_type(width, size))], made)
             return out.one("Add", [found, offset], made) if offset else found
         bits, count = self.precision.bits, _blocks_of(width)
-        packed = Stored(name, TensorType((size, count, BLOCK_SIZE * bits // 8), "uint8"))
-        read: list[Read] = [state, packed, Stored(f"{name} scales", float_type(size, count))]
+        packed = StoredWeight(name, TensorType((size, count, BLOCK_SIZE * bits // 8), "uint8"))
+        read: list[Read] = [state, packed, StoredWeight(f"{name} scales", float_type(size, count))]
         # ONNX Runtime adds the bias within the product.
         read += [None, None, offset] if offset else []
         options = {"K": width, "N": size, "bits": bits, "block_size": BLOCK_SIZE, "accuracy_level": _ACCURACY_LEVEL}
@@ -287,8 +296,8 @@ class _Decoder:
             self.in_place[caches[-1].feed.output] = len(self.caches) + len(caches)
         # A long table of angles costs memory and no time.
         positions = max(step.buffer, min(model.positions, _MOST_POSITIONS))
-        angles = [Stored(what, float_type(positions, model.rotary_size // 2)) for what in ("cos", "sin")]
-        sinks = Stored(f"{number} sinks", float_type(model.heads)) if model.has_sinks else None
+        angles = [StoredWeight(what, float_type(positions, model.rotary_size // 2)) for what in ("cos", "sin")]
+        sinks = StoredWeight(f"{number} sinks", float_type(model.heads)) if model.has_sinks else None
         attended, *present = out.add(
             "GroupQueryAttention",
             [*read, *caches, *self.lengths, *angles, None, None, sinks],
@@ -355,12 +364,12 @@ class _Decoder:
     def _expert_weights(self, name: str, size: int, width: int) -> list[Read]:
         """Return the weights of a product of all experts, its scales if they are packed, and its bias."""
         model, bits = self.model, self.precision.bits
-        bias = Stored(f"{name} bias", float_type(model.experts, size)) if model.inner_bias else None
+        bias = StoredWeight(f"{name} bias", float_type(model.experts, size)) if model.inner_bias else None
         if self.precision is WeightPrecision.F32:
-            return [Stored(name, float_type(model.experts, size, width)), bias]
+            return [StoredWeight(name, float_type(model.experts, size, width)), bias]
         packed = TensorType((model.experts, size, width * bits // 8), "uint8")
         scales = float_type(model.experts, size, _blocks_of(width))
-        return [Stored(name, packed), Stored(f"{name} scales", scales), bias]
+        return [StoredWeight(name, packed), StoredWeight(f"{name} scales", scales), bias]
 
     def _head(self, normed: Made) -> Made:
         model, out = self.model, self.out

@@ -11,8 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from dlbricks_tui.bricks.identity import whole_model
-from dlbricks_tui.host.contention import wait_until_idle
 from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.load import wait_until_idle
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import PROTOCOL
 from dlbricks_tui.language.decoder import decoder, steps_for
@@ -28,10 +28,9 @@ from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Generate, Generated, OpenEngine, Reason
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import EndToEnd, Record, System, utc_now
-from dlbricks_tui.store.selections import OLDEST_FIRST
+from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 
 ENGINE = "onnxruntime-genai"
 # Limits, which only an engine that hangs exceeds: of a request, and added to it per gigabyte of weights.
@@ -86,7 +85,7 @@ def engine_results(store: ResultsDatabase, system: str, asked: EngineQuestion) -
     return MeasuredEngine(engine=engine, prefill_ms=prefill.trimmed_mean_ms, decode_tokens_per_second=rate, when=when)
 
 
-class GenaiEngine:
+class WholeModelEngine:
     """The engine with the whole model of a folder; leaving the `with` block ends it."""
 
     def __init__(
@@ -99,7 +98,7 @@ class GenaiEngine:
         self._waiting = waiting
         self.version = ""
 
-    def __enter__(self) -> GenaiEngine:
+    def __enter__(self) -> WholeModelEngine:
         with _told():
             self._worker.__enter__()
         try:
@@ -151,7 +150,7 @@ def _told() -> Iterator[None]:
 class WholeModelRuns:
     """The whole model in the engine, beside its carriers."""
 
-    def __init__(self, asked: EngineQuestion, engine: GenaiEngine) -> None:
+    def __init__(self, asked: EngineQuestion, engine: WholeModelEngine) -> None:
         self._asked = asked
         self._engine = engine
         # Each with its moment.
@@ -254,7 +253,7 @@ def open_whole_model(
     with tempfile.TemporaryDirectory(prefix=_FOLDERS, dir=cache) as name:
         tell(files.size_bytes)
         files.write(Path(name), check)
-        with GenaiEngine(runtime, Path(name), log, waiting) as engine:
+        with WholeModelEngine(runtime, Path(name), log, waiting) as engine:
             yield WholeModelRuns(asked, engine)
 
 

@@ -22,8 +22,7 @@ from dlbricks_tui.models.graph import (
 )
 from dlbricks_tui.models.kinds import Kind, kind_of
 from dlbricks_tui.models.neutral import Neutral
-from dlbricks_tui.models.onnx.native import native_node, text_of
-from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx
+from dlbricks_tui.models.onnx.neutral import OnnxSite, native_node, neutral_onnx, text_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.runtime.traits import Traits
@@ -55,7 +54,7 @@ class Made(NamedTuple):
     type: TensorType
 
 
-class Stored(NamedTuple):
+class StoredWeight(NamedTuple):
     """A weight; `array` tells it from others of its type."""
 
     array: Hashable
@@ -70,7 +69,7 @@ class Constant(NamedTuple):
     is_single: bool = False
 
 
-Read = Made | Stored | Constant | None
+Read = Made | StoredWeight | Constant | None
 
 
 class LayerWriter:

@@ -19,7 +19,7 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, arrival, host_queue
+from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, arrival, host_queue
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import PROTOCOL
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, decoder, distinct_blocks
@@ -49,12 +49,10 @@ from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.onnx.native import native_node
+from dlbricks_tui.models.onnx.neutral import native_node
 from dlbricks_tui.models.onnx.writer import OnnxSheet
-from dlbricks_tui.runs.control import StopSignals
-from dlbricks_tui.runs.launch import take_order
-from dlbricks_tui.runs.orders import carry_out
-from dlbricks_tui.runs.provenance import keep_provenance, provenance
+from dlbricks_tui.runs.control import StopSignals, carry_out, take_order
+from dlbricks_tui.runs.results import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 from dlbricks_tui.runtime.traits import Traits
@@ -112,7 +110,7 @@ class _Measuring:
 
     def measure(self, queue: HostQueue) -> None:
         arrived = arrival()
-        task = QueuedWork(Kind.LANGUAGE, [it.name for it in self.order.models], self.place.data.path)
+        task = QueuedWork(WorkKind.LANGUAGE, [it.name for it in self.order.models], self.place.data.path)
         pairs = [(variant.fitted(model), variant) for model in self.order.models for variant in self.order.variants]
         with turn_on_host(
             queue, task, self.signals, lambda ahead: self.write(LanguageWaits(holder=ahead)), arrived

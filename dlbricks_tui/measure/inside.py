@@ -23,7 +23,7 @@ from statistics import fmean, median
 from typing import Protocol
 
 from dlbricks_tui.bricks.programs import ProgramError
-from dlbricks_tui.host.contention import Contention, contention_between
+from dlbricks_tui.host.load import Contention, contention_between
 from dlbricks_tui.measure.alone import program_of
 from dlbricks_tui.measure.carriers import (
     COPIES,

@@ -12,16 +12,15 @@ from typing import NamedTuple
 
 from tinydb.queries import QueryInstance
 
-from dlbricks_tui.estimate.host_speed import HostSpeed, host_speed
 from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.estimate.knowledge import HostSpeed, host_speed
 from dlbricks_tui.measure.jobs import Earlier, Job, JobKey
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.index import OWN, REFERENCE_COLUMN, SHARED_COLUMN
 from dlbricks_tui.store.records import Failure, Result, Statistics
-from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
+from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, equal
 
 # A result is improved in at most so many runs, as long as the host is no quicker than it was.
 MOST_TRIES = 3

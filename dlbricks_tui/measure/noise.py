@@ -8,8 +8,8 @@ from itertools import accumulate, chain
 from statistics import fmean, median
 from typing import NamedTuple
 
-from dlbricks_tui.estimate.host_speed import MOST_SLOWER
-from dlbricks_tui.host.contention import Contention
+from dlbricks_tui.estimate.knowledge import MOST_SLOWER
+from dlbricks_tui.host.load import Contention
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES
 from dlbricks_tui.store.records import Facts
 

@@ -6,7 +6,7 @@ from statistics import median
 
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.onnx.native import native_node
+from dlbricks_tui.models.onnx.neutral import native_node
 from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 from dlbricks_tui.runtime.traits import Format

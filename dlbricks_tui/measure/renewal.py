@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from dlbricks_tui.estimate.host_speed import MOST_SLOWER
 from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.estimate.knowledge import MOST_SLOWER
 from dlbricks_tui.measure.jobs import Earlier
 from dlbricks_tui.measure.noise import quick_mode
 from dlbricks_tui.measure.results import CarrierOccurrence

@@ -101,10 +101,10 @@ def _first_input(job: Job) -> TensorType:
     return next((tensor for index in job.layers for tensor in job.graph.layers[index].data), _NO_INPUT)
 
 
-def runtime_record(runtime: Runtime, system: System) -> records.Runtime:
+def runtime_record(runtime: Runtime, system: System) -> records.RuntimeRecord:
     """Return the runtime as a record."""
     settings = runtime.settings
-    return records.Runtime(
+    return records.RuntimeRecord(
         id=runtime.identity,
         name=runtime.name,
         framework=runtime.framework,

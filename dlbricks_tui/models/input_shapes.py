@@ -1,4 +1,4 @@
-"""Shapes of data inputs: as users write them and as messages show them. Shapes and values are remembered."""
+"""Shapes of data inputs and their batch size: as users write them and as messages show them; they are remembered."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.batch_size import refuse_fixed_reshapes, refuse_too_large_batch
 from dlbricks_tui.models.cache import Cache, ReadModel, cache_key
+from dlbricks_tui.models.composites import quantised_copy
 from dlbricks_tui.models.errors import (
     InconsistentModelError,
     MissingShapeError,
@@ -19,8 +20,7 @@ from dlbricks_tui.models.errors import (
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
 from dlbricks_tui.models.library import ModelSource, source_of
-from dlbricks_tui.models.mxnet.loading import Framework, MXNetLoader
-from dlbricks_tui.models.quantised import quantised_copy
+from dlbricks_tui.models.mxnet.symbol_file import Framework, MXNetLoader
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision

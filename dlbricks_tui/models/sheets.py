@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from dlbricks_tui.models.graph import LayerGraph, NativeNode, TensorType
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolSheet
-from dlbricks_tui.models.onnx.native import plain_native, version_among
+from dlbricks_tui.models.onnx.neutral import plain_native, version_among
 from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runtime.traits import Format, Traits
 

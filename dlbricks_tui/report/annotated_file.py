@@ -5,7 +5,7 @@ from collections.abc import Mapping, MutableSequence, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.analysis.written_times import Basis, WrittenTimes
+from dlbricks_tui.analysis.whole_models import Basis, WrittenTimes
 from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.models.graph import LayerGraph

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.documents.grid import MEANINGS, shade_of
 from dlbricks_tui.documents.parts import Grid
-from dlbricks_tui.documents.pictures import Axis, Meaning, Plot, Rows, round_ticks
+from dlbricks_tui.documents.pictures import Axis, LegendSign, Plot, Rows, round_ticks
 from dlbricks_tui.printable import printable
 
 
@@ -190,7 +190,7 @@ def svg_sign(x: float, y: float, mark: str, ink: Ink, radius: float = 2.6, outli
     return f'<path transform="{place}" d="{shape}" fill="{fill}"{stroke}/>'
 
 
-def svg_legend(meanings: Iterable[Meaning], left: float, top: float, width: float) -> Drawn:
+def svg_legend(meanings: Iterable[LegendSign], left: float, top: float, width: float) -> Drawn:
     """Return what signs mean, in as few lines as they need, and where these end."""
     elements: Elements = []
     x, y = left, top
@@ -247,9 +247,9 @@ def _plot(plot: Plot, top: float) -> Drawn:
     left, right = _PLOT_LEFT, WIDTH - _MARGIN
     lines = [*((it, "levels") for it in plot.levels), *((it, "uprights") for it in plot.uprights)]
     meanings = [
-        *(Meaning(it.mark, it.name, it.style) for it in plot.series if it.name),
-        *(Meaning("-", it.name, it.style) for it, _ in lines),
-        *(Meaning("", told, "muted") for told in plot.legend),
+        *(LegendSign(it.mark, it.name, it.style) for it in plot.series if it.name),
+        *(LegendSign("-", it.name, it.style) for it, _ in lines),
+        *(LegendSign("", told, "muted") for told in plot.legend),
     ]
     elements, begin = svg_legend(meanings, left, top + _LEGEND_ROW, right - left)
     elements.insert(0, svg_text(left, top + _LEGEND_ROW / 2, plot.title))

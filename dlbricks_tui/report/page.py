@@ -8,8 +8,8 @@ from string import Template
 from typing import Any
 
 from dlbricks_tui import __version__
-from dlbricks_tui.answers.analysis.table_rows import Cell
-from dlbricks_tui.documents.parts import Kind, Table
+from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.documents.parts import CellKind, Table
 from dlbricks_tui.report.drawing import escaped, for_pages, style_sheet
 from dlbricks_tui.report.exhibits import CsvTable, Exhibit, Section, cell_text
 
@@ -122,8 +122,8 @@ def _named(label: str, role: str) -> str:
 
 def _table(table: Table[Any]) -> str:
     """Return the table of a document."""
-    columns = [it for it in table.columns if it.kind is not Kind.BAR]
-    classes = {Kind.NUMBER: "number", Kind.NAME: "name"}
+    columns = [it for it in table.columns if it.kind is not CellKind.BAR]
+    classes = {CellKind.NUMBER: "number", CellKind.NAME: "name"}
     heads = [(it.title, classes.get(it.kind, "")) for it in columns]
     return _html_table(heads, [[str(it.cell(row)) for it in columns] for row in table.rows])
 

@@ -1,27 +1,33 @@
-"""Results of a run: stored first, then counted in the estimates, then told as events."""
+"""Results of a run and their provenance: stored first, then counted in the estimates, then told as events."""
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from dlbricks_tui import __version__
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.host.fingerprint import host_facts
 from dlbricks_tui.measure.events import Event, Stop
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink
 from dlbricks_tui.measure.stopping import Samples, half_width_ms
+from dlbricks_tui.models.content import content_sha256
 from dlbricks_tui.runs.events import EstimateChanged, ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.runs.run_folder import Tally
-from dlbricks_tui.runtime.protocol import Reason
+from dlbricks_tui.runtime.protocol import Described, Reason
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import ANY_CONTEXT, Facts, Statistics
+from dlbricks_tui.store.records import ANY_CONTEXT, Facts, Provenance, Statistics, System, utc_now
 from dlbricks_tui.store.statistics import mean_statistics
 
 # The share of time that composing estimates may take: nothing is measured meanwhile.
@@ -244,3 +250,49 @@ def _figures(job: Job, statistics: Statistics) -> dict[str, Any]:
         "high_ms": statistics.high_ms,
         "samples": statistics.count,
     }
+
+
+def provenance(
+    run: str,
+    system: System,
+    runtime: Runtime,
+    described: Described,
+    models: Facts,
+    *,
+    protocol: str = "",
+    evaluation: str = "",
+    unmet: tuple[str, ...] = (),
+) -> Provenance:
+    """Return where the results come from that a worker of a runtime measures now; `models` are `model_digests`."""
+    return Provenance(
+        when=utc_now(),
+        run=run,
+        system=system.id,
+        runtime=runtime.identity,
+        protocol=protocol,
+        packages=(("dlbricks", __version__), *described.packages.items()),
+        host=host_facts(system),
+        models=models,
+        evaluation=evaluation,
+        unmet=unmet,
+    )
+
+
+def keep_provenance(store: ResultsDatabase, found: Provenance) -> None:
+    """Store where results come from, unless the store says the same of the run already."""
+    known = store.provenance_of(found.run, found.runtime)
+    if known is None or replace(known, when=found.when, uuid=found.uuid) != found:
+        store.add(found)
+
+
+def model_digests(files: Iterable[tuple[str, Path]]) -> Facts:
+    """Return the SHA-256 of model files by the keys of the models; a file that has gone meanwhile is left out."""
+    found: dict[str, str] = {}
+    for key, path in files:
+        # Models of equal layers have one key: the first file stands for them.
+        if key not in found:
+            try:
+                found[key] = content_sha256(path)
+            except UserError:
+                continue
+    return tuple(found.items())

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.predictors import Predictors
+from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host.contention import competing_threads
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, this_process
+from dlbricks_tui.host.load import competing_threads
+from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, this_process
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.noise import NoiseMonitor
@@ -22,10 +21,18 @@ from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.control import Control, RunStopped, StopSignals, only_process
 from dlbricks_tui.runs.events import EventWriter, PartStarted, RunStarted
-from dlbricks_tui.runs.planning import PlannedRun, Workload, cut_models, plan_run, read_models, read_parts, tell_plans
+from dlbricks_tui.runs.planning import (
+    PlannedRun,
+    TargetedJobs,
+    Workload,
+    cut_models,
+    plan_run,
+    read_models,
+    read_parts,
+    tell_plans,
+)
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
-from dlbricks_tui.runs.target import TargetedJobs
 from dlbricks_tui.runs.work import KnownGraphs, RunSession, Workplace, find_onednn, measure
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -75,7 +82,7 @@ def execute(
         closing(EventWriter(folder.events_file, listener)) as events,
     ):
         budget = request.time_budget_seconds
-        kind = Kind.RUN if request.probe_bricks is None else Kind.PROBE
+        kind = WorkKind.RUN if request.probe_bricks is None else WorkKind.PROBE
         task = QueuedWork(kind, request.model_names, place.data.path, folder.run)
         control = Control(folder, queue, task, events.tell, signals, budget, place.clock, place.spent_seconds)
         control.tell(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.host_speed import host_speed
+from dlbricks_tui.estimate.knowledge import host_speed
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.measure.alone import Alone
 from dlbricks_tui.measure.batching import BatchLimits
@@ -27,9 +27,8 @@ from dlbricks_tui.runs.control import Control, RunStopped, StopSignals
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import WorkerReplaced
 from dlbricks_tui.runs.onednn import with_known_onednn, with_onednn
-from dlbricks_tui.runs.provenance import keep_provenance, model_digests, provenance
 from dlbricks_tui.runs.request import RunRequest, can_be_alone
-from dlbricks_tui.runs.results import LiveEstimates, RunCounts, RunResults
+from dlbricks_tui.runs.results import LiveEstimates, RunCounts, RunResults, keep_provenance, model_digests, provenance
 from dlbricks_tui.runs.run_folder import RunFolder, State, Tally
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Described, Reason

@@ -18,19 +18,17 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, arrival
-from dlbricks_tui.host.queue import Kind as WorkKind
+from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival
 from dlbricks_tui.measure.jobs import Job, untimed_runs
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.runs.control import StopSignals
 from dlbricks_tui.runs.onednn import with_onednn
-from dlbricks_tui.runs.provenance import model_digests, provenance
+from dlbricks_tui.runs.results import model_digests, provenance
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Described, Program
 from dlbricks_tui.scenarios.load_tests import Clocks, LoadTests
-from dlbricks_tui.scenarios.loadgen import LoadSettings, require_loadgen
-from dlbricks_tui.scenarios.loadgen_logs import delete_traces
+from dlbricks_tui.scenarios.loadgen import LoadSettings, delete_traces, require_loadgen
 from dlbricks_tui.scenarios.messages import (
     LoadDone,
     LoadMessage,
@@ -41,15 +39,14 @@ from dlbricks_tui.scenarios.messages import (
     LoadWaits,
     ScenarioOrder,
 )
-from dlbricks_tui.scenarios.progress import Finding
+from dlbricks_tui.scenarios.progress import TestFinding
 from dlbricks_tui.scenarios.rate_search import RateSearch
-from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, Scenario, ScenarioError, fewest_queries
-from dlbricks_tui.scenarios.serving import Instance, Serving
-from dlbricks_tui.scenarios.single_requests import SingleRequests, single_requests
+from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Scenario, ScenarioError, ScenarioKind, fewest_queries
+from dlbricks_tui.scenarios.serving import Instance, Serving, SingleRequests, single_requests
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import NoRoomError
-from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import LoadTest, Provenance, System, new_uuid
+from dlbricks_tui.store.statistics import pack_latencies
 
 _LOG = "scenarios.log"
 # Of the memory of the host, all instances together may take this share.
@@ -187,14 +184,14 @@ class _Measuring:
             share = min(message.seconds / self._seconds_of_test, _MOST_SHARE)
             self._ticket.progress(share, max(0.0, self._seconds_of_test - message.seconds))
 
-    def _keep(self, findings: Sequence[Finding], job: Job, system: System, error: Exception) -> None:
+    def _keep(self, findings: Sequence[TestFinding], job: Job, system: System, error: Exception) -> None:
         """Store the tests that have ended before the measurement did."""
         if not findings:
             return
         tried = {it.batch_size for it in findings}
         left = [size for size in self._scenario.batch_sizes if size not in tried]
         records = [self._record(it, job, system) for it in findings]
-        if self._scenario.kind is Kind.OFFLINE and left:
+        if self._scenario.kind is ScenarioKind.OFFLINE and left:
             # The best batch size is asked for.
             untried = f"the measurement ended before it tested batch size {', '.join(map(str, left))}"
             records = [replace(it, valid=False, reasons=(*it.reasons, untried)) for it in records]
@@ -280,21 +277,21 @@ class _Measuring:
         rule, clock = self._rule, self._clocks.steady
         return single_requests(serving, rule.warm_seconds, rule.pause_seconds, clock, self._signals.waiting)
 
-    def _carry_out(self, tests: LoadTests) -> Finding:
+    def _carry_out(self, tests: LoadTests) -> TestFinding:
         kind, largest = self._scenario.kind, max(self._scenario.batch_sizes)
-        if kind is Kind.OFFLINE:
+        if kind is ScenarioKind.OFFLINE:
             return self._offline(tests)
-        if kind is Kind.SERVER:
+        if kind is ScenarioKind.SERVER:
             settings = self._settings(self._batch_ms[1])
             if self._scenario.rate is None:
                 return RateSearch(tests, settings, largest, self._capacity, self._single.passing_ms).find(
                     self._order.first_rate
                 )
             return tests.run(replace(settings, rate=self._scenario.rate), largest)
-        expected_ms = self._batch_ms[1] if kind is Kind.SINGLE else SAMPLES_PER_QUERY * 1000 / self._capacity
+        expected_ms = self._batch_ms[1] if kind is ScenarioKind.SINGLE else SAMPLES_PER_QUERY * 1000 / self._capacity
         return tests.run(self._settings(expected_ms / _FASTER), largest)
 
-    def _offline(self, tests: LoadTests) -> Finding:
+    def _offline(self, tests: LoadTests) -> TestFinding:
         """Measure the throughput of each batch size, and return the best."""
         found = []
         for size in self._scenario.batch_sizes:
@@ -344,7 +341,7 @@ class _Measuring:
         if self._origin is not None:
             yield from (replace(self._origin, run=it.uuid, uuid=new_uuid(), when=it.when) for it in records)
 
-    def _record(self, found: Finding, job: Job, system: System) -> LoadTest:
+    def _record(self, found: TestFinding, job: Job, system: System) -> LoadTest:
         """Return a test as a record of its own."""
         scenario, settings = self._scenario, found.settings
         return LoadTest(

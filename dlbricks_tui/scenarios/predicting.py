@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.scenarios.outcome import PERCENTILES, PredictedLoad, Range
 from dlbricks_tui.scenarios.queueing import (
     capacity_of,
     highest_rates,
@@ -14,7 +13,16 @@ from dlbricks_tui.scenarios.queueing import (
     slower_allowed,
     unit_schedule,
 )
-from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, Scenario, ScenarioError, fewest_queries
+from dlbricks_tui.scenarios.scenario import (
+    PERCENTILES,
+    SAMPLES_PER_QUERY,
+    PredictedLoad,
+    Range,
+    Scenario,
+    ScenarioError,
+    ScenarioKind,
+    fewest_queries,
+)
 from dlbricks_tui.scenarios.service import ServiceTimes
 
 Numbers = NDArray[np.float64]
@@ -55,9 +63,9 @@ def predict(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
             f"percentile {scenario.percentile:g}: a test needs {queries:,} requests, and predictions simulate at most "
             f"{_MOST_QUERIES:,}; give a lower --percentile, such as 99.9"
         )
-    if scenario.kind is Kind.SERVER:
+    if scenario.kind is ScenarioKind.SERVER:
         return _server(scenario, service)
-    if scenario.kind is Kind.OFFLINE:
+    if scenario.kind is ScenarioKind.OFFLINE:
         return _offline(scenario, service)
     return _stream(scenario, service)
 
@@ -163,7 +171,7 @@ def _server(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
 def _stream(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
     """Return the outcome if the next query is sent when the last one is answered."""
     queries, sizes = _queries(scenario, service), scenario.batch_sizes
-    samples = SAMPLES_PER_QUERY if scenario.kind is Kind.MULTI else 1
+    samples = SAMPLES_PER_QUERY if scenario.kind is ScenarioKind.MULTI else 1
     tests = max(_FEWEST_TESTS, min(_TESTS, _REQUESTS_IN_ALL // (queries * samples)))
     drawn = service.draws(sizes, tests, queries * samples)
     if samples == 1:
@@ -199,7 +207,7 @@ def _offline(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
 def _queries(scenario: Scenario, service: ServiceTimes) -> int:
     """Return the queries of a test: the fewest that decide, or those of its duration as far as they are simulated."""
     rate = scenario.rate or _MS_PER_SECOND / service.single_ms
-    if scenario.kind is Kind.MULTI:
+    if scenario.kind is ScenarioKind.MULTI:
         rate /= SAMPLES_PER_QUERY
     return max(fewest_queries(scenario.percentile), min(_MOST_QUERIES, int(rate * scenario.least_seconds)))
 

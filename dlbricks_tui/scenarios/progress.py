@@ -6,12 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dlbricks_tui.scenarios.loadgen import LoadSettings
-from dlbricks_tui.scenarios.loadgen_logs import Latencies, LoadGenLog, LoggedTest, Verdict
+from dlbricks_tui.scenarios.loadgen import Latencies, LoadGenLog, LoadgenVerdict, LoadSettings, LoggedTest
 from dlbricks_tui.scenarios.messages import LoadMessage, LoadProgress, LoadTestDone, LoadTestStarted
-from dlbricks_tui.scenarios.outcome import percentile_of
 from dlbricks_tui.scenarios.queueing import unit_schedule
-from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind
+from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, ScenarioKind, percentile_of
 from dlbricks_tui.scenarios.serving import Answered, Serving
 from dlbricks_tui.store.records import utc_now
 
@@ -22,14 +20,14 @@ _TOO_MANY_SLOW = "more requests exceeded the bound than LoadGen's search allows"
 _NS_PER_SECOND, _NS_PER_MS = 1e9, 1e6
 
 
-class Finding(NamedTuple):
+class TestFinding(NamedTuple):
     """The result of a test: its verdict and its latencies."""
 
     # When the test ended.
     when: str
     settings: LoadSettings
     batch_size: int
-    verdict: Verdict
+    verdict: LoadgenVerdict
     latencies: Latencies
 
     @property
@@ -40,7 +38,7 @@ class Finding(NamedTuple):
     @property
     def per_second(self) -> float:
         """Samples per second."""
-        samples = SAMPLES_PER_QUERY if self.settings.kind is Kind.MULTI else 1
+        samples = SAMPLES_PER_QUERY if self.settings.kind is ScenarioKind.MULTI else 1
         return samples * len(self.latencies.latencies_ns) / self.latencies.seconds
 
     @property
@@ -57,7 +55,7 @@ class Searched(NamedTuple):
     inferences_ms: Sequence[float]
 
 
-class Progress:
+class TestTeller:
     """Tells the tests of one start of LoadGen: when each begins, its latencies about once a second, and its end."""
 
     def __init__(
@@ -69,7 +67,7 @@ class Progress:
         write: Callable[[LoadMessage], None],
         clock: Callable[[], float],
         tests_before: int,
-        findings: list[Finding],
+        findings: list[TestFinding],
     ) -> None:
         self._serving = serving
         self._settings = settings
@@ -102,11 +100,11 @@ class Progress:
         if self._started and self._clock() >= self._next:
             self._tell(self._end_of(self._log.tests[self._started - 1]))
 
-    def end(self, verdict: Verdict, latencies: Latencies) -> Finding:
+    def end(self, verdict: LoadgenVerdict, latencies: Latencies) -> TestFinding:
         """Tell the end of the only test, and return what it has found by LoadGen's logs."""
         self._answered += self._serving.take_answered()
         self._tell(len(self._answered))
-        found = Finding(utc_now(), self._settings, self._batch_size, verdict, latencies)
+        found = TestFinding(utc_now(), self._settings, self._batch_size, verdict, latencies)
         self._findings.append(found)
         bound_ms = self._settings.bound_ms
         self._done(found, passed=verdict.valid and (bound_ms is None or found.percentile_ms <= bound_ms))
@@ -127,11 +125,11 @@ class Progress:
         self._next = self._began + _SECONDS_BETWEEN_MESSAGES
         settings = self._settings
         # LoadGen prepares more queries of a stream than it sends.
-        queries = test.queries if settings.kind is Kind.SERVER else settings.queries
+        queries = test.queries if settings.kind is ScenarioKind.SERVER else settings.queries
         seconds = queries / test.rate if test.rate else max(queries * settings.expected_ms / 1000, settings.seconds)
-        if settings.kind is Kind.MULTI:
+        if settings.kind is ScenarioKind.MULTI:
             queries *= SAMPLES_PER_QUERY
-        if settings.kind is Kind.OFFLINE:
+        if settings.kind is ScenarioKind.OFFLINE:
             queries = max(queries, test.samples)
         if settings.search is not None:
             # The test that confirms the highest rate is the last one.
@@ -152,16 +150,16 @@ class Progress:
         self._tell(end)
         answered, rate, passed = self._answered[self._first : end], test.rate, test.passed
         if answered and rate is not None and passed is not None:
-            verdict = Verdict(passed, () if passed else (_TOO_MANY_SLOW,), 0)
+            verdict = LoadgenVerdict(passed, () if passed else (_TOO_MANY_SLOW,), 0)
             settings = replace(self._settings, rate=rate, search=None)
-            found = Finding(utc_now(), settings, self._batch_size, verdict, latencies_since_due(answered, rate))
+            found = TestFinding(utc_now(), settings, self._batch_size, verdict, latencies_since_due(answered, rate))
             self._findings.append(found)
             self._done(found, passed=passed)
 
     def _end_of(self, test: LoggedTest) -> int:
         """Return the number of answers until the end of a test, as far as they have arrived."""
         arrived = len(self._answered)
-        return min(self._first + test.queries, arrived) if self._settings.kind is Kind.SERVER else arrived
+        return min(self._first + test.queries, arrived) if self._settings.kind is ScenarioKind.SERVER else arrived
 
     @property
     def _number(self) -> int:
@@ -183,7 +181,7 @@ class Progress:
                 )
             )
 
-    def _done(self, found: Finding, *, passed: bool) -> None:
+    def _done(self, found: TestFinding, *, passed: bool) -> None:
         self._write(
             LoadTestDone(
                 number=self._number,

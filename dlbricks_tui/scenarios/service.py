@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlbricks_tui.estimate.knowledge import Latency
-from dlbricks_tui.scenarios.outcome import latencies_ms
-from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.scenarios.scenario import ScenarioKind, latencies_ms
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import summarise
 
@@ -224,7 +223,7 @@ def slowdown_of(tests: Sequence[LoadTest], instances: int) -> float | None:
 
     None without such tests of the same model and batch size.
     """
-    offline = [it for it in tests if it.kind == Kind.OFFLINE.value and it.valid]
+    offline = [it for it in tests if it.kind == ScenarioKind.OFFLINE.value and it.valid]
     alone = {(it.model, it.batch_size): it for it in reversed(offline) if it.instances == 1}
     together = {(it.model, it.batch_size): it for it in reversed(offline) if it.instances == instances}
     common = alone.keys() & together.keys()

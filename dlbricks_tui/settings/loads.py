@@ -2,7 +2,7 @@
 
 import os
 
-from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.settings.kinds import flag, number, one_of, percentile, whole
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import BATCH_SIZES
@@ -16,7 +16,7 @@ _BOUNDS_MS = tuple(step * 10.0**power for power in range(4) for step in (1, 2, 5
 
 KIND = Setting(
     name="kind",
-    kind=one_of(*Kind),
+    kind=one_of(*ScenarioKind),
     about="how requests arrive: `single`, the next after each answer; `multi`, the same with eight samples each; "
     "`server`, at random times; `offline`, all at once",
     meaning="how requests arrive",

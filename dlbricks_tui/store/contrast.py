@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.errors import DamagedResultError
-from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.selections import Selection, newest_of_each
+from dlbricks_tui.store.selections import Selection, equal, newest_of_each
 from dlbricks_tui.store.statistics import adjusted, mean_ratio, rank_sum_p_value
 
 SIGNIFICANT = 0.05

@@ -18,7 +18,6 @@ from dlbricks_tui.store.documents import TABLE_OF, TABLES, fields_of
 from dlbricks_tui.store.entries import EntryKind, JournalEntry
 from dlbricks_tui.store.errors import DamagedResultError, StoreError
 from dlbricks_tui.store.files import Damage
-from dlbricks_tui.store.filters import all_of, equal, parse_filter
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import ORIGIN_COLUMN, OWN, Rows, origin_of, signer_of, since_epoch, to_iso, trust_in
 from dlbricks_tui.store.journal import JournalStorage
@@ -33,12 +32,22 @@ from dlbricks_tui.store.records import (
     Provenance,
     Record,
     Run,
-    Runtime,
+    RuntimeRecord,
     System,
     latest_date,
     utc_now,
 )
-from dlbricks_tui.store.selections import NEWEST_FIRST, Selection, SortOrder, by_id, parsed_orders, select
+from dlbricks_tui.store.selections import (
+    NEWEST_FIRST,
+    Selection,
+    SortOrder,
+    all_of,
+    by_id,
+    equal,
+    parse_filter,
+    parsed_orders,
+    select,
+)
 from dlbricks_tui.store.tables import IndexedTable, RecordTable
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
@@ -179,9 +188,9 @@ class ResultsDatabase(TinyDB):
         """Return the systems, each as described last."""
         return tuple({it.id: it for it in self.records(System)}.values())
 
-    def runtimes(self) -> tuple[Runtime, ...]:
+    def runtimes(self) -> tuple[RuntimeRecord, ...]:
         """Return the runtimes, each as described last."""
-        return tuple({it.id: it for it in self.records(Runtime)}.values())
+        return tuple({it.id: it for it in self.records(RuntimeRecord)}.values())
 
     def peaks(self) -> tuple[Peaks, ...]:
         """Return the peaks of each system at each number of threads, as measured last."""
@@ -293,7 +302,7 @@ class ResultsDatabase(TinyDB):
             return
         with self.storage.locked() as generation:
             unnumbered, systems = self._unnumbered(), by_id(self.systems())
-            for old in self.records(Runtime):
+            for old in self.records(RuntimeRecord):
                 used_on = {it.system for it in unnumbered if it.runtime == old.id}
                 self.add(*(each for name in used_on for each in numbered([old], [systems[name]])))
             entries = []

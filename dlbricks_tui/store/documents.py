@@ -22,7 +22,7 @@ from dlbricks_tui.store.records import (
     Provenance,
     Record,
     Run,
-    Runtime,
+    RuntimeRecord,
     Statistics,
     System,
 )
@@ -36,7 +36,7 @@ SCHEMA = 1
 TABLES: Mapping[str, type[Record]] = {
     "bricks": BrickForm,
     "systems": System,
-    "runtimes": Runtime,
+    "runtimes": RuntimeRecord,
     "peaks": Peaks,
     "runs": Run,
     "provenance": Provenance,

@@ -12,9 +12,8 @@ from dlbricks_tui.store.documents import BrokenDocumentError, Document, record_o
 from dlbricks_tui.store.entries import FORMAT, HEAD, EntryKind, JournalEntry, entry_on
 from dlbricks_tui.store.errors import DamagedResultError, cannot_read, written_before_0_2
 from dlbricks_tui.store.files import Damage, Layout, Line, complete_lines, document_on, is_end, layout_of
-from dlbricks_tui.store.index import DocumentPlace, Index, to_iso
+from dlbricks_tui.store.index import DocumentPlace, Index, IndexedPart, load_index, save_index, to_iso
 from dlbricks_tui.store.records import DatedRecord, Record
-from dlbricks_tui.store.saved_index import IndexedPart, load_index, save_index
 
 # Indexing this many lines takes 20 ms. Fewer are not worth a file.
 _WORTH_SAVING = 1000

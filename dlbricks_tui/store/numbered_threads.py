@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.runtime import THREADS_OF_FRAMEWORK, numbered_identity
 from dlbricks_tui.runtime.variant import stated_threads
-from dlbricks_tui.store.records import Record, Runtime, System
+from dlbricks_tui.store.records import Record, RuntimeRecord, System
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -24,7 +24,7 @@ def numbered(records: Iterable[AnyRecord], systems: Iterable[System] = ()) -> It
     for record in records:
         if isinstance(record, System):
             known[record.id] = record
-        if isinstance(record, Runtime) and THREADS_OF_FRAMEWORK in record.id:
+        if isinstance(record, RuntimeRecord) and THREADS_OF_FRAMEWORK in record.id:
             identities = dict.fromkeys(numbered_identity(record.id, processors_of(it)) for it in known.values())
             for identity in identities or (record.id,):
                 threads = stated_threads(identity) or record.threads

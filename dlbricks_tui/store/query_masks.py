@@ -112,24 +112,24 @@ def columns_of_table(table: str) -> Mapping[Path, str]:
     return found
 
 
-class Match(NamedTuple):
+class QueryMatch(NamedTuple):
     """A document that a query matches; it was read only if the columns could not tell."""
 
     row: int
     document: Document | None
 
 
-def matches(query: QueryLike, documents: TableFields) -> Iterator[Match]:
+def matches(query: QueryLike, documents: TableFields) -> Iterator[QueryMatch]:
     """Yield the documents that a query matches, in their order; damaged ones are left out."""
     rows, certain = _candidates(query, documents)
     for row, is_certain in zip(rows.tolist(), certain.tolist(), strict=True):
         if is_certain:
-            yield Match(row, None)
+            yield QueryMatch(row, None)
             continue
         with suppress(DamagedResultError):
             document = documents.document(row)
             if query(document):
-                yield Match(row, document)
+                yield QueryMatch(row, document)
 
 
 def matching_rows(query: QueryLike, documents: TableFields) -> Rows:

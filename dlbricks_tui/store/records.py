@@ -82,7 +82,7 @@ class System:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
+class RuntimeRecord:
     """A framework and its version, with every setting that changes its speed."""
 
     id: str
@@ -312,7 +312,7 @@ Result = Measurement | EndToEnd
 Record = (
     BrickForm
     | System
-    | Runtime
+    | RuntimeRecord
     | Peaks
     | Run
     | Provenance

@@ -8,7 +8,7 @@ from dlbricks_tui.store.columns import values_of
 from dlbricks_tui.store.documents import BrokenDocumentError
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.records import BrickForm, Import, Measurement, Peaks, Record, Run, Runtime, System
+from dlbricks_tui.store.records import BrickForm, Import, Measurement, Peaks, Record, Run, RuntimeRecord, System
 
 
 class Machine(NamedTuple):
@@ -76,7 +76,7 @@ class References:
         elif isinstance(record, System):
             self.systems.add(record.id)
             self.machines.setdefault(record.id, machine_of(record))
-        elif isinstance(record, Runtime):
+        elif isinstance(record, RuntimeRecord):
             self.runtimes.add(record.id)
 
     def check(self, record: Record) -> None:
@@ -87,12 +87,12 @@ class References:
             self.disputed.add(record.id)
             differing = machine_of(record).beside(self.machines[record.id])
             raise BrokenDocumentError(f"describes system {record.id[:40]!r} with {differing}")
-        if not isinstance(record, BrickForm | Runtime | System | Import) and record.system in self.disputed:
+        if not isinstance(record, BrickForm | RuntimeRecord | System | Import) and record.system in self.disputed:
             raise BrokenDocumentError(
                 f"is of system {record.system[:40]!r}, which the file describes as another machine"
             )
         # A run may have been on another system than its results in an export.
-        if isinstance(record, BrickForm | System | Runtime | Run | Import):
+        if isinstance(record, BrickForm | System | RuntimeRecord | Run | Import):
             return
         if record.system not in self.systems:
             raise BrokenDocumentError(f"is of system {record.system[:40]!r}, which is described nowhere")

@@ -11,12 +11,12 @@ from tinydb.table import Document, Table
 from dlbricks_tui.store.documents import BrokenDocumentError, fields_of, record_of
 from dlbricks_tui.store.entries import EntryKind, JournalEntry, line_of
 from dlbricks_tui.store.errors import DamagedResultError, StoreError
-from dlbricks_tui.store.filters import noop
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import Rows
 from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.query_masks import TableFields, columns_of_table, matches, matching_rows
 from dlbricks_tui.store.records import new_uuid
+from dlbricks_tui.store.selections import noop
 
 Fields = Mapping[str, Any] | Callable[[MutableMapping[str, Any]], None]
 

@@ -16,7 +16,6 @@ from dlbricks_tui.store.documents import SAMPLES, TABLE_OF, TABLES, BrokenDocume
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.files import Damage, layout_of
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.packed_latencies import unpack_latencies
 from dlbricks_tui.store.records import (
     BrickForm,
     DatedRecord,
@@ -26,14 +25,14 @@ from dlbricks_tui.store.records import (
     Provenance,
     Record,
     Run,
-    Runtime,
+    RuntimeRecord,
     Statistics,
     System,
     Timed,
     latest_date,
 )
 from dlbricks_tui.store.references import References
-from dlbricks_tui.store.statistics import TRIM, quantile
+from dlbricks_tui.store.statistics import TRIM, quantile, unpack_latencies
 
 _MOST_SAMPLES = 100_000
 _LONGEST_SAMPLE_MS = 1e7
@@ -206,7 +205,7 @@ def _check_values(record: Record) -> None:
 def _counts(record: Record) -> tuple[int, ...]:
     if isinstance(record, System):
         return record.cores, record.memory_bytes
-    if isinstance(record, Runtime | Peaks):
+    if isinstance(record, RuntimeRecord | Peaks):
         return (record.threads,)
     if isinstance(record, Run):
         return record.granularity, record.measured, record.reused, record.failed

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from dlbricks_tui.store.records import Fact
-from dlbricks_tui.traces.annotations import (
+from dlbricks_tui.traces.spans import (
     Annotations,
     about_level,
     about_trace,
@@ -18,7 +18,7 @@ from dlbricks_tui.traces.annotations import (
     span_annotations,
     trace_title,
 )
-from dlbricks_tui.traces.trace import LevelTrace, Span, Trace, TracedLayer
+from dlbricks_tui.traces.trace import LevelTrace, Trace, TracedLayer, TraceSpan
 
 Event = dict[str, Any]
 # Whole numbers that JavaScript holds exactly.
@@ -66,7 +66,7 @@ def _level_events(
             }
 
 
-def _side_by_side(spans: Sequence[Span], zero_ns: int) -> list[tuple[int, int]]:
+def _side_by_side(spans: Sequence[TraceSpan], zero_ns: int) -> list[tuple[int, int]]:
     """Return the start and the end of each span; no two spans end in the same microsecond.
 
     chrome://tracing rounds ends to microseconds, and draws a span below another one that ends in the same one. So spans

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from dlbricks_tui.traces.trace import LevelTrace, Span, Trace, TracedLayer, TraceLevel, TrackKind
+from dlbricks_tui.traces.trace import LevelTrace, Trace, TracedLayer, TraceLevel, TraceSpan, TrackKind
 
 # The detail of a layer's span with the time of its other parts, if its operators ran apart.
 APART_MS = "apart_ms"
@@ -92,6 +92,6 @@ def slowest_first(times: tuple[LayerTime, ...]) -> list[LayerTime]:
     return sorted(times, key=lambda it: it.in_model_ms, reverse=True)
 
 
-def _whole_ms(span: Span) -> float:
+def _whole_ms(span: TraceSpan) -> float:
     apart_ms = next((value for name, value in span.details if name == APART_MS), None)
     return span.duration_ns / _NS_PER_MS + (apart_ms if isinstance(apart_ms, float) else 0.0)

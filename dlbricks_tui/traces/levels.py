@@ -8,7 +8,7 @@ from dlbricks_tui.runtime.protocol import TracedRuns
 from dlbricks_tui.store.records import Facts
 from dlbricks_tui.traces.perf_events import PerfTotals
 from dlbricks_tui.traces.spans import TracedNetwork, inference_track, layer_tracks, primitive_track, shown_runs
-from dlbricks_tui.traces.thread_watch import ThreadActivity
+from dlbricks_tui.traces.threads import ThreadActivity
 from dlbricks_tui.traces.trace import PLAIN_MS, LevelTrace, TraceLevel
 
 _NS_PER_MS = 1e6
@@ -24,7 +24,7 @@ class Instruments:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class LevelRound:
     """The runs of a level in a round, and what its threads did meanwhile."""
 
     runs: TracedRuns
@@ -44,7 +44,7 @@ class MeasuredLevel:
 
     level: TraceLevel
     instruments: Instruments
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[LevelRound] = field(default_factory=list)
 
     @property
     def inference_ms(self) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, Ticket, arrival
+from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival
 from dlbricks_tui.measure.jobs import CutModel, Job, untimed_runs
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
@@ -31,13 +31,12 @@ from dlbricks_tui.runtime.protocol import Program, TracedRuns
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import new_uuid, utc_now
-from dlbricks_tui.traces.errors import TraceError
-from dlbricks_tui.traces.levels import Instruments, MeasuredLevel, Round, level_trace
+from dlbricks_tui.traces.levels import Instruments, LevelRound, MeasuredLevel, level_trace
 from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceMessage, TraceOrder, TraceWaits
 from dlbricks_tui.traces.perf_events import PerfEvents
 from dlbricks_tui.traces.spans import TracedNetwork
-from dlbricks_tui.traces.thread_watch import ThreadWatch
-from dlbricks_tui.traces.trace import LevelTrace, MissingLevel, Trace, TracedLayer, TraceLevel
+from dlbricks_tui.traces.threads import ThreadWatch
+from dlbricks_tui.traces.trace import LevelTrace, MissingLevel, Trace, TracedLayer, TraceError, TraceLevel
 
 _LOG = "traces.log"
 # The name of the model in a worker.
@@ -119,7 +118,7 @@ class _Tracing:
         # Before the turn: models and inputs that are no good are refused at once.
         with self._signals.waiting():
             model = self._read()
-        task = QueuedWork(Kind.TRACE, [self._order.source.name], self._place.data.path)
+        task = QueuedWork(WorkKind.TRACE, [self._order.source.name], self._place.data.path)
 
         def tell(ahead: str) -> None:
             self._write(TraceWaits(holder=ahead))
@@ -209,7 +208,7 @@ class _Tracing:
         untimed = min(_MOST_UNTIMED, untimed_runs(first.duration_ns / _NS_PER_MS, whole=True))
         return _Started(MeasuredLevel(level, instruments), worker, untimed)
 
-    def _round(self, started: _Started) -> Round:
+    def _round(self, started: _Started) -> LevelRound:
         """Run the model under the instruments of a level."""
         worker, instruments = started.worker, started.measured.instruments
         untimed, inferences = started.untimed, self._order.inferences
@@ -228,10 +227,10 @@ class _Tracing:
         # Threads that still spin would take the processors from the next level.
         worker.wait_until_idle()
         if threads is None or events is None:
-            return Round(runs, plain_ms)
+            return LevelRound(runs, plain_ms)
         first, last = runs.runs[0], runs.runs[-1]
         activity = threads.activity(first.start_ns, last.start_ns + last.duration_ns)
-        return Round(runs, plain_ms, activity, events.totals)
+        return LevelRound(runs, plain_ms, activity, events.totals)
 
     def _instruments(self, level: TraceLevel, model: _Model) -> Instruments:
         """Return the instruments of a level; raise TraceError if its own is not there."""

@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.store.records import Fact, Facts
-from dlbricks_tui.traces.annotations import (
+from dlbricks_tui.traces.spans import (
     Annotations,
     about_level,
     categories,
@@ -18,7 +18,7 @@ from dlbricks_tui.traces.annotations import (
     span_annotations,
     trace_title,
 )
-from dlbricks_tui.traces.errors import TraceError
+from dlbricks_tui.traces.trace import TraceError
 
 if TYPE_CHECKING:
     from dlbricks_tui.traces.trace import LevelTrace, Trace

@@ -7,9 +7,7 @@ from pathlib import Path
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.measure.supervised_worker import TimeLimits
-from dlbricks_tui.runs.control import StopSignals
-from dlbricks_tui.runs.launch import command_of, take_order
-from dlbricks_tui.runs.orders import carry_out
+from dlbricks_tui.runs.control import StopSignals, carry_out, command_of, take_order
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.traces.file import write_trace
 from dlbricks_tui.traces.measuring import trace_model

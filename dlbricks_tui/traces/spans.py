@@ -1,4 +1,4 @@
-"""The tracks of a level, from the runs that a worker traced.
+"""The tracks of a level, from the runs that a worker traced, and what is said beside their spans.
 
 Times of a track count from the start of the first run.
 """
@@ -8,14 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from statistics import fmean
+from statistics import fmean, median
 from typing import NamedTuple
 
-from dlbricks_tui.analysis.onednn import ran_primitive
+from dlbricks_tui.analysis.kernels import ran_primitive
 from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.protocol import TracedRun, TracedRuns
-from dlbricks_tui.store.records import Facts
-from dlbricks_tui.traces.trace import Span, Track, TrackKind
+from dlbricks_tui.store.records import Fact, Facts
+from dlbricks_tui.traces.trace import LevelTrace, Trace, TracedLayer, TraceSpan, Track, TrackKind
 
 _NS_PER_MS = 1_000_000
 # A file with more spans of operators or primitives opens slowly.
@@ -61,7 +62,7 @@ def shown_runs(found: TracedRuns) -> int:
 def inference_track(found: TracedRuns) -> Track:
     """Return the track of whole inferences."""
     spans = [
-        Span(name=f"inference {number + 1}", start_ns=begin, duration_ns=run.duration_ns, inference=number)
+        TraceSpan(name=f"inference {number + 1}", start_ns=begin, duration_ns=run.duration_ns, inference=number)
         for number, (begin, run) in enumerate(_with_begins(found.runs))
     ]
     return Track(name="inferences", kind=TrackKind.INFERENCES, spans=tuple(spans))
@@ -69,13 +70,13 @@ def inference_track(found: TracedRuns) -> Track:
 
 def layer_tracks(found: TracedRuns, network: TracedNetwork) -> tuple[Track, ...]:
     """Return the track of layers, and that of operators without a layer if there are any."""
-    layers: list[Span] = []
-    added: list[Span] = []
+    layers: list[TraceSpan] = []
+    added: list[TraceSpan] = []
     for number, (begin, run) in _shown(found):
         parts = list(_parts(_ran(found, run, begin, network.owners)))
         layers += _without_overlap(_layer_spans(number, begin, parts, network.graph))
         added += _without_overlap(
-            Span(name=it.kinds[0], start_ns=it.start_ns, duration_ns=it.duration_ns, inference=number)
+            TraceSpan(name=it.kinds[0], start_ns=it.start_ns, duration_ns=it.duration_ns, inference=number)
             for it in parts
             if it.layer is None
         )
@@ -87,7 +88,7 @@ def layer_tracks(found: TracedRuns, network: TracedNetwork) -> tuple[Track, ...]
 
 def primitive_track(found: TracedRuns, network: TracedNetwork | None) -> Track:
     """Return the track of the primitives of oneDNN; without a network, they belong to no layer."""
-    spans: list[Span] = []
+    spans: list[TraceSpan] = []
     owners = {} if network is None else network.owners
     for number, (begin, run) in _shown(found):
         ran = _ran(found, run, begin, owners) if found.has_starts else []
@@ -133,7 +134,7 @@ def _parts(ran: Iterable[_Ran]) -> Iterator[_Part]:
             yield _Part(layer, kinds, members[0].start_ns, max(it.end_ns for it in members))
 
 
-def _layer_spans(number: int, begin: int, parts: Iterable[_Part], graph: LayerGraph) -> Iterator[Span]:
+def _layer_spans(number: int, begin: int, parts: Iterable[_Part], graph: LayerGraph) -> Iterator[TraceSpan]:
     """Yield one span for each layer, in the order of the graph.
 
     The span of a layer whose operators ran apart is the longest part. A layer without operators only passes on memory:
@@ -154,7 +155,7 @@ def _layer_spans(number: int, begin: int, parts: Iterable[_Part], graph: LayerGr
             start, end = longest.start_ns, longest.end_ns
             details = _details(found, longest)
         ends.append(end)
-        yield Span(
+        yield TraceSpan(
             name=layer.name,
             start_ns=start,
             duration_ns=end - start,
@@ -173,7 +174,7 @@ def _details(parts: Sequence[_Part], longest: _Part) -> Facts:
 
 def _primitive_spans(
     number: int, begin: int, run: TracedRun, ran: Sequence[_Ran], owners: Mapping[int, int]
-) -> Iterator[Span]:
+) -> Iterator[TraceSpan]:
     """Yield a span for each line; one without a time follows the one before it in its layer, or in the run."""
     starts = [it.start_ns for it in ran]
     # The first moment of each layer that no primitive has taken yet.
@@ -195,7 +196,7 @@ def _primitive_spans(
         duration = min(duration, end - start)
         last = start + duration
         facts = (("layouts", " -> ".join(primitive.layouts)), ("problem", primitive.problem))
-        yield Span(
+        yield TraceSpan(
             name=f"{primitive.primitive} {primitive.implementation}",
             start_ns=start,
             duration_ns=duration,
@@ -211,7 +212,7 @@ def _layer_at(moment: int, ran: Sequence[_Ran], starts: Sequence[int]) -> int | 
     return ran[place].layer if place >= 0 and moment <= ran[place].end_ns else None
 
 
-def _without_overlap(spans: Iterable[Span]) -> list[Span]:
+def _without_overlap(spans: Iterable[TraceSpan]) -> list[TraceSpan]:
     """Return the spans in the order of their starts, each ended where the next one starts.
 
     Clocks that count microseconds let one operator seem to start before the end of the one before.
@@ -222,3 +223,104 @@ def _without_overlap(spans: Iterable[Span]) -> list[Span]:
         if found[place].duration_ns > most:
             found[place] = replace(found[place], duration_ns=most)
     return found
+
+
+# A name in a file may be a megabyte long, and stands in each of its spans. Our own files have it whole.
+_LONGEST = 200
+Annotations = tuple[tuple[str, Fact | Facts], ...]
+
+
+def shown(text: str) -> str:
+    """Return a text as valid UTF-8 in one line, the middle of a very long one left out."""
+    spelled = printable(text[: 2 * _LONGEST] + text[-_LONGEST:] if len(text) > 4 * _LONGEST else text)
+    if len(spelled) > _LONGEST:
+        return f"{spelled[: _LONGEST // 2]} ... {spelled[-_LONGEST // 2 :]}"
+    return spelled
+
+
+def level_title(number: int, level: LevelTrace) -> str:
+    """Return the title of a level: `2 layer level: 3.400 ms per inference, +0.200 ms`.
+
+    The number keeps the levels in their order in programs that sort them by their titles.
+    """
+    title = f"{number} {level.level.value} level"
+    if level.inference_ms:
+        title += f": {median(level.inference_ms):.3f} ms per inference"
+    return title if level.overhead_ms is None else f"{title}, {level.overhead_ms:+.3f} ms"
+
+
+def trace_title(trace: Trace) -> str:
+    """Return the title of a trace: the model and its runtime."""
+    return f"{trace.model} on {trace.runtime}"
+
+
+def about_trace(trace: Trace) -> Annotations:
+    """Return the facts about a trace, and the cost of its levels."""
+    overheads = tuple((f"{it.level.value}_overhead_ms", it.overhead_ms) for it in trace.levels)
+    missing = tuple((f"{it.level.value}_is_missing", it.reason) for it in trace.missing)
+    return (*_identity(trace), *_known(overheads), *missing)
+
+
+def about_level(trace: Trace, level: LevelTrace) -> Annotations:
+    """Return the facts about a level and its trace."""
+    times = (
+        ("inferences", len(level.inference_ms)),
+        ("inference_ms", median(level.inference_ms) if level.inference_ms else None),
+        ("overhead_ms", level.overhead_ms),
+    )
+    notes = tuple((f"note_{number}", note) for number, note in enumerate(level.notes, start=1))
+    totals: Annotations = (("totals", level.totals),) if level.totals else ()
+    return (*_identity(trace), *_known(times), *notes, *totals)
+
+
+def span_annotations(span: TraceSpan, layers: Mapping[int, TracedLayer]) -> Annotations:
+    """Return the facts about a span: the layer and the brick that it belongs to, and its details."""
+    layer = None if span.layer is None else layers.get(span.layer)
+    facts: Facts = (("inference", span.inference),)
+    if layer is not None:
+        facts += (
+            ("layer", layer.index),
+            ("layer_name", layer.name),
+            ("kind", layer.kind),
+            ("brick", layer.brick),
+            ("context", layer.context),
+            ("brick_ms", layer.brick_ms),
+        )
+    details: Annotations = (("details", span.details),) if span.details else ()
+    return (*_known(facts), *details)
+
+
+def categories(track: Track, span: TraceSpan, layers: Mapping[int, TracedLayer]) -> tuple[str, ...]:
+    """Return the groups that a span belongs to, by which programs search and filter."""
+    layer = None if span.layer is None else layers.get(span.layer)
+    return (track.kind.value,) if layer is None else (track.kind.value, layer.kind)
+
+
+def first_ns(trace: Trace) -> int:
+    """Return the earliest time of all levels, 0 if none is before the first inference."""
+    return min((0, *(level_ns(level)[0] for level in trace.levels)))
+
+
+def level_ns(level: LevelTrace) -> tuple[int, int]:
+    """Return the start and the end of everything in a level."""
+    spans = [span for track in level.tracks for span in (*track.spans[:1], *track.spans[-1:])]
+    times = [time for counter in level.counters for time in (*counter.times_ns[:1], *counter.times_ns[-1:])]
+    starts, ends = [span.start_ns for span in spans], [span.start_ns + span.duration_ns for span in spans]
+    return min([*starts, *times], default=0), max([*ends, *times], default=0)
+
+
+def _identity(trace: Trace) -> Facts:
+    return (
+        ("model", trace.model),
+        ("model_key", trace.model_key),
+        ("runtime", trace.runtime),
+        ("system", trace.system),
+        ("layers", trace.graph_level.value),
+        ("batch_size", trace.batch_size),
+        ("trace", trace.id),
+        ("when", trace.when),
+    )
+
+
+def _known(facts: Facts) -> Facts:
+    return tuple((name, value) for name, value in facts if value is not None)

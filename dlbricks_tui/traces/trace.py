@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import Facts
 
@@ -36,7 +37,7 @@ class TrackKind(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class TraceSpan:
     """An interval of a track. Times count from the start of the level's first inference."""
 
     name: str
@@ -56,7 +57,7 @@ class Track:
 
     name: str
     kind: TrackKind
-    spans: tuple[Span, ...]
+    spans: tuple[TraceSpan, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,3 +124,7 @@ class Trace:
     layers: tuple[TracedLayer, ...]
     levels: tuple[LevelTrace, ...]
     missing: tuple[MissingLevel, ...] = ()
+
+
+class TraceError(UserError):
+    """A trace that cannot be made, written or read."""

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
     from textual.notifications import SeverityLevel
 
-    from dlbricks_tui.tui.copying import SavedCopy
     from dlbricks_tui.tui.dialogs.commands import Command
-    from dlbricks_tui.tui.dialogs.copying import CopiedForm
+    from dlbricks_tui.tui.dialogs.writing import CopiedForm
+    from dlbricks_tui.tui.saving import SavedCopy
 
 # The kernel does not always report that the terminal has gone away.
 _TERMINAL_LOOKED_AT_SECONDS = 2.0
@@ -207,7 +207,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
             self.screen.zoom()
 
     def action_copy_shown(self) -> None:
-        from dlbricks_tui.tui.dialogs.copying import CopyScreen
+        from dlbricks_tui.tui.dialogs.writing import CopyScreen
 
         screen = self.screen
         panel = next((it for it in places_around(self) if isinstance(it, Panel)), None)
@@ -230,7 +230,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
             show_message(self, f"Mark two rows with {key('app.mark_row')} first: {MARKABLE}.")
             return
         from dlbricks_tui.tui.marks.screen import MarkedScreen
-        from dlbricks_tui.tui.marks.work import Settings
+        from dlbricks_tui.tui.marks.work import ComparedSettings
 
         first = self.screen_stack[0]
         if isinstance(first, WorkbenchScreen):
@@ -238,7 +238,9 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
             self.clear_notifications()
             if isinstance(self.screen, ModalScreen):
                 self.screen.dismiss(None)
-            self.push_screen(MarkedScreen(self._session, self.marks, lambda: Settings(first.choices, first.spec_of)))
+            self.push_screen(
+                MarkedScreen(self._session, self.marks, lambda: ComparedSettings(first.choices, first.spec_of))
+            )
 
     def action_unmark_rows(self) -> None:
         self.marks.clear()
@@ -310,7 +312,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
             self._driver.forget()
 
     def _copy_shown(self, screen: PanelledScreen[Any], panel: Panel, form: CopiedForm) -> None:
-        from dlbricks_tui.tui.copying import copy_table
+        from dlbricks_tui.tui.saving import copy_table
 
         self._copied_form = form
         if form.table is None:
@@ -322,7 +324,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         screen.run_in_thread(copy, "copy", self._show_copied)
 
     def _copy_picture(self, panel: Panel | None) -> None:
-        from dlbricks_tui.tui.copying import copy_picture, picture_of
+        from dlbricks_tui.tui.saving import copy_picture, picture_of
 
         if panel is None:
             what, svg = "a picture of the screen", self.export_screenshot(title=self.title)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runtime.traits import Format
-    from dlbricks_tui.store.records import Runtime, System
+    from dlbricks_tui.store.records import RuntimeRecord, System
 
 
 Value = TypeVar("Value")
@@ -121,7 +121,7 @@ class Available:
 
     host: str = ""
     systems: tuple[System, ...] = ()
-    runtimes: tuple[Runtime, ...] = ()
+    runtimes: tuple[RuntimeRecord, ...] = ()
     results: int = 0
 
 
@@ -169,7 +169,7 @@ def change_setting(setting: Choice, choices: Choices, step: int, available: Avai
         return replace(changed, runtime=None)
     if setting is Choice.RUNTIME:
         # Loaded here: the first screen needs no store.
-        from dlbricks_tui.estimate.selection import format_of
+        from dlbricks_tui.estimate.system_estimate import format_of
 
         runtime = next((it for it in available.runtimes if it.id == value), None)
         return replace(changed, threads=None, format=None if runtime is None else format_of(runtime))

@@ -12,20 +12,18 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 from dlbricks_tui import __version__
-from dlbricks_tui.answers.answer import Answer, Choice, ModelReading, Readings, answer_of
-from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
+from dlbricks_tui.answers.estimating import Answer, CombinationChoice, ModelReading, Readings, answer_of
+from dlbricks_tui.answers.scope import MeasuredRuntimes
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.documents.estimate import EstimateDocument
 from dlbricks_tui.documents.part_details import Measurements
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import Options
-from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Pair
-from dlbricks_tui.estimate.predictors import Predictors
-from dlbricks_tui.estimate.selection import format_of
-from dlbricks_tui.estimate.slowest import slowest
-from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.estimate.parts import slowest
+from dlbricks_tui.estimate.system_estimate import Way, format_of
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, Known, known_in
@@ -33,14 +31,12 @@ from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import Precision, states
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import LoadTest, Measurement, Proof, System
-from dlbricks_tui.store.selections import LEAST_FIRST, by_id
+from dlbricks_tui.store.selections import LEAST_FIRST, by_id, equal
 from dlbricks_tui.tui.choices import Available, Choices
 from dlbricks_tui.tui.session import SharedStore
-from dlbricks_tui.tui.workbench.estimate_rows import MOST_SLOW, EstimateView
+from dlbricks_tui.tui.workbench.estimate_rows import MOST_SLOW, EstimateView, KnownAlready
 from dlbricks_tui.tui.workbench.model_columns import KnownLatency
-from dlbricks_tui.tui.workbench.next_steps import KnownAlready
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,7 +183,7 @@ class ThreadSafeEstimator:
         return self._host
 
 
-def _choice(source: ModelSource, choices: Choices, store: ResultsDatabase, readings: Readings) -> Choice:
+def _choice(source: ModelSource, choices: Choices, store: ResultsDatabase, readings: Readings) -> CombinationChoice:
     """Return the combinations that the settings leave to choose from."""
     # A runtime that was chosen has its own number of threads.
     threads = choices.threads if choices.runtime is None else None
@@ -197,7 +193,7 @@ def _choice(source: ModelSource, choices: Choices, store: ResultsDatabase, readi
         form = format_of(by_id(store.runtimes()).get(choices.runtime))
     here = readings.usual.get(form) if choices.system is None else None
     usual = "" if here is None else here.with_threads(threads).identity
-    return Choice(
+    return CombinationChoice(
         fits if choices.runtime is None else partial(eq, choices.runtime),
         form,
         choices.runtime or usual,

@@ -9,7 +9,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from dlbricks_tui.host.queue import Place
-    from dlbricks_tui.tui.run.replaying import ReplayChange
+    from dlbricks_tui.tui.run.follower import ReplayChange
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
 
 

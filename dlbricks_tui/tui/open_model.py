@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from dlbricks_tui.answers.answer import ModelReading
+    from dlbricks_tui.answers.estimating import ModelReading
     from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
     from dlbricks_tui.documents.outline import Outline
     from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape

@@ -1,23 +1,32 @@
-"""Copies text and saves pictures of the screen."""
+"""Copies texts and tables, and saves pictures of the screen."""
 
 from __future__ import annotations
 
 import base64
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.console import Console
+from rich.segment import Segment, Segments
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.documents.lines import cut
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable
+from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.text_tables import written
 
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.geometry import Region
+    from textual.screen import Screen
 
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.wording.text_tables import TableFormat, TextTable
 
 _END = "\a"
 
@@ -113,3 +122,47 @@ def show_message(app: App[None], text: str, *, warning: bool = False) -> None:
         timeout=_SECONDS_OF_A_WARNING if warning else _SECONDS,
         markup=False,
     )
+
+
+class SavedCopy(NamedTuple):
+    """A copy in a file; the message tells its path."""
+
+    copied: Copied
+    message: str
+
+
+def copy_table(table: TextTable, how: TableFormat, label: str, data: DataFolder) -> SavedCopy:
+    """Save a table in the data folder, or in the current folder if that fails."""
+    found = written(table, how)
+    files = (data.copied.with_suffix(f".{how.value}"), Path.cwd() / f"dlbricks-copied.{how.value}")
+    return _saved(Copied(found.text, f"{counted(found.rows, 'row')} as {label}", files))
+
+
+def copy_picture(svg: str, what: str, data: DataFolder) -> SavedCopy:
+    """Save a picture in the folder of pictures, or in the current folder if that fails."""
+    name = picture_name()
+    return _saved(Copied(svg, what, (data.pictures / name, Path.cwd() / name)))
+
+
+def picture_of(screen: Screen[Any], region: Region, title: str) -> str:
+    """Return a region of the screen as SVG, as Textual does for the whole screen."""
+    part = region.intersection(screen.region)
+    console = Console(
+        width=max(1, part.width),
+        height=max(1, part.height),
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        record=True,
+        legacy_windows=False,
+        safe_box=False,
+    )
+    segments: list[Segment] = []
+    for strip in screen._compositor.render_strips()[part.y : part.bottom]:
+        segments += [*strip.crop(part.x, part.right), Segment.line()]
+    console.print(Segments(segments), end="")
+    return console.export_svg(title=title)
+
+
+def _saved(copied: Copied) -> SavedCopy:
+    return SavedCopy(copied, save_copy(copied))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.runtime.variant import batch_in_words, threads_in_words
-from dlbricks_tui.wording.ages import age_words
-from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, part_of, rough_range
+from dlbricks_tui.runtime.variant import (
+    batch_in_words,
+    threads_in_words,
+)
+from dlbricks_tui.wording.numbers import PREDICTED, age_words, counted, milliseconds, part_of, rough_range
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from dlbricks_tui.evaluations.change import FEWEST_SAMPLES, SIGNIFICANT, Change, Verdict
+from dlbricks_tui.evaluations.change import FEWEST_SAMPLES, SIGNIFICANT, Change, CheckVerdict
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, Variant, batch_in_words, threads_in_words
 from dlbricks_tui.wording.numbers import counted, in_ms, p_words, percent, signed_percent
 
-_VERDICT_WIDTH = max(len(verdict.value) for verdict in Verdict)
+_VERDICT_WIDTH = max(len(verdict.value) for verdict in CheckVerdict)
 
 
 def p_phrase(p_value: float | None) -> str:
@@ -35,7 +35,13 @@ def combination_words(framework: str, variant: Variant, level: Level) -> str:
 
 
 def verdict_line(
-    verdict: Verdict, what: str, was_ms: float, is_ms: float, change: str, p_value: float | None, notes: Sequence[str]
+    verdict: CheckVerdict,
+    what: str,
+    was_ms: float,
+    is_ms: float,
+    change: str,
+    p_value: float | None,
+    notes: Sequence[str],
 ) -> str:
     """Return a verdict in one line; `notes` are the reason for doubt, and the differences."""
     figures = [f"{in_ms(was_ms)} -> {in_ms(is_ms)}", change, p_phrase(p_value)]
@@ -45,12 +51,12 @@ def verdict_line(
 
 def unmeasured_line(what: str, reason: str) -> str:
     """Return the line of a model without a latency."""
-    return f"{Verdict.UNKNOWN.value:<{_VERDICT_WIDTH}}  {what}: {reason}"
+    return f"{CheckVerdict.UNKNOWN.value:<{_VERDICT_WIDTH}}  {what}: {reason}"
 
 
 def reason_for_doubt(found: Change, by: float) -> str:
     """Return why the verdict is unknown; empty for any other verdict."""
-    if found.verdict is not Verdict.UNKNOWN:
+    if found.verdict is not CheckVerdict.UNKNOWN:
         return ""
     if found.p_value is None:
         return f"fewer than {FEWEST_SAMPLES} samples"
@@ -59,9 +65,9 @@ def reason_for_doubt(found: Change, by: float) -> str:
     return f"its interval reaches more than {percent(by, 1)} to a side"
 
 
-def verdict_counts(verdicts: Sequence[Verdict]) -> str:
+def verdict_counts(verdicts: Sequence[CheckVerdict]) -> str:
     """Return how often there is which verdict: `1 slower, 3 same`."""
-    counts = [(verdict, sum(it is verdict for it in verdicts)) for verdict in Verdict]
+    counts = [(verdict, sum(it is verdict for it in verdicts)) for verdict in CheckVerdict]
     return ", ".join(f"{count} {verdict.value}" for verdict, count in counts if count)
 
 

@@ -1,22 +1,40 @@
-"""Fleet runs in words, for the TUI and the command line."""
+"""Fleets, machines and suites in words."""
 
-from collections.abc import Iterable
+from __future__ import annotations
 
-from dlbricks_tui.fleet.events import FleetProgress, HostBrickFailed, HostChanged, HostRow, HostState
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.estimate.comparison import PRICES_FILE, Candidate, cheapest, quickest
+from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostBrickFailed, HostChanged, HostRow
 from dlbricks_tui.measure.events import Event
+from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.events import ModelLeftOut
-from dlbricks_tui.wording.numbers import counted, duration
+from dlbricks_tui.wording.answers import combination_words, figure_text
+from dlbricks_tui.wording.numbers import PARTLY, counted, duration, in_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dlbricks_tui.share.suites.exporting import Assembled, OmittedBrick
+    from dlbricks_tui.share.suites.results_file import SuiteImport
 
 _MOST_HOSTS_IN_A_LINE = 4
 # States whose reason a user should read.
 _TOLD = frozenset(
     {
-        *(HostState.CONNECTING, HostState.LOST, HostState.REFUSED, HostState.DISTRUSTED, HostState.FAILED),
-        *(HostState.WAITING, HostState.CANCELLED),
+        *(
+            FleetHostState.CONNECTING,
+            FleetHostState.LOST,
+            FleetHostState.REFUSED,
+            FleetHostState.DISTRUSTED,
+            FleetHostState.FAILED,
+        ),
+        *(FleetHostState.WAITING, FleetHostState.CANCELLED),
     }
 )
 # States in which a host has some time left.
-WORKING = frozenset({HostState.PROBING, HostState.MEASURING})
+WORKING = frozenset({FleetHostState.PROBING, FleetHostState.MEASURING})
 
 
 def host_line(it: HostRow) -> str:
@@ -56,9 +74,57 @@ def note_line(event: Event, progress: FleetProgress) -> str:
             return f"{event.model} is left out: {event.reason}"
         case HostBrickFailed():
             return f"{event.host}: {event.label} failed: {event.reason}"
-        case HostChanged(message=message) if message and HostState(event.state) in _TOLD:
+        case HostChanged(message=message) if message and FleetHostState(event.state) in _TOLD:
             before = progress.hosts.get(event.host)
             # Each attempt to reach a host again has a message.
             if before is None or before.state.value != event.state or not before.message:
                 return f"{event.host} {event.state}: {message}"
     return ""
+
+
+def machines_question(model: str) -> str:
+    """Return the question about the systems; an empty name stands for no model."""
+    return f"Which system is quickest and cheapest for {printable(model) if model else 'a model'}?"
+
+
+def machines_answer(model: str, found: Sequence[Candidate]) -> str:
+    """Return the quickest and the cheapest system of a model as a sentence."""
+    if not found:
+        return f"{printable(model)} was not measured on any system."
+    best, thrifty = quickest(found), cheapest(found)
+    if len(found) == 1:
+        return f"Only {_figure(found[0])} has results of it."
+    if best is None:
+        return f"None of {counted(len(found), 'system')} has enough results to tell."
+    told = f"{_figure(best)} is the quickest of {counted(len(found), 'system')}"
+    if thrifty is None:
+        return f"{told}. For costs, write prices into {PRICES_FILE} in the data folder."
+    if thrifty is best:
+        return f"{told}, and the cheapest: {_cost(thrifty)}."
+    return f"{told}; {_figure(thrifty)} is the cheapest: {_cost(thrifty)}."
+
+
+def _figure(it: Candidate) -> str:
+    figure = figure_text(it.estimate) or f"{PARTLY}{in_ms(it.latency_ms)}"
+    return f"{printable(it.estimate.way.system)} ({figure}: {combination_words(it.estimate)})"
+
+
+def _cost(it: Candidate) -> str:
+    return f"$ {it.dollars_per_million:.2f} for a million inferences"
+
+
+def suite_contents(assembled: Assembled, decoys: int) -> str:
+    """Return the numbers of bricks in a suite: `28 bricks of yours among 67 of 3 decoys`."""
+    mine, others = len(assembled.key.meanings), len(assembled.key.decoys)
+    return f"{counted(mine, 'brick')} of yours among {others} of {counted(decoys, 'decoy')}"
+
+
+def untravelled(bricks: Iterable[OmittedBrick]) -> list[str]:
+    """Return a line for each brick that a suite cannot hold."""
+    return [f"cannot travel: {it.label}: it {it.reason}" for it in bricks]
+
+
+def import_outcome(found: SuiteImport) -> str:
+    """Return what an import has brought: `28 new bricks of yours, 0 known; 0 failed there, 0 not measured`."""
+    told = f"{counted(found.new, 'new brick')} of yours, {found.known} known"
+    return f"{told}; {found.failed} failed there, {found.missing} not measured"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from dlbricks_tui.host.load import Load
+from dlbricks_tui.host.load import HostLoad
 from dlbricks_tui.host.queue import Place
 from dlbricks_tui.wording.numbers import counted, duration, percent
 
@@ -55,7 +55,7 @@ class Note:
 _STOLEN_WORTH_TELLING = 0.01
 
 
-def load_in_words(load: Load) -> str:
+def load_in_words(load: HostLoad) -> str:
     """Return the load of a host: `1.9 of 2 cores busy`, and what other guests of its hypervisor took."""
     stolen = load.stolen_share
     taken = f", {percent(stolen)} taken by other guests" if stolen >= _STOLEN_WORTH_TELLING else ""

@@ -9,22 +9,21 @@ from dlbricks_tui.scenarios.messages import (
     LoadTestStarted,
     LoadWaits,
 )
-from dlbricks_tui.scenarios.outcome import latencies_ms
-from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, Scenario
+from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Scenario, ScenarioKind, latencies_ms
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.histogram import histogram_lines
 from dlbricks_tui.wording.numbers import counted, duration, milliseconds, percent
 
 _WIDEST_HISTOGRAM = 100
 _KINDS = {
-    Kind.SINGLE: "single stream",
-    Kind.MULTI: f"multi stream, {SAMPLES_PER_QUERY} samples a request",
-    Kind.SERVER: "server",
-    Kind.OFFLINE: "offline",
+    ScenarioKind.SINGLE: "single stream",
+    ScenarioKind.MULTI: f"multi stream, {SAMPLES_PER_QUERY} samples a request",
+    ScenarioKind.SERVER: "server",
+    ScenarioKind.OFFLINE: "offline",
 }
 
 
-def kind_in_words(kind: Kind) -> str:
+def kind_in_words(kind: ScenarioKind) -> str:
     """Return how requests arrive: `single stream`, `server`."""
     return _KINDS[kind]
 
@@ -56,15 +55,15 @@ def scenario_line(scenario: Scenario) -> str:
     latency = percentile_name(scenario.percentile)
     if scenario.bound_ms is not None:
         latency += f" within {scenario.bound_ms:g} ms"
-    if scenario.kind is Kind.SERVER:
+    if scenario.kind is ScenarioKind.SERVER:
         asked = "the highest rate with" if scenario.rate is None else f"{rate_in_words(scenario.rate)},"
         words = [f"server: {asked} {latency}"]
-    elif scenario.kind is Kind.OFFLINE:
+    elif scenario.kind is ScenarioKind.OFFLINE:
         words = ["offline: the highest throughput"]
     else:
         words = [f"{kind_in_words(scenario.kind)}: {latency}"]
     sizes = scenario.batch_sizes
-    if scenario.kind is Kind.SERVER and max(sizes) > 1:
+    if scenario.kind is ScenarioKind.SERVER and max(sizes) > 1:
         words.append(f"batches of up to {max(sizes)}")
     elif sizes != (1,):
         words.append(f"batch {' or '.join(map(str, sizes))}")
@@ -78,7 +77,7 @@ def scenario_line(scenario: Scenario) -> str:
 def scenario_of(test: LoadTest) -> Scenario:
     """Return the scenario of a stored load test."""
     return Scenario(
-        kind=Kind(test.kind),
+        kind=ScenarioKind(test.kind),
         percentile=test.percentile,
         bound_ms=test.bound_ms,
         rate=None if test.sought else test.rate,
@@ -92,7 +91,7 @@ def histogram_below(test: LoadTest, width: int) -> list[str]:
 
     Latencies of an offline test only say when its samples had their turn.
     """
-    if test.kind == Kind.OFFLINE.value:
+    if test.kind == ScenarioKind.OFFLINE.value:
         return []
     return ["", *histogram_lines(latencies_ms(test), min(width, _WIDEST_HISTOGRAM), bound_ms=test.bound_ms)]
 
@@ -133,7 +132,7 @@ def progress_line(message: LoadTestStarted, scenario: Scenario, answered: int, s
 
 def _counted_as(scenario: Scenario) -> str:
     """Return what the messages of a test count."""
-    return "sample" if scenario.kind in (Kind.MULTI, Kind.OFFLINE) else "request"
+    return "sample" if scenario.kind in (ScenarioKind.MULTI, ScenarioKind.OFFLINE) else "request"
 
 
 def _test(number: int, rate: float | None, batch_size: int) -> str:

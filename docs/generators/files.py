@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from dlbricks_tui.fleet.events import EVENTS as FLEET_EVENTS
-from dlbricks_tui.fleet.events import HostState
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.request import EVENTS as FLEET_EVENTS
+from dlbricks_tui.fleet.request import FleetHostState, HostEntry
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import EVENTS
 from dlbricks_tui.runs.run_folder import RunState, State, Tally
@@ -231,7 +230,7 @@ def page() -> str:
             _events(EVENTS),
             FLEET_TEXT,
             _events(fleet),
-            f"\nThe states of a host are {_words(HostState)}.\n",
+            f"\nThe states of a host are {_words(FleetHostState)}.\n",
             SMALL,
         ]
     )
@@ -243,7 +242,7 @@ def _about(kind: type) -> str:
     return "\n".join(line.strip() for line in text.splitlines())
 
 
-def _words(kind: type[State] | type[HostState]) -> str:
+def _words(kind: type[State] | type[FleetHostState]) -> str:
     return ", ".join(f"`{value}`" for value, _ in values_of(kind))
 
 

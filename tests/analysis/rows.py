@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dlbricks_tui.analysis.gap import Gap
+from dlbricks_tui.analysis.bounds import Gap
 from dlbricks_tui.analysis.tables import BestGain, ModelRow
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.estimate.system_estimate import Way

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
-from dlbricks_tui.analysis.bounds import best_measured
-from dlbricks_tui.analysis.gap import gap_of
+from dlbricks_tui.analysis.bounds import best_measured, gap_of
 from dlbricks_tui.estimate.knowledge import Latency
 from tests.analysis.executions import as_conversion, executed, with_nodes
 from tests.bricks.graphs import chain

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
+from dlbricks_tui.analysis.bounds import fastest
 from dlbricks_tui.analysis.groups import groups_of, paid_ps
-from dlbricks_tui.analysis.winners import fastest
 from dlbricks_tui.models.graph import TensorType
 from tests.analysis.executions import as_conversion, executed, in_file, renamed, with_nodes
 from tests.bricks.graphs import DATA, Spec, after, built, chain

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlbricks_tui.analysis.onednn import RanPrimitive, ran_primitive
+from dlbricks_tui.analysis.kernels import RanPrimitive, ran_primitive
 
 _REST = (
     "cpu,convolution,jit_1x1:avx2,forward_inference,src_f32::blocked:aBcd8b:f0 wei_f32::blocked:ABcd8b8a:f0 "

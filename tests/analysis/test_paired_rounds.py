@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.analysis.paired_rounds import (
+from dlbricks_tui.analysis.proving import (
     ModelSample,
     ProofRule,
     TimedModel,

@@ -10,8 +10,7 @@ import pytest
 from onnx import ModelProto
 from onnx.helper import make_node
 
-from dlbricks_tui.analysis.paired_rounds import ProofRule
-from dlbricks_tui.analysis.proving import Listener, Outcome, ProofProgress, Prover
+from dlbricks_tui.analysis.proving import Listener, Outcome, ProofProgress, ProofRule, Prover
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind, newest_proof
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint

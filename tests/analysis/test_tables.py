@@ -1,6 +1,6 @@
 import pytest
 
-from dlbricks_tui.analysis.gap import Gap
+from dlbricks_tui.analysis.bounds import Gap
 from dlbricks_tui.analysis.tables import best_gains, by_execution, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
 from dlbricks_tui.models.graph import Level

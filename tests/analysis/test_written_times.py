@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.analysis.roofline import Roof
-from dlbricks_tui.analysis.written_times import Basis, written_times
+from dlbricks_tui.analysis.whole_models import Basis, written_times
 from dlbricks_tui.models.graph import LayerGraph, TensorType
 from dlbricks_tui.models.kinds import Kind
 from tests.analysis.executions import as_conversion, executed, with_nodes

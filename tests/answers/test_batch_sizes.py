@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.batch_sizes import measured_batch_sizes
+from dlbricks_tui.answers.measuring import measured_batch_sizes
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.folders import SAMPLE_MODELS

@@ -228,8 +228,8 @@ def test_a_process_whose_viewer_is_killed_while_it_waits_for_it_ends_too(tmp_pat
 import sys
 from pathlib import Path
 from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
-from dlbricks_tui.runs.launch import command_of
-script = "import pickle, dlbricks_tui.runs.launch as it; it.take_order(); import signal; signal.pause()"
+from dlbricks_tui.runs.control import command_of
+script = "import pickle, dlbricks_tui.runs.control as it; it.take_order(); import signal; signal.pause()"
 command = [sys.executable, "-c", script]
 ChildProcess(command, b"N.", JobFolder(Path({str(tmp_path / "job")!r})), bytes).run(lambda _: None)
 """
@@ -243,7 +243,7 @@ ChildProcess(command, b"N.", JobFolder(Path({str(tmp_path / "job")!r})), bytes).
 def test_a_disk_that_is_full_takes_progress_and_no_half_lines(tmp_path: Path) -> None:
     script = (
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
-        "import dlbricks_tui.runs.launch as it; _, write = it.take_order(); "
+        "import dlbricks_tui.runs.control as it; _, write = it.take_order(); "
         "write(b'[1]\\n'); resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); "
         "write(b'[2, 3, 4, 5, 6]\\n'); write(b'[7]\\n')"
     )

@@ -25,9 +25,9 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, in_place_of_this_host, recorded_host
+from dlbricks_tui.runs.control import start_detached
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.launch import start_detached
-from dlbricks_tui.runs.replaying import events_so_far
+from dlbricks_tui.runs.events import events_so_far
 from dlbricks_tui.runs.run_folder import RunFolders
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.process import Worker

@@ -1,6 +1,6 @@
 import pytest
 
-from dlbricks_tui.answers.published import (
+from dlbricks_tui.answers.reported import (
     COMPOSED_SYSTEM,
     LAYERS,
     SPEEDUP,

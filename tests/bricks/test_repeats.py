@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.repeats import Repetition, repeated_runs
+from dlbricks_tui.bricks.regions import Repetition, repeated_runs
 
 
 def runs_of(text: str) -> list[Repetition]:

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from dlbricks_tui.analysis.paired_rounds import ProofError, ProofRule
-from dlbricks_tui.analysis.proving import ProofProgress, Prover
+from dlbricks_tui.analysis.proving import ProofError, ProofProgress, ProofRule, Prover
 from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
 from dlbricks_tui.answers.analysis import lacking
-from dlbricks_tui.answers.analysis.proving import ProvingError, asked_what_ifs
+from dlbricks_tui.answers.analysis.proof_process import ProvingError, asked_what_ifs
 from dlbricks_tui.cli.analyze_measuring import ProofNarration
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.documents.what_ifs import interval_of

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from dlbricks_tui import api
-from dlbricks_tui.answers.checks.baselines import read_baselines
+from dlbricks_tui.answers.checks.checking import read_baselines
 from dlbricks_tui.answers.checks.results import CheckedModel
 from dlbricks_tui.answers.documents import schema_of
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.evaluations.change import Verdict
+from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation, Measuring, RecordedResult
 from dlbricks_tui.evaluations.file import write_evaluation
 from dlbricks_tui.folders import DataFolder
@@ -26,7 +26,7 @@ from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, host_queue
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.request import RunRequest, chosen
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
@@ -254,5 +254,5 @@ def test_the_api_checks_as_the_command_does(place: Path, monkeypatch: pytest.Mon
     told: list[api.Progress] = []
     options = api.CheckOptions(runtime="fake", processes=1)
     (found,) = api.check(place / "before.json.gz", MODEL, options, progress=told.append, data=place / "data")
-    assert (found.model, found.verdict) == (MODEL, Verdict.SLOWER)
+    assert (found.model, found.verdict) == (MODEL, CheckVerdict.SLOWER)
     assert told[-1].state is api.State.FINISHED

@@ -10,15 +10,15 @@ import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.estimate import estimate
+from dlbricks_tui.estimate.parts import slowest
 from dlbricks_tui.estimate.prediction import stored
-from dlbricks_tui.estimate.slowest import slowest
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.records import Record
+from dlbricks_tui.wording.layers import slowest_in_words
 from dlbricks_tui.wording.numbers import percent
-from dlbricks_tui.wording.slowest import slowest_in_words
 from tests.cli.people import Command, one_line
 from tests.estimate.knowledge_of import latency_of, measured
 from tests.estimate.prediction.stored_models import lawful_records

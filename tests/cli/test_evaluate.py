@@ -17,7 +17,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolders
 from dlbricks_tui.runtime.variant import InstructionSet, Precision
-from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd
 from tests.answers.validation import faults
@@ -424,7 +424,7 @@ def test_a_scenario_without_loadgen_is_refused_before_anything_runs(
     at: Callable[..., Command], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
-    change(file, lambda it: replace(it, scenarios=(EvaluatedScenario(kind=Kind.SINGLE),)))
+    change(file, lambda it: replace(it, scenarios=(EvaluatedScenario(kind=ScenarioKind.SINGLE),)))
     one_line(at("here")("evaluate", str(file)))
     assert not runs_in(tmp_path, "here")
 

@@ -9,7 +9,6 @@ import pytest
 
 from dlbricks_tui.fleet.driving import running
 from dlbricks_tui.fleet.driving.running import FleetPlace
-from dlbricks_tui.fleet.events import FleetEnded, HostState
 from dlbricks_tui.fleet.folder import (
     COMMANDS,
     FleetFolder,
@@ -19,7 +18,7 @@ from dlbricks_tui.fleet.folder import (
     HostUnpaused,
     read_fleet_request,
 )
-from dlbricks_tui.fleet.request import FleetRequest, Question
+from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest, Question
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event
@@ -77,7 +76,7 @@ def driven(monkeypatch: pytest.MonkeyPatch) -> list[FleetRequest]:
 
     def drive(folder: FleetFolder, place: FleetPlace, take: Callable[[Event], None]) -> RunState:
         requests.append(read_fleet_request(folder.request_file))
-        done = (progress("c7i", 60), changed("c7i", HostState.DONE), changed("m8g", HostState.DONE))
+        done = (progress("c7i", 60), changed("c7i", FleetHostState.DONE), changed("m8g", FleetHostState.DONE))
         for event in (*EVENTS, *done, FleetEnded(state="finished", message="", seconds=1.0)):
             tell(folder, event)
             take(event)

@@ -9,7 +9,7 @@ import pytest
 
 from dlbricks_tui.fleet.request import HostEntry
 from dlbricks_tui.fleet.setting_up import doctor
-from dlbricks_tui.fleet.setting_up.judging import Examination, HostFinding, Readiness, Verdict
+from dlbricks_tui.fleet.setting_up.judging import Examination, FindingVerdict, HostFinding, Readiness
 from dlbricks_tui.folders import DataFolder
 from tests.answers.validation import faults
 from tests.cli.people import Command, one_line
@@ -18,7 +18,7 @@ EXAMINED = (
     Examination(
         host="c7i",
         state=Readiness.READY,
-        findings=(HostFinding(subject="Python", state="3.11.2", verdict=Verdict.FINE),),
+        findings=(HostFinding(subject="Python", state="3.11.2", verdict=FindingVerdict.FINE),),
         system="intel-4c-1",
         bricks=12,
     ),
@@ -26,9 +26,9 @@ EXAMINED = (
         host="m8g",
         state=Readiness.LACKING,
         findings=(
-            HostFinding(subject="Python", state="3.11.2", verdict=Verdict.FINE),
+            HostFinding(subject="Python", state="3.11.2", verdict=FindingVerdict.FINE),
             HostFinding(
-                subject="environment", state="none", verdict=Verdict.LACKS, cure="install it", installable=True
+                subject="environment", state="none", verdict=FindingVerdict.LACKS, cure="install it", installable=True
             ),
         ),
     ),

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from dlbricks_tui.cli.fleet_progress import ShownFleet
-from dlbricks_tui.fleet.events import FleetEnded, HostState
+from dlbricks_tui.fleet.request import FleetEnded, FleetHostState
 from tests.fleet.sample_fleet import EVENTS, changed, progress
 
 
@@ -25,7 +25,11 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.Captu
 
 def test_the_last_line_has_what_the_table_has(capsys: pytest.CaptureFixture[str]) -> None:
     shown = ShownFleet(None, lambda: 0.0)
-    done = (progress("c7i", 60), changed("c7i", HostState.DONE), FleetEnded(state="finished", message="", seconds=1.0))
+    done = (
+        progress("c7i", 60),
+        changed("c7i", FleetHostState.DONE),
+        FleetEnded(state="finished", message="", seconds=1.0),
+    )
     for event in (*EVENTS, *done):
         shown.take(event)
     assert capsys.readouterr().err.splitlines()[-1].startswith("c7i done, 60 of 60 bricks, 1 failed; m8g probing, 12")
@@ -49,8 +53,8 @@ def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:
 def test_the_reason_why_a_host_cannot_be_reached_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     shown = ShownFleet(None, quiet=True)
     for seconds in (2, 4, 8):
-        shown.take(changed("c7i", HostState.CONNECTING, f"no SSH server answers; the next try is in {seconds} s"))
-    shown.take(changed("c7i", HostState.FAILED, "it did not join within 10 minutes"))
+        shown.take(changed("c7i", FleetHostState.CONNECTING, f"no SSH server answers; the next try is in {seconds} s"))
+    shown.take(changed("c7i", FleetHostState.FAILED, "it did not join within 10 minutes"))
     assert capsys.readouterr().err.splitlines() == [
         "c7i connecting: no SSH server answers; the next try is in 2 s",
         "c7i failed: it did not join within 10 minutes",

@@ -21,7 +21,7 @@ from dlbricks_tui.language.orders import (
     ModelMeasured,
     ModelNotMeasured,
 )
-from dlbricks_tui.wording import ages
+from dlbricks_tui.wording import numbers
 from tests.answers.language_answers import ENGINE, WHEN, answer, library, predicted
 from tests.answers.validation import faults
 from tests.cli.people import Command, one_line
@@ -91,7 +91,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     monkeypatch.setattr(f"{ASKING}.measure", asked.measure)
     monkeypatch.setattr(f"{ASKING}.stored_answers", asked.stored)
     monkeypatch.setattr(f"{ASKING}.library_answers", lambda *_: library())
-    monkeypatch.setattr(ages, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3 * 3600)
+    monkeypatch.setattr(numbers, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3 * 3600)
     monkeypatch.setenv("COLUMNS", "80")
     return asked
 

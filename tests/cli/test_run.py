@@ -14,8 +14,7 @@ import pytest
 from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.runs.control import Control
-from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.control import Control, create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State
 from tests.cli.people import Command, one_line

@@ -24,7 +24,7 @@ from dlbricks_tui.cli.scenario_progress import LoadNarration
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.scenarios.messages import LoadProgress, LoadTestDone, LoadTestStarted
-from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Record
 from tests.cli.people import Command as Answer
@@ -300,7 +300,7 @@ def test_a_signal_ends_the_measurement_and_its_process(measure: Answer, tmp_path
 
 def test_a_terminal_shows_how_far_a_test_is() -> None:
     screen = io.StringIO()
-    scenario = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=20.0)
+    scenario = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=20.0)
     clock = iter([0.0, 1.0, 4.0, 5.0])
     narration = LoadNarration(scenario, Console(file=screen, force_terminal=True, width=100), lambda: next(clock))
     narration.take(LoadTestStarted(number=3, rate=41.25, batch_size=1, queries=662, seconds_left=12.0))

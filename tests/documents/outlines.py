@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.documents.outline import Node, Outline
+from dlbricks_tui.documents.outline import Outline, OutlineNode
 from dlbricks_tui.documents.part_latencies import PartLatencies
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge
@@ -21,7 +21,7 @@ def sample(name: str, granularity: int = 1) -> Outline:
     return outline_of(graph_of(name), Cutting(granularity))
 
 
-def nodes_of(outline: Outline) -> list[Node]:
+def nodes_of(outline: Outline) -> list[OutlineNode]:
     """Return all parts of a model, outer ones first."""
     found = [outline.root]
     for node in found:
@@ -29,7 +29,7 @@ def nodes_of(outline: Outline) -> list[Node]:
     return found
 
 
-def leaf_of(outline: Outline, sequence: int) -> Node:
+def leaf_of(outline: Outline, sequence: int) -> OutlineNode:
     """Return a sequence as a node."""
     return next(it for it in nodes_of(outline) if it.sequence == sequence)
 

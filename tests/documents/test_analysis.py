@@ -5,8 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.analysis.bounds import best_measured, over_best
-from dlbricks_tui.analysis.gap import gap_of
+from dlbricks_tui.analysis.bounds import best_measured, gap_of, over_best
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.answers.analysis.analysing import Analysis, MeasuredGain

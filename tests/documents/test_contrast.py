@@ -1,5 +1,5 @@
 from dlbricks_tui.answers.comparisons.contrasts import ComparedPair, ComparedResults, ComparedSelection
-from dlbricks_tui.documents.contrast import pair_columns, ratio_parts
+from dlbricks_tui.documents.comparison import pair_columns, ratio_parts
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.store.contrast import Verdict
 from tests.documents.snapshots import check

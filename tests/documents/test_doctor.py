@@ -1,5 +1,5 @@
 from dlbricks_tui.documents.doctor import finding_parts
-from dlbricks_tui.documents.parts import Point
+from dlbricks_tui.documents.parts import MarkedSentence
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from tests.documents.test_layout import texts
 
@@ -21,4 +21,4 @@ def test_what_is_unknown_or_quiet_is_told_in_a_line() -> None:
 
 def test_verdicts_differ_in_style() -> None:
     parts = [next(finding_parts(Finding("clock", "tsc", it, "none", ""))) for it in NoiseVerdict]
-    assert [it.style for it in parts if isinstance(it, Point)] == ["good", "warn", "muted"]
+    assert [it.style for it in parts if isinstance(it, MarkedSentence)] == ["good", "warn", "muted"]

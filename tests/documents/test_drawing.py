@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from dlbricks_tui.documents import drawing
 from dlbricks_tui.documents.pictures import (
     Axis,
-    Level,
+    BarRow,
+    LegendSign,
     Mark,
-    Meaning,
     Piece,
     Plot,
-    Row,
     Rows,
     Series,
+    StraightLine,
     number_text,
     round_ticks,
 )
@@ -37,10 +37,10 @@ BARS = Rows(
     "The best measured takes 15 ms.",
     Axis(0.0, 20.0),
     (
-        Row("measured", (Piece(0, 15, ".", "█", "bar"), Piece(15, 20, "#", "▓", "bad")), text="20.0 ms"),
-        Row("gain", (Piece(5, 15, "-", "─", "muted"),), (Mark(10, "o", "accent"),)),
+        BarRow("measured", (Piece(0, 15, ".", "█", "bar"), Piece(15, 20, "#", "▓", "bad")), text="20.0 ms"),
+        BarRow("gain", (Piece(5, 15, "-", "─", "muted"),), (Mark(10, "o", "accent"),)),
     ),
-    (Meaning(".", "best", "bar", "█"), Meaning("#", "slower", "bad", "▓")),
+    (LegendSign(".", "best", "bar", "█"), LegendSign("#", "slower", "bad", "▓")),
 )
 
 
@@ -79,12 +79,12 @@ def test_a_stacked_bar_divides_its_row_and_names_its_signs() -> None:
 
 
 def test_the_mark_of_the_largest_value_is_not_hidden_by_the_text_behind_it() -> None:
-    row = Row("all", (), (Mark(20.0, "o", "accent"),), "20 ms")
+    row = BarRow("all", (), (Mark(20.0, "o", "accent"),), "20 ms")
     assert any("o 20 ms" in text for text in text_of(replace(BARS, rows=(row,), legend=()), 50, 6))
 
 
 def test_rows_without_room_are_counted() -> None:
-    many = replace(BARS, rows=tuple(Row(f"row {number}", text=f"{number} ms") for number in range(20)))
+    many = replace(BARS, rows=tuple(BarRow(f"row {number}", text=f"{number} ms") for number in range(20)))
     title, *rows = text_of(many, 60, 9)
     assert title.startswith("Latency, ms, 6 of 20") and len(rows) == 8 and "row 0" in rows[0]
 
@@ -113,7 +113,7 @@ def test_numbers_on_axes_are_short(value: float, text: str) -> None:
 
 
 def test_levels_cross_the_whole_picture() -> None:
-    bound = replace(ROOFS, levels=(Level("bound 10 ms", 10.0),))
+    bound = replace(ROOFS, levels=(StraightLine("bound 10 ms", 10.0),))
     title, *rows = text_of(bound, 64, 14)
     assert "─ bound 10 ms" in "\n".join([title, *rows])
     assert sum(row.count("─") > 40 for row in rows) == 2, "the bound and the axis"

@@ -8,12 +8,12 @@ from dlbricks_tui.documents.fleet import (
     fleet_parts,
     fleet_question,
     host_columns,
+    hosts_picture,
     hosts_sentence,
     latency_on,
 )
-from dlbricks_tui.documents.fleet_picture import hosts_picture
 from dlbricks_tui.documents.parts import Table
-from dlbricks_tui.fleet.events import FleetProgress, HostRow, HostState
+from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostRow
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.runs.events import ModelLeftOut
 from dlbricks_tui.runs.run_folder import RunState, State
@@ -81,7 +81,7 @@ def test_a_fleet_run_asks_a_question() -> None:
 
 
 def test_only_a_host_at_work_has_time_left() -> None:
-    done = (HostRow("a", state=HostState.DONE, bricks=4, of=4, seconds_left=100.0),)
+    done = (HostRow("a", state=FleetHostState.DONE, bricks=4, of=4, seconds_left=100.0),)
     assert [it.title for it in host_columns(done)][-1] == "disturbed"
 
 

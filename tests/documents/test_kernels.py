@@ -1,5 +1,5 @@
 from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
-from dlbricks_tui.documents.kernels import kernels_table, layer_kernels_table
+from dlbricks_tui.documents.analysis import kernels_table, layer_kernels_table
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 

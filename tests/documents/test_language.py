@@ -23,14 +23,14 @@ from dlbricks_tui.documents.language import (
 )
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.parts import Part
-from dlbricks_tui.wording import ages
+from dlbricks_tui.wording import numbers
 from tests.answers.language_answers import ENGINE, WHEN, answer, library, predicted, too_large, variants
 from tests.documents.snapshots import check
 
 
 @pytest.fixture(autouse=True)
 def _three_hours_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ages, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3 * 3600)
+    monkeypatch.setattr(numbers, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3 * 3600)
 
 
 def text_of(parts: Sequence[Part], width: int) -> str:

@@ -10,16 +10,16 @@ from dlbricks_tui.documents.lines import cut_start, width_of
 from dlbricks_tui.documents.look import ASCII, TEXT
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
+    BarFigure,
+    CellKind,
     Column,
     Fact,
-    Figure,
     Figures,
     Heading,
-    Kind,
+    MarkedSentence,
     Names,
     Part,
     Plots,
-    Point,
     Sentence,
     SideBySide,
     Table,
@@ -32,9 +32,9 @@ from dlbricks_tui.documents.table_layout import TableLayout
 
 FIGURES = Figures(
     (
-        Figure("sequential", "6.504 ms", 6.504, 6.193, 6.815, ("95 %: 6.193 to 6.815 ms", "6.193 to 6.815")),
-        Figure("parallel", "3.252 ms", 3.252, remarks=("2.00 times as fast",)),
-        Figure("call", "0 ms"),
+        BarFigure("sequential", "6.504 ms", 6.504, 6.193, 6.815, ("95 %: 6.193 to 6.815 ms", "6.193 to 6.815")),
+        BarFigure("parallel", "3.252 ms", 3.252, remarks=("2.00 times as fast",)),
+        BarFigure("call", "0 ms"),
     )
 )
 ROWS = (("conv 3x3 256", "resnet18_v1_stage1_conv0", 0.75), ("pool", "pool0", 0.25))
@@ -110,7 +110,7 @@ def test_details_stand_below_their_row_and_keep_to_the_width() -> None:
 
 def test_first_names_with_a_way_to_be_shortened_leave_room_for_others() -> None:
     name = "a name of 20 letters"
-    plain, short = name_column("layer", str), Column("layer", str, Kind.NAME, fit=each_fit(cut_start))
+    plain, short = name_column("layer", str), Column("layer", str, CellKind.NAME, fit=each_fit(cut_start))
     assert texts(30, Table((plain, plain), [name]))[1] == f"{name}  a name …"
     assert texts(30, Table((short, plain), [name]))[1] == "…of 20 letters  a name of 20 …"
 
@@ -134,7 +134,7 @@ def test_optional_columns_go_in_their_order_also_where_there_are_no_names() -> N
 
 def test_a_row_without_figures_says_why_and_which_command_measures_them() -> None:
     columns: tuple[Column[str], ...] = (
-        Column("runtime", str, Kind.NAME, is_key=True),
+        Column("runtime", str, CellKind.NAME, is_key=True),
         Column("latency", lambda it: {"mxnet": "9 ms"}[it]),
     )
     missing = {"openvino": ("not measured: ", "dlbricks run net"), "onnx": ("it cannot be", "")}
@@ -171,21 +171,21 @@ def test_rows_are_as_wide_as_their_titles_and_fit(rows: list[tuple[str, str, flo
 
 def test_control_codes_in_texts_are_spelled_out() -> None:
     name = "a\x1b[31mb"
-    parts = Heading(name), Sentence(name), Fact(name, name), Figures((Figure(name, name),))
+    parts = Heading(name), Sentence(name), Fact(name, name), Figures((BarFigure(name, name),))
     assert "\x1b" not in "".join(texts(60, *parts, Table((name_column(name, str),), [name])))
 
 
 def test_a_point_has_its_mark_in_a_column_and_its_subject_first() -> None:
-    point = Point("noisy", "warn", ": 90 % busy", "other load")
+    point = MarkedSentence("noisy", "warn", ": 90 % busy", "other load")
     assert texts(80, point) == ["noisy other load: 90 % busy"]
     assert texts(20, point) == ["noisy other load: 90", "      % busy"]
-    assert texts(80, Point("!", "warn", "lacks layers")) == ["! lacks layers"]
+    assert texts(80, MarkedSentence("!", "warn", "lacks layers")) == ["! lacks layers"]
 
 
 def test_sentences_of_a_table_wrap_before_names_are_shortened() -> None:
     columns: tuple[Column[str], ...] = (
         name_column("setting", str),
-        Column("meaning", lambda _: "The theme of the workbench.", Kind.SENTENCE),
+        Column("meaning", lambda _: "The theme of the workbench.", CellKind.SENTENCE),
         bar_column(lambda _: 1.0),
     )
     table = Table(columns, ["workbench.theme"])

@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.documents.load_curve import LoadCurve, MeasuredRate, load_plot
-from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from dlbricks_tui.documents.load_pictures import LoadCurve, MeasuredRate, load_plot
+from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind
 from tests.documents.snapshots import check
 from tests.documents.test_drawing import text_of
 
-SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)
+SERVER = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=50.0)
 # A queue that serves at most 90 requests per second.
 CURVE = tuple((float(rate), 20.0 / (1.0 - rate / 90.0)) for rate in range(5, 90, 5))
 TESTS = (MeasuredRate(50.0, 40.0, True), MeasuredRate(70.0, 95.0, False))

@@ -6,12 +6,11 @@ from dlbricks_tui.documents.load_pictures import (
     progress_plot,
     throughput_rows,
 )
-from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range
-from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from dlbricks_tui.scenarios.scenario import MeasuredLoad, PredictedLoad, Range, Scenario, ScenarioKind
 from tests.documents.snapshots import check
 from tests.store.samples import load_test
 
-SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)
+SERVER = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=50.0)
 MEASURED = MeasuredLoad(
     p50_ms=10.0, p90_ms=12.0, p99_ms=15.0, p999_ms=20.0, per_second=50.0, valid=True, queries=662, batch_size=1
 )
@@ -43,7 +42,7 @@ def test_percentiles_and_throughputs_are_predicted_beside_measured() -> None:
             "nothing in it": histogram_plot(load_test(), [], None),
             "in progress": progress_plot([1.0, 2.0, 2.0, 9.0], [1.0, 2.0, 2.0, 9.0], 8, SERVER),
             "in progress without a bound": progress_plot(
-                [1.0] * 3, [1.0] * 3, 1, Scenario(kind=Kind.SINGLE, percentile=90.0)
+                [1.0] * 3, [1.0] * 3, 1, Scenario(kind=ScenarioKind.SINGLE, percentile=90.0)
             ),
         },
     )
@@ -84,5 +83,5 @@ def test_slow_requests_stand_above_the_bound_and_crowds_have_other_signs() -> No
 
 def test_equal_latencies_and_none_of_any_length_can_be_drawn() -> None:
     for latencies in ([5.0], [5.0] * 50, [0.0, 0.0]):
-        found = progress_plot(latencies, latencies, 1, Scenario(kind=Kind.SINGLE, percentile=90.0))
+        found = progress_plot(latencies, latencies, 1, Scenario(kind=ScenarioKind.SINGLE, percentile=90.0))
         assert found.up.low < found.up.high and sum(len(it.points) for it in found.series) >= 1

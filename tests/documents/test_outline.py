@@ -1,12 +1,12 @@
 from dataclasses import replace
 
 from dlbricks_tui.bricks.regions import Repeat
-from dlbricks_tui.documents.outline import Node
+from dlbricks_tui.documents.outline import OutlineNode
 from tests.bricks.graphs import DATA, Spec, built, chain
 from tests.documents.outlines import leaf_of, nodes_of, outline_of, sample, unable
 
 
-def titled(nodes: list[Node], beginning: str) -> Node:
+def titled(nodes: list[OutlineNode], beginning: str) -> OutlineNode:
     return next(it for it in nodes if it.title.startswith(beginning))
 
 

@@ -12,7 +12,7 @@ from dlbricks_tui.documents.part_latencies import PartLatencies
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.statistics import summarise
-from dlbricks_tui.wording import ages
+from dlbricks_tui.wording import numbers
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.documents.outlines import estimated, leaf_of, outline_of, sample, unable
 from tests.documents.snapshots import check
@@ -159,7 +159,7 @@ def test_samples_are_drawn_as_a_histogram_with_one_bar_for_outliers() -> None:
 
 
 def test_the_details_of_parts_are_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ages, "now", lambda: datetime(2026, 11, 21, 9, tzinfo=timezone.utc).timestamp())
+    monkeypatch.setattr(numbers, "now", lambda: datetime(2026, 11, 21, 9, tzinfo=timezone.utc).timestamp())
     specs = [Spec("conv", DATA), Spec("relu", after(0), times=2), Spec("constant"), Spec("add", after(1, 2))]
     graph = unable(built([*specs, Spec("split", after(3)), Spec("relu", after(4)), Spec("relu", after(5))]), 5)
     outline = outline_of(graph)

@@ -10,7 +10,7 @@ from dlbricks_tui.store.columns import COLUMNS, Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Result
 from dlbricks_tui.store.selections import OLDEST_FIRST
-from dlbricks_tui.wording import ages
+from dlbricks_tui.wording import numbers
 from tests.documents.snapshots import check
 from tests.store.samples import WHEN, end_to_end, measurement, provenance
 
@@ -24,7 +24,7 @@ def summaries(tmp_path: Path, *results: Result) -> list[Summary]:
 def test_a_result_has_its_samples_how_it_was_measured_and_where_it_comes_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ages, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3600)
+    monkeypatch.setattr(numbers, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3600)
     flagged = measurement(8.0, flags=("drift",), noise=(("load", 0.25), ("turbo", True), ("steal", None)))
     one, whole = replace(flagged, uuid="1" * 32, occurrence=(("layer", "conv1"),)), end_to_end(uuid="2" * 32)
     of_one, of_whole = summaries(tmp_path, one, whole)

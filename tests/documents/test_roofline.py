@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
 from dlbricks_tui.documents.pictures import Plot
-from dlbricks_tui.documents.roofline import roofline_plot
+from dlbricks_tui.documents.what_ifs import roofline_plot
 from dlbricks_tui.models.kinds import Kind
 from tests.bricks.graphs import chain
 from tests.documents.snapshots import check

@@ -18,16 +18,15 @@ from dlbricks_tui.documents.scenario import (
     verdict_parts,
 )
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.scenarios.outcome import PredictedLoad, Range
-from dlbricks_tui.scenarios.scenario import Kind, Scenario
-from dlbricks_tui.store.packed_latencies import pack_latencies
+from dlbricks_tui.scenarios.scenario import PredictedLoad, Range, Scenario, ScenarioKind
 from dlbricks_tui.store.records import LoadTest
-from dlbricks_tui.wording import ages
+from dlbricks_tui.store.statistics import pack_latencies
+from dlbricks_tui.wording import numbers
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 from tests.store.samples import WHEN, load_test
 
-SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)
+SERVER = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=50.0)
 P99 = Range(12.5, 12.0, 13.0)
 PREDICTED = PredictedLoad(
     p50_ms=Range(10.0, 9.9, 10.1),
@@ -46,7 +45,7 @@ def verdict_of_test(test: LoadTest) -> list[str]:
 
 
 def test_a_scenario_has_its_answer_figures_and_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ages, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3600)
+    monkeypatch.setattr(numbers, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3600)
     test, other = load_test(uuid="1d" * 16), load_test(uuid="2d" * 16, sought=False, wake_up_ms=0.4, instances=2)
     offline = load_test(kind="offline", rate=None, sought=False, batch_size=4, bound_ms=None, per_second=300.0)
     single = load_test(kind="single", rate=None, sought=False, bound_ms=9.0)
@@ -81,11 +80,11 @@ def test_a_scenario_has_its_answer_figures_and_verdict(monkeypatch: pytest.Monke
             "server predicted": told(SERVER, None),
             "server at a rate, the bound not met": told(at_rate, None, replace(PREDICTED, valid=False)),
             "nothing": told(SERVER, None, None),
-            "single stream": told(Scenario(kind=Kind.SINGLE, percentile=90.0, bound_ms=9.0), single, None),
-            "offline": told(Scenario(kind=Kind.OFFLINE, percentile=99.0), offline, batches),
-            "offline at another batch size": told(Scenario(kind=Kind.OFFLINE, percentile=99.0), offline),
-            "offline predicted": told(Scenario(kind=Kind.OFFLINE, percentile=99.0), None),
-            "a percentile that is not predicted": told(Scenario(kind=Kind.SINGLE, percentile=95.0), None),
+            "single stream": told(Scenario(kind=ScenarioKind.SINGLE, percentile=90.0, bound_ms=9.0), single, None),
+            "offline": told(Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0), offline, batches),
+            "offline at another batch size": told(Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0), offline),
+            "offline predicted": told(Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0), None),
+            "a percentile that is not predicted": told(Scenario(kind=ScenarioKind.SINGLE, percentile=95.0), None),
             "stored": stored_parts(answer(SERVER, test, other)),
             "one stored": stored_parts(answer(SERVER, test)),
             "one stored at a rate": stored_parts(answer(SERVER, test, at_rates=True)),
@@ -105,7 +104,7 @@ def test_a_percentile_of_its_own_has_a_row() -> None:
 
 
 def test_streams_count_samples() -> None:
-    multi = Scenario(kind=Kind.MULTI, percentile=99.0)
+    multi = Scenario(kind=ScenarioKind.MULTI, percentile=99.0)
     test = load_test(kind="multi", sought=False, per_second=80.0)
     assert texts(80, outcome_table(multi, None, test))[1] == "samples/s    80.00/s"
 

@@ -1,10 +1,10 @@
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.scores import NOTHING_TO_SCORE, score_parts
-from dlbricks_tui.estimate.prediction.score import Basis, Score
+from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
 
-GOOD = Score("resnet50_v1", Basis.HISTORY, 31.0, 27.0, 36.0, 0.4, 30.0, 0.0)
-BAD = Score("mobilenet0.25", Basis.LEFT_OUT, 2.0, 1.5, 2.6, 1.0, 2.9, 0.02)
+GOOD = Score("resnet50_v1", PredictionBasis.HISTORY, 31.0, 27.0, 36.0, 0.4, 30.0, 0.0)
+BAD = Score("mobilenet0.25", PredictionBasis.LEFT_OUT, 2.0, 1.5, 2.6, 1.0, 2.9, 0.02)
 
 
 def texts(*found: Score) -> list[str]:

@@ -8,7 +8,7 @@ from dlbricks_tui.documents.parts import Part, Table
 from dlbricks_tui.documents.systems import comparison_parts, system_columns, system_parts
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.selections import Combination
-from dlbricks_tui.wording import ages
+from dlbricks_tui.wording import numbers
 from tests.documents.snapshots import check
 from tests.estimate.test_accuracy import incomplete
 from tests.estimate.test_comparison import on, ranked
@@ -24,7 +24,7 @@ OTHER = KnownSystem(system("bare", cpu="", cores=0, memory_bytes=0, instance_typ
 
 @pytest.fixture(autouse=True)
 def _an_hour_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ages, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3600)
+    monkeypatch.setattr(numbers, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3600)
 
 
 def table(*known: KnownSystem) -> Part:

@@ -14,9 +14,8 @@ from dlbricks_tui.documents.trace import (
     stored_columns,
     trace_parts,
 )
-from dlbricks_tui.traces.file import TraceHeader
+from dlbricks_tui.traces.file import StoredTrace, TraceHeader
 from dlbricks_tui.traces.layer_times import LayerTime, layer_times, slowest_first
-from dlbricks_tui.traces.stored import StoredTrace
 from dlbricks_tui.traces.trace import Counter, TrackKind
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts

@@ -9,7 +9,7 @@ from dlbricks_tui.answers.analysis.analysing import MeasuredGain
 from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.what_ifs import (
-    Change,
+    ShownWhatIf,
     change_facts,
     change_reasons,
     gains_picture,
@@ -34,12 +34,12 @@ PARALLEL = replace(FOUND, id="parallel-2", kind=WhatIfKind.PARALLEL)
 NOISY = Gain(0.26, 0.05, 0.47)
 
 
-def change(found: WhatIf = FOUND, proof: Gain | None = None) -> Change:
+def change(found: WhatIf = FOUND, proof: Gain | None = None) -> ShownWhatIf:
     measured = None if proof is None else MeasuredGain(4.81, proof.value, (proof.low, proof.high), 6.5, "2026-11-27T00")
-    return Change(found, measured, None if found.change is None else FASTER)
+    return ShownWhatIf(found, measured, None if found.change is None else FASTER)
 
 
-def lines_of(changes: Sequence[Change], width: int = 80) -> list[str]:
+def lines_of(changes: Sequence[ShownWhatIf], width: int = 80) -> list[str]:
     return texts(width, *what_ifs_parts(changes), look=TEXT)
 
 
@@ -92,7 +92,7 @@ def test_one_line_says_which_unproved_what_ifs_are_not_to_be_trusted() -> None:
     ],
 )
 def test_the_column_of_proofs_tells_bounds_and_what_is_under_way(
-    found: Change, under_way: Mapping[str, str], expected: tuple[str, str]
+    found: ShownWhatIf, under_way: Mapping[str, str], expected: tuple[str, str]
 ) -> None:
     (proved,) = (it for it in what_if_columns([found], under_way) if it.title == "proved")
     assert callable(proved.style)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.estimate.accuracy import accuracy, by_group, speedup
+from dlbricks_tui.estimate.comparison import accuracy, by_group, speedup
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way

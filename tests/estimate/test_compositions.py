@@ -2,15 +2,19 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, picoseconds, sequential_ps
+from dlbricks_tui.estimate.compositions import SequenceTask, critical_path, milliseconds, picoseconds, sequential_ps
 from tests.estimate.task_graphs import LONGEST_PS, chained, task_graphs
 
 
 def test_sequential_is_the_sum_and_the_critical_path_the_first_of_those_that_are_longest_in_time() -> None:
-    assert sequential_ps([Task(3), Task(4, (0,)), Task(5, (0,))]) == 12
-    path = critical_path([Task(1), Task(2, (0,)), Task(2, (1,)), Task(9, (0,)), Task(1, (2, 3))])
+    assert sequential_ps([SequenceTask(3), SequenceTask(4, (0,)), SequenceTask(5, (0,))]) == 12
+    path = critical_path(
+        [SequenceTask(1), SequenceTask(2, (0,)), SequenceTask(2, (1,)), SequenceTask(9, (0,)), SequenceTask(1, (2, 3))]
+    )
     assert (path.tasks, path.latency_ps) == ((0, 3, 4), 11)
-    assert critical_path([Task(1), Task(2, (0,)), Task(2, (0,)), Task(1, (1, 2))]).tasks == (0, 1, 3)
+    assert critical_path(
+        [SequenceTask(1), SequenceTask(2, (0,)), SequenceTask(2, (0,)), SequenceTask(1, (1, 2))]
+    ).tasks == (0, 1, 3)
     assert sequential_ps([]) == critical_path([]).latency_ps == 0
 
 
@@ -23,7 +27,7 @@ def test_on_a_chain_the_critical_path_is_all_of_it(latencies: list[int]) -> None
 
 @given(task_graphs())
 def test_the_critical_path_is_the_longest_path_of_networkx_and_each_task_waits_for_the_one_before_it(
-    tasks: tuple[Task, ...],
+    tasks: tuple[SequenceTask, ...],
 ) -> None:
     digraph, path = nx.DiGraph(), critical_path(tasks)
     for number, task in enumerate(tasks):

@@ -3,15 +3,15 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.estimate.errors import EstimateError
-from dlbricks_tui.estimate.selection import (
+from dlbricks_tui.estimate.system_estimate import (
     Offer,
+    Way,
     best_offer,
     find_runtime,
     find_system,
     preferred_level,
     what_is_there,
 )
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import System
 from dlbricks_tui.store.selections import Combination

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.estimate import estimate
-from dlbricks_tui.estimate.slowest import slowest
+from dlbricks_tui.estimate.parts import slowest
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.wording.slowest import name_of, sign_of_part, slowest_in_words, title_of
+from dlbricks_tui.wording.layers import name_of, sign_of_part, slowest_in_words, title_of
 from tests.analysis.executions import knowing
 from tests.bricks.graphs import chain, graphs
 from tests.estimate.knowledge_of import measured, with_predictions

@@ -14,7 +14,7 @@ from dlbricks_tui.evaluations.evaluation import (
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
-from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.scenarios.scenario import ScenarioKind
 
 MINIMAL = """\
 format = 1
@@ -162,8 +162,8 @@ EVALUATION = Evaluation(
         target_interval=0.02,
     ),
     scenarios=(
-        EvaluatedScenario(kind=Kind.SERVER, percentile=99.9, bound_ms=50, batch=(4,), instances=2, full=True),
-        EvaluatedScenario(kind=Kind.SINGLE),
+        EvaluatedScenario(kind=ScenarioKind.SERVER, percentile=99.9, bound_ms=50, batch=(4,), instances=2, full=True),
+        EvaluatedScenario(kind=ScenarioKind.SINGLE),
     ),
     system=Requirements(
         cores=">=4",

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.evaluations.errors import EvaluationError
-from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation, Measuring
+from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation, EvaluationError, Measuring
 from dlbricks_tui.evaluations.file import MOST_BYTES, read_evaluation, write_evaluation
 from dlbricks_tui.folders import SAMPLE_MODELS
 from tests.evaluations.example import EVALUATION, FULL, MINIMAL

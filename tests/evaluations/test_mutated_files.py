@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dlbricks_tui.evaluations.errors import EvaluationError
+from dlbricks_tui.evaluations.evaluation import EvaluationError
 from dlbricks_tui.evaluations.file import read_evaluation
 from tests.evaluations.example import FULL
 

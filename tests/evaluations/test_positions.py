@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.evaluations.positions import (
+from dlbricks_tui.evaluations.faults import (
     MOST_LEVELS,
     Place,
     Position,

@@ -1,4 +1,4 @@
-from dlbricks_tui.evaluations.recorded_facts import facts_of_host, tuning_variables
+from dlbricks_tui.evaluations.baseline import facts_of_host, tuning_variables
 from tests.store.samples import provenance, system
 
 

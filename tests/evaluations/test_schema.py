@@ -27,7 +27,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.runtime import MOST_THREADS, TUNING_PREFIXES
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import MOST_IN_A_BATCH, InstructionSet, Optimisation, Precision
-from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.scenarios.scenario import ScenarioKind
 
 DEFINITIONS = schema()["$defs"]
 SECTIONS = {
@@ -92,7 +92,7 @@ def test_the_file_has_a_table_for_each_field_of_an_evaluation() -> None:
         ("measure", "cut", Cut),
         ("measure", "order", LayerOrder),
         ("measure", "method", Method),
-        ("scenario", "kind", Kind),
+        ("scenario", "kind", ScenarioKind),
         ("result", "precision", Precision),
         ("result", "instructions", InstructionSet),
         ("result", "optimisation", Optimisation),

@@ -23,7 +23,7 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
-from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.scenarios.scenario import ScenarioKind
 from tests.evaluations.example import EVALUATION
 
 LINES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=12)
@@ -76,7 +76,7 @@ MEASURING = st.builds(
 )
 SCENARIOS = st.builds(
     EvaluatedScenario,
-    kind=st.sampled_from([Kind.MULTI, Kind.SERVER, Kind.OFFLINE]),
+    kind=st.sampled_from([ScenarioKind.MULTI, ScenarioKind.SERVER, ScenarioKind.OFFLINE]),
     percentile=st.none() | st.floats(0.1, 99.9),
     bound_ms=LATENCIES,
     batch=several(st.integers(1, 256)),

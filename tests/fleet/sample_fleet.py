@@ -2,15 +2,15 @@
 
 from contextlib import closing
 
-from dlbricks_tui.fleet.events import (
+from dlbricks_tui.fleet.folder import FleetFolder
+from dlbricks_tui.fleet.request import (
+    FleetHostState,
     FleetStarted,
     HostChanged,
     HostEstimate,
     HostProgress,
-    HostState,
     OrderFound,
 )
-from dlbricks_tui.fleet.folder import FleetFolder
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event
@@ -37,7 +37,7 @@ def estimate(host: str, model: str, ms: float | None, *, predicted: int = 0, dol
     )
 
 
-def changed(host: str, state: HostState, message: str = "") -> Event:
+def changed(host: str, state: FleetHostState, message: str = "") -> Event:
     return HostChanged(host=host, state=state.value, message=message, system=f"{host}-id", system_name=host)
 
 
@@ -51,9 +51,9 @@ EVENTS = (
     FleetStarted(
         fleet="f", pid=1, models=MODELS, runtimes=(RUNTIME,), level="fused", question="which-host", hosts=("c7i", "m8g")
     ),
-    changed("c7i", HostState.MEASURING),
-    changed("m8g", HostState.PROBING),
-    changed("old", HostState.REFUSED, "it has dlbricks 0.1.0, and 0.2.0 is needed"),
+    changed("c7i", FleetHostState.MEASURING),
+    changed("m8g", FleetHostState.PROBING),
+    changed("old", FleetHostState.REFUSED, "it has dlbricks 0.1.0, and 0.2.0 is needed"),
     progress("c7i", 45),
     progress("m8g", 12),
     estimate("c7i", "resnet50_v1", 40.0, dollars=1.98),

@@ -14,9 +14,8 @@ from onnx.helper import make_node
 
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.driving.running import start_detached
-from dlbricks_tui.fleet.events import EVENTS, HostState, ResultStored, TaskGiven
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet
-from dlbricks_tui.fleet.request import FleetRequest
+from dlbricks_tui.fleet.request import EVENTS, FleetHostState, FleetRequest, ResultStored, TaskGiven
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.method import Method
@@ -92,7 +91,7 @@ def has_run_in(data: DataFolder, *states: State) -> bool:
     return any(run.state in states for run in RunFolders(data.runs).states())
 
 
-def is_in(folder: FleetFolder, host: str, *states: HostState) -> bool:
+def is_in(folder: FleetFolder, host: str, *states: FleetHostState) -> bool:
     row = folder.progress().hosts.get(host)
     return row is not None and row.state in states
 
@@ -136,9 +135,9 @@ def check_that_each_result_is_stored_once(folder: FleetFolder, data: DataFolder,
         eventually(partial(has_run_in, cluster.data_of(host), State.PAUSED, State.FINISHED))
     # One host dies with its task, and comes back.
     cluster.kill_host("one")
-    eventually(partial(is_in, folder, "one", HostState.LOST, HostState.DONE))
+    eventually(partial(is_in, folder, "one", FleetHostState.LOST, FleetHostState.DONE))
     cluster.start_worker("one")
-    eventually(partial(is_in, folder, "one", HostState.PAUSED, HostState.DONE))
+    eventually(partial(is_in, folder, "one", FleetHostState.PAUSED, FleetHostState.DONE))
     folder.unpause_host("one")
     # The driver dies while the other one is paused in the middle of its task, and another driver goes on.
     os.kill(folder.state().process.pid, signal.SIGKILL)
@@ -147,7 +146,7 @@ def check_that_each_result_is_stored_once(folder: FleetFolder, data: DataFolder,
     eventually(lambda: not folder.state().active)
     assert (folder.state().state, folder.state().message) == (State.FINISHED, "")
     progress = folder.progress()
-    assert {name: row.state for name, row in progress.hosts.items()} == dict.fromkeys(HOSTS, HostState.DONE)
+    assert {name: row.state for name, row in progress.hosts.items()} == dict.fromkeys(HOSTS, FleetHostState.DONE)
     with ResultsDatabase(data.store) as store:
         found = store.records(Measurement)
     systems = {row.system for row in progress.hosts.values()}

@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.contention import (
+from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.load import (
     Contention,
     competing_threads,
     contention,
     contention_between,
     wait_until_idle,
 )
-from dlbricks_tui.host.host_files import HostFiles
 
 
 def thread(root: Path, number: int, waited_ns: str, stops: str, computed_ns: str = "123456") -> None:

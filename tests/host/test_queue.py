@@ -12,18 +12,18 @@ import pytest
 from dlbricks_tui.host.queue import (
     HOST_LOCK_VARIABLE,
     HostQueue,
-    Kind,
     Place,
     ProcessIdentity,
     QueuedWork,
     QueueError,
+    WorkKind,
     host_queue,
     this_process,
     waiting_words,
 )
 from tests.host.lines import Work, turn_of
 
-RUN = QueuedWork(Kind.RUN, ["alexnet"], Path("/data"), "20261121-1")
+RUN = QueuedWork(WorkKind.RUN, ["alexnet"], Path("/data"), "20261121-1")
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ def line(tmp_path: Path) -> HostQueue:
 
 
 @pytest.fixture
-def join(line: HostQueue) -> Iterator[Callable[[Kind, str], Work]]:
+def join(line: HostQueue) -> Iterator[Callable[[WorkKind, str], Work]]:
     """Return a function that starts a process, which joins the line."""
     there: list[Work] = []
 
-    def joined(kind: Kind, model: str) -> Work:
+    def joined(kind: WorkKind, model: str) -> Work:
         there.append(Work(line.path, kind, model))
         return there[-1]
 
@@ -50,11 +50,15 @@ def briefly(line: HostQueue) -> list[tuple[str, bool]]:
 
 
 def test_work_of_any_kind_has_its_turn_in_the_order_of_arrival(
-    line: HostQueue, join: Callable[[Kind, str], Work]
+    line: HostQueue, join: Callable[[WorkKind, str], Work]
 ) -> None:
-    run = join(Kind.RUN, "squeezenet1.1")
+    run = join(WorkKind.RUN, "squeezenet1.1")
     assert run.told() == "measures"
-    trace, load, proof = join(Kind.TRACE, "alexnet"), join(Kind.LOAD_TEST, "320n"), join(Kind.PROOF, "vgg16")
+    trace, load, proof = (
+        join(WorkKind.TRACE, "alexnet"),
+        join(WorkKind.LOAD_TEST, "320n"),
+        join(WorkKind.PROOF, "vgg16"),
+    )
     assert briefly(line) == [
         ("squeezenet1.1", True),
         ("trace of alexnet", False),
@@ -75,10 +79,10 @@ def test_work_of_any_kind_has_its_turn_in_the_order_of_arrival(
     assert line.places() == ()
 
 
-def test_killed_processes_keep_nobody_waiting(line: HostQueue, join: Callable[[Kind, str], Work]) -> None:
-    holder = join(Kind.RUN, "squeezenet1.1")
+def test_killed_processes_keep_nobody_waiting(line: HostQueue, join: Callable[[WorkKind, str], Work]) -> None:
+    holder = join(WorkKind.RUN, "squeezenet1.1")
     assert holder.told() == "measures"
-    waiter, last = join(Kind.TRACE, "alexnet"), join(Kind.PROBE, "320n")
+    waiter, last = join(WorkKind.TRACE, "alexnet"), join(WorkKind.PROBE, "320n")
     waiter.kill()
     assert [place.pid for place in line.places()] == [holder.process.pid, last.process.pid]
     holder.kill()
@@ -89,9 +93,9 @@ def test_killed_processes_keep_nobody_waiting(line: HostQueue, join: Callable[[K
     assert len(list(line.path.with_name("lock.queue").iterdir())) == 1
 
 
-def test_a_waiter_that_is_stopped_is_passed_by(line: HostQueue, join: Callable[[Kind, str], Work]) -> None:
+def test_a_waiter_that_is_stopped_is_passed_by(line: HostQueue, join: Callable[[WorkKind, str], Work]) -> None:
     mine = turn_of(line, "mine", Path("/data"))
-    stopped = join(Kind.TRACE, "alexnet")
+    stopped = join(WorkKind.TRACE, "alexnet")
     stopped.process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, stopped.process.pid, os.WSTOPPED)
     next_one = line.join(RUN)
@@ -197,7 +201,7 @@ def test_the_words_of_a_place_fit_what_is_known() -> None:
     assert str(Place(7)) == "work (process 7)"
     assert Place(7).brief == "work of process 7"
     assert waiting_words([]) == "another process; place 1 in the line"
-    assert QueuedWork(Kind.RUN, ["a", "b", "c", "d"], Path("/data")).title == "a, b, c and 1 more"
+    assert QueuedWork(WorkKind.RUN, ["a", "b", "c", "d"], Path("/data")).title == "a, b, c and 1 more"
 
 
 def test_every_user_of_the_host_can_join_the_line(line: HostQueue) -> None:

@@ -13,7 +13,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.end_to_end import (
     EngineQuestion,
-    GenaiEngine,
+    WholeModelEngine,
     WholeModelRuns,
     engine_results,
     open_whole_model,
@@ -28,7 +28,7 @@ from tests.language.test_measuring import TINY, Bench, _few_rounds
 __all__ = ["_few_rounds"]
 
 
-class FakeEngine(GenaiEngine):
+class FakeEngine(WholeModelEngine):
     """Takes 100 ms for a prompt, 20 ms for the first step behind it and 10 ms for each later one."""
 
     def __init__(self, lives: int = 99) -> None:

@@ -15,7 +15,7 @@ from onnx import numpy_helper
 
 from dlbricks_tui.language import end_to_end
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
-from dlbricks_tui.language.end_to_end import GenaiEngine
+from dlbricks_tui.language.end_to_end import WholeModelEngine
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageVariant
 from dlbricks_tui.language.whole_model import DATA_FILE, WholeModelFiles, whole_model_files
@@ -139,7 +139,7 @@ def test_the_engine_generates(folder: Path, model: Architecture, precision: Weig
     installed = replace(runtime_with(folder.parent), version=version("onnxruntime"))
     variant = LanguageVariant(installed, precision)
     written(folder, variant.fitted(NamedModel("small", model)).architecture, precision)
-    with GenaiEngine(variant.runtime, folder, folder.parent / "log") as started:
+    with WholeModelEngine(variant.runtime, folder, folder.parent / "log") as started:
         found = started.run(prompt=40, generate=4)
         assert len(found.later_ns) == 3
         assert min(found.first_ns, *found.later_ns) > 0
@@ -172,7 +172,7 @@ def test_an_engine_that_fails_is_told_in_a_line(
         monkeypatch.setattr(end_to_end, "_SECONDS", 2.0)
     with (
         pytest.raises(LanguageError, match=told),
-        GenaiEngine(runtime_with(folder.parent, module), folder, folder / "log"),
+        WholeModelEngine(runtime_with(folder.parent, module), folder, folder / "log"),
     ):
         pass
 

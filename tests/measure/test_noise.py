@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.host.contention import Contention
+from dlbricks_tui.host.load import Contention
 from dlbricks_tui.measure.noise import NoiseMonitor, Round
 
 

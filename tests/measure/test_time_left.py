@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.host.contention import Contention
+from dlbricks_tui.host.load import Contention
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job
@@ -20,9 +20,8 @@ from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import WORKER_START_SECONDS, Pace, expected_seconds
-from dlbricks_tui.runs.control import Control
+from dlbricks_tui.runs.control import Control, create_run
 from dlbricks_tui.runs.events import Planned, ProgramUnfinished, Waiting
-from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunState, State

@@ -17,7 +17,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level, Shape, shared_layers
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.loading import GraphAnswer
+from dlbricks_tui.models.mxnet.symbol_file import GraphAnswer
 from tests.models.symbols import Node, content, node, small_network, variable
 from tests.models.table_framework import TableFramework
 

@@ -4,8 +4,7 @@ import pytest
 
 from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.kinds import KIND_OF_OP, ONNX_KIND_OF_OP, Kind, heaviest, kind_of
-from dlbricks_tui.models.mxnet.neutral import MXNET_PREFIX, neutral_operator
-from dlbricks_tui.models.mxnet.operators import schema
+from dlbricks_tui.models.mxnet.neutral import MXNET_PREFIX, neutral_operator, schema
 from dlbricks_tui.models.mxnet.translations import TRANSLATIONS
 from dlbricks_tui.models.neutral import SHARED_OPS, Neutral, Site
 

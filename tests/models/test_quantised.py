@@ -7,11 +7,11 @@ import pytest
 from onnx import TensorProto
 from onnx.helper import make_node, make_tensor
 
-from dlbricks_tui.models import quantised
+from dlbricks_tui.models import composites
+from dlbricks_tui.models.composites import quantised_copy
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Numbers, TensorType
 from dlbricks_tui.models.library import ModelSource, source_of
-from dlbricks_tui.models.quantised import quantised_copy
 from dlbricks_tui.runtime.errors import WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 from tests.attack.damage import WAYS
@@ -115,7 +115,7 @@ def test_a_model_of_many_weights_is_refused_before_it_is_quantised(
     source: ModelSource, written: LayerGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not written.is_quantised
-    monkeypatch.setattr(quantised, "MOST_WEIGHT_BYTES", 100)
+    monkeypatch.setattr(composites, "MOST_WEIGHT_BYTES", 100)
     with pytest.raises(ModelError, match="GiB of weights"):
         quantised_copy(source, b"content", written, tmp_path, Copier())
 
@@ -124,7 +124,7 @@ def test_copies_used_longest_ago_make_room(
     source: ModelSource, written: LayerGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = source.path.stat().st_size
-    monkeypatch.setattr(quantised, "MOST_KEPT_BYTES", 2 * size)
+    monkeypatch.setattr(composites, "MOST_KEPT_BYTES", 2 * size)
     found = [quantised_copy(source, content, written, tmp_path, Copier()).path for content in (b"1", b"2", b"3")]
     assert found[-1].is_file()
     assert not all(path.is_file() for path in found)

@@ -8,7 +8,7 @@ from onnx.helper import make_node
 
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.graph import GraphInput, TensorType
-from dlbricks_tui.models.onnx.stated_inputs import KEY, stated_inputs, stating
+from dlbricks_tui.models.onnx.inputs import KEY, stated_inputs, stating
 from tests.models.onnx_models import loaded, model
 
 INPUTS = {

@@ -8,8 +8,8 @@ from onnx import NodeProto, TensorProto
 from onnx.helper import make_node
 
 from dlbricks_tui.models.errors import MissingShapeError
+from dlbricks_tui.models.onnx.inputs import Axes
 from dlbricks_tui.models.onnx.model_file import parse_onnx
-from dlbricks_tui.models.onnx.open_axes import Axes
 from dlbricks_tui.models.onnx.suggestions import candidates, implied_axes
 from tests.models.onnx_models import floats, integers, loaded, model, of_a_detector
 

@@ -1,6 +1,6 @@
 from xml.dom.minidom import parseString
 
-from dlbricks_tui.analysis.gap import Gap
+from dlbricks_tui.analysis.bounds import Gap
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
 from dlbricks_tui.analysis.tables import BestGain
 from dlbricks_tui.analysis.what_if import WhatIfKind

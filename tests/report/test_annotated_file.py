@@ -3,7 +3,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dlbricks_tui.analysis.written_times import Basis, WrittenTime, WrittenTimes
+from dlbricks_tui.analysis.whole_models import Basis, WrittenTime, WrittenTimes
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library

@@ -6,7 +6,7 @@ import pytest
 
 from dlbricks_tui.documents.grid import MEANINGS
 from dlbricks_tui.documents.parts import Grid
-from dlbricks_tui.documents.pictures import Axis, Level, Mark, Meaning, Piece, Plot, Row, Rows, Series
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Plot, Rows, Series, StraightLine
 from dlbricks_tui.report.drawing import Ink, draw, for_pages, ink_of, series_style, style_sheet
 
 
@@ -56,15 +56,15 @@ ROWS = Rows(
     "It rises.",
     Axis(0.0, 10.0),
     (
-        Row("first", (Piece(0.0, 5.0, "=", "█", "bar"),), text="5 of 10"),
-        Row("second", marks=(Mark(20.0, "◇", "good"),)),
+        BarRow("first", (Piece(0.0, 5.0, "=", "█", "bar"),), text="5 of 10"),
+        BarRow("second", marks=(Mark(20.0, "◇", "good"),)),
     ),
-    (Meaning("=", "measured", "bar", "█"), Meaning("◇", "predicted", "good")),
+    (LegendSign("=", "measured", "bar", "█"), LegendSign("◇", "predicted", "good")),
     1.0,
 )
 LINE = Series("memory", ".", "bad", ((1.0, 10.0), (10.0, 100.0)), ".")
 ACROSS, UP = Axis(1.0, 10.0, is_log=True), Axis(10.0, 100.0, is_log=True)
-PLOT = Plot("speed", "It is fast.", ACROSS, UP, (LINE,), (Level("most", 50.0),))
+PLOT = Plot("speed", "It is fast.", ACROSS, UP, (LINE,), (StraightLine("most", 50.0),))
 
 
 def elements(svg: str, tag: str) -> list[dict[str, str]]:

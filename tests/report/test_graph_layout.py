@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.report.graph_layout import GraphLayout, lay_out
+from dlbricks_tui.report.graph_files import GraphLayout, lay_out
 from tests.estimate.table1 import table1
 
 # A module of two branches and a shortcut around it.

@@ -6,8 +6,8 @@ from dlbricks_tui.answers.reported import ReportContents, ReportedModel
 from dlbricks_tui.bricks.corpus import compare
 from dlbricks_tui.report.exhibits import Section
 from dlbricks_tui.report.figures.scenarios import scenarios_section
-from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.statistics import pack_latencies
 from tests.store.samples import load_test
 
 CONTENTS = ReportContents((), (ReportedModel("resnet50_v1", "14"),), {}, compare([]), (), ())

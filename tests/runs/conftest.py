@@ -10,7 +10,7 @@ import pytest
 from dlbricks_tui.measure import inside
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.library import Library, ModelSource
-from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runtime.traits import Format
 from tests.runs.forking import fake_workers_are_forks

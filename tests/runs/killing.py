@@ -12,8 +12,8 @@ from pathlib import Path
 
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import EventReader, ProgramMeasured
-from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, State
 from tests.runs.runs import ROOT, Site

@@ -19,8 +19,8 @@ from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import EventReader
-from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import ModelChoice, RunRequest, RuntimeChoice, chosen, read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunState

@@ -19,8 +19,8 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import EstimateChanged, ProgramMeasured
-from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State, Tally

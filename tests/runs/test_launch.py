@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.share.suites.running import start_detached
 from dlbricks_tui.store.entries import head_of, line_of

@@ -10,15 +10,15 @@ import pytest
 from dlbricks_tui.estimate.prediction.other_systems import FEWEST_IN_COMMON
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import Planned, ProgramMeasured
-from dlbricks_tui.runs.launch import create_run
-from dlbricks_tui.runs.probing import PROBE_RULE
+from dlbricks_tui.runs.planning import PROBE_RULE
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.run_folder import State, Tally
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import BrickForm, Measurement, Runtime
+from dlbricks_tui.store.records import BrickForm, Measurement, RuntimeRecord
 from dlbricks_tui.store.statistics import summarise
 from tests.runs.runs import BRICKS, Measured, Site
 from tests.store.samples import system
@@ -33,7 +33,7 @@ def known_elsewhere(site: Site, there: Measured, times: float = 2.0) -> dict[str
     """
     site.path.mkdir(exist_ok=True)
     with ResultsDatabase(there.site.data.store) as store, ResultsDatabase(site.data.store) as here:
-        here.add(system(ELSEWHERE), *store.records(BrickForm), *store.records(Runtime))
+        here.add(system(ELSEWHERE), *store.records(BrickForm), *store.records(RuntimeRecord))
         here.add(*[slower(it, times) for it in store.records(Measurement)])
     assert there.outcome.estimates is not None
     return {one.estimate.model: one.sequential_ms or 0.0 for _, one in there.outcome.estimates}

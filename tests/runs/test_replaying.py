@@ -7,9 +7,19 @@ from hypothesis import strategies as st
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.events import Paused, Resumed, Waiting
+from dlbricks_tui.runs.events import (
+    FASTEST,
+    MOST_IDLE_SECONDS,
+    SLOWEST,
+    Paused,
+    Replay,
+    Resumed,
+    Waiting,
+    events_so_far,
+    play,
+    timed,
+)
 from dlbricks_tui.runs.progress import RunProgress
-from dlbricks_tui.runs.replaying import FASTEST, MOST_IDLE_SECONDS, SLOWEST, Replay, events_so_far, play, timed
 from tests.runs.live_runs import at, ended, in_the_middle, loaded, planned, put_run, started
 
 WHOLE_RUN = [*in_the_middle(), ended()]

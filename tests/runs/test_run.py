@@ -9,13 +9,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.prediction import stored
-from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.host.contention import Contention
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.load import Contention
 from dlbricks_tui.measure import noise
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, Event, RoundDone, RoundRepeated
@@ -24,6 +23,7 @@ from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, S
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import (
     EstimateChanged,
@@ -35,7 +35,6 @@ from dlbricks_tui.runs.events import (
     RunStarted,
     WorkerReplaced,
 )
-from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.planning import cut_models
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
@@ -43,9 +42,8 @@ from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State, Tally
 from dlbricks_tui.runtime.protocol import Load, Request, Sample
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import BrickForm
-from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.store.selections import by_id, equal
 from tests.runs.fake_worker import operators_of
 from tests.runs.runs import BRICKS, FAKE, MODEL, Measured, Site
 

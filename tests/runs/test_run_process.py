@@ -12,7 +12,7 @@ import pytest
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event, RoundDone
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, FixedRuns
-from dlbricks_tui.runs.control import Control, only_process
+from dlbricks_tui.runs.control import Control, create_run, only_process
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import (
     Paused,
@@ -22,7 +22,6 @@ from dlbricks_tui.runs.events import (
     Waiting,
     WorkerReplaced,
 )
-from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute

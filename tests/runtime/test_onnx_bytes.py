@@ -3,7 +3,7 @@
 from onnx import ModelProto, TensorProto
 from onnx.helper import make_node, make_opsetid
 
-from dlbricks_tui.models.onnx.tensors import is_external
+from dlbricks_tui.models.onnx.stored_arrays import is_external
 from dlbricks_tui.runtime.inside.onnx_bytes import Stored, nodes_of, with_stored
 from tests.models.onnx_models import floats, model
 

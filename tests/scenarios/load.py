@@ -15,7 +15,7 @@ from dlbricks_tui.scenarios.load_tests import Clocks
 from dlbricks_tui.scenarios.measuring import LoadRule
 from dlbricks_tui.scenarios.messages import LoadMessage, ScenarioOrder
 from dlbricks_tui.scenarios.process import execute
-from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from tests.runs.runs import FAKE, MODEL, Site
@@ -31,7 +31,7 @@ def fake(**variables: str) -> Execution:
     return Execution(replace(FAKE, settings=settings), Level.WRITTEN)
 
 
-def scenario(kind: Kind, **fields: Any) -> Scenario:
+def scenario(kind: ScenarioKind, **fields: Any) -> Scenario:
     """Return a scenario whose tests need few queries."""
     return Scenario(**{"kind": kind, "percentile": PERCENTILE, **fields})
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.scenarios.loadgen import LoadGenTest, LoadSettings, Search
-from dlbricks_tui.scenarios.scenario import SCHEDULE_SEED, Kind, ScenarioError
+from dlbricks_tui.scenarios.scenario import SCHEDULE_SEED, ScenarioError, ScenarioKind
 
 
 def test_every_kind_has_settings_of_loadgen_with_the_schedule_of_predictions(tmp_path: Path) -> None:
     pytest.importorskip("mlperf_loadgen")
-    for kind in Kind:
+    for kind in ScenarioKind:
         settings = LoadSettings(kind=kind, percentile=99.0, queries=4, seconds=0.0, expected_ms=2.5, rate=9.0)
         found = LoadGenTest(settings, tmp_path, lambda _: None, threading.Event()).settings
         assert (found.min_query_count, found.min_duration_ms, found.schedule_rng_seed) == (4, 0, SCHEDULE_SEED)
@@ -22,11 +22,11 @@ def test_every_kind_has_settings_of_loadgen_with_the_schedule_of_predictions(tmp
 
 
 def test_a_long_test_needs_more_room_for_its_logs() -> None:
-    short = LoadSettings(kind=Kind.SINGLE, percentile=90.0, queries=64, seconds=2.0, expected_ms=100.0)
+    short = LoadSettings(kind=ScenarioKind.SINGLE, percentile=90.0, queries=64, seconds=2.0, expected_ms=100.0)
     assert short.samples == 64
     assert replace(short, seconds=600.0, expected_ms=1.0).samples == 600_000
-    assert replace(short, kind=Kind.MULTI).samples == 8 * 64
-    server = replace(short, kind=Kind.SERVER, rate=50.0, seconds=600.0)
+    assert replace(short, kind=ScenarioKind.MULTI).samples == 8 * 64
+    server = replace(short, kind=ScenarioKind.SERVER, rate=50.0, seconds=600.0)
     assert server.samples == 30_000
     assert replace(server, search=Search(0.15, 1, 99.7)).samples > 5 * 30_000
 
@@ -38,6 +38,6 @@ def test_a_disk_without_room_for_the_logs_is_refused_before_the_test(
     usage: Any = type("Usage", (), {"free": 1 << 20})
     monkeypatch.setattr("dlbricks_tui.scenarios.loadgen.shutil.disk_usage", lambda _: usage)
     monkeypatch.setattr(LoadGenTest, "_run", lambda _: None)
-    asked = LoadSettings(kind=Kind.SINGLE, percentile=90.0, queries=64, seconds=2.0, expected_ms=100.0)
+    asked = LoadSettings(kind=ScenarioKind.SINGLE, percentile=90.0, queries=64, seconds=2.0, expected_ms=100.0)
     with pytest.raises(ScenarioError, match="1 MiB are free there: make room, or choose another data folder"):
         LoadGenTest(asked, tmp_path, lambda _: None, threading.Event()).start()

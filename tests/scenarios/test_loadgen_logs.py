@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.scenarios.loadgen_logs import LoadGenLog, Verdict, read_latencies, read_verdict
-from dlbricks_tui.scenarios.scenario import Kind, ScenarioError
+from dlbricks_tui.scenarios.loadgen import LoadGenLog, LoadgenVerdict, read_latencies, read_verdict
+from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind
 
 VALID = "Result is : VALID\n  Min duration satisfied : Yes\n\nNo errors encountered during test.\n"
 INVALID = """Result is : INVALID
@@ -29,13 +29,13 @@ def summary(folder: Path, text: str) -> Path:
 
 
 def test_the_verdict_is_that_of_loadgen(tmp_path: Path) -> None:
-    assert read_verdict(summary(tmp_path, VALID)) == Verdict(True, (), 0)
+    assert read_verdict(summary(tmp_path, VALID)) == LoadgenVerdict(True, (), 0)
     reasons = (
         "performance constraints not satisfied",
         "early stopping not satisfied",
         "341 more queries within the bound would be needed to decide",
     )
-    assert read_verdict(summary(tmp_path, INVALID)) == Verdict(False, reasons, 2)
+    assert read_verdict(summary(tmp_path, INVALID)) == LoadgenVerdict(False, reasons, 2)
 
 
 def test_logs_that_a_full_disk_cut_short_are_told(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_logs_that_a_full_disk_cut_short_are_told(tmp_path: Path) -> None:
         read_verdict(summary(tmp_path, "====\nMLPerf Results Su"))
     (tmp_path / "mlperf_log_trace.json").write_text('{"traceEvents":[\n')
     with pytest.raises(ScenarioError, match="LoadGen traced no queries"):
-        read_latencies(tmp_path, Kind.SERVER)
+        read_latencies(tmp_path, ScenarioKind.SERVER)
 
 
 def sample(query: int, due_us: float, delay_ns: int, answer_ns: int) -> str:
@@ -56,11 +56,11 @@ def sample(query: int, due_us: float, delay_ns: int, answer_ns: int) -> str:
 def test_latencies_are_those_of_queries_in_their_order_since_they_were_due(tmp_path: Path) -> None:
     lines = [sample(1, 2_000.5, 30, 9_000), sample(0, 1_000.5, 10, 2_000_000), sample(1, 2_000.5, 30, 5_000)]
     (tmp_path / "mlperf_log_trace.json").write_text("".join(lines))
-    found = read_latencies(tmp_path, Kind.MULTI)
+    found = read_latencies(tmp_path, ScenarioKind.MULTI)
     assert (found.latencies_ns, found.delays_ns) == ([2_000_000, 9_000], [10, 30])
     assert found.seconds == pytest.approx(2e-3)
     # Offline, all samples are of one query.
-    assert len(read_latencies(tmp_path, Kind.OFFLINE).latencies_ns) == 3
+    assert len(read_latencies(tmp_path, ScenarioKind.OFFLINE).latencies_ns) == 3
 
 
 def message(key: str, value: str) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.contention import Contention
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.load import Contention
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.scenarios.load_tests import Clocks, LoadTests
@@ -27,14 +27,13 @@ from dlbricks_tui.scenarios.messages import (
     LoadTestStarted,
     LoadWaits,
 )
-from dlbricks_tui.scenarios.outcome import measured_load
-from dlbricks_tui.scenarios.progress import Finding
-from dlbricks_tui.scenarios.scenario import Kind, fewest_queries
+from dlbricks_tui.scenarios.progress import TestFinding
+from dlbricks_tui.scenarios.scenario import ScenarioKind, fewest_queries, measured_load
 from dlbricks_tui.scenarios.serving import Serving
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import NoRoomError, StoreError
-from dlbricks_tui.store.packed_latencies import unpack_latencies
 from dlbricks_tui.store.records import Record
+from dlbricks_tui.store.statistics import unpack_latencies
 from dlbricks_tui.store.verification import verify
 from tests.host.lines import turn_of
 from tests.models.table_framework import TableFramework
@@ -87,7 +86,7 @@ def test_a_single_stream_is_told_and_stored_with_its_latencies_its_verdict_its_l
     (tmp_path / "audit.config").write_text("*.SingleStream.min_query_count = 100\n*.SingleStream.min_duration = 9000\n")
     monkeypatch.chdir(tmp_path)
     assert fewest_queries(PERCENTILE) == QUERIES
-    assert host.measure(scenario(Kind.SINGLE), evaluation="nightly", unmet=("turbo is on",))
+    assert host.measure(scenario(ScenarioKind.SINGLE), evaluation="nightly", unmet=("turbo is on",))
     (record,) = host.records()
     assert (record.name, record.kind, record.valid, record.reasons) == (MODEL, "single", True, ())
     assert (record.percentile, record.batch_size, record.instances) == (PERCENTILE, 1, 1)
@@ -119,7 +118,7 @@ def test_a_single_stream_is_told_and_stored_with_its_latencies_its_verdict_its_l
 def test_a_server_waits_for_its_turn_and_gets_requests_at_the_rate_and_the_fewest_that_decide(host: Host) -> None:
     other = turn_of(host.site.queue, "20261126-0800-aa", host.site.data.path)
     host.act = lambda message: other.leave() if isinstance(message, LoadWaits) else None
-    assert host.measure(scenario(Kind.SERVER, rate=500.0, bound_ms=1000.0))
+    assert host.measure(scenario(ScenarioKind.SERVER, rate=500.0, bound_ms=1000.0))
     assert "20261126-0800-aa" in host.messages(LoadWaits)[0].holder
     (record,) = host.records()
     assert (record.rate, record.sought, record.queries, record.valid) == (500.0, False, QUERIES, True)
@@ -132,7 +131,7 @@ def test_a_server_over_its_bound_is_stored_with_the_verdict_of_loadgen_and_laten
     host: Host,
 ) -> None:
     # Each request takes longer than the time between two of them: they wait for longer and longer.
-    assert host.measure(scenario(Kind.SERVER, rate=1000.0, bound_ms=0.001), fake(FAKE_NAP="0.02"))
+    assert host.measure(scenario(ScenarioKind.SERVER, rate=1000.0, bound_ms=0.001), fake(FAKE_NAP="0.02"))
     (record,) = host.records()
     assert not record.valid
     assert record.reasons[0] == "performance constraints not satisfied"
@@ -149,7 +148,7 @@ def test_a_server_over_its_bound_is_stored_with_the_verdict_of_loadgen_and_laten
 def test_the_best_batch_size_counts_offline(batch_host: Host) -> None:
     host = batch_host
     # A batch of four takes as long as a single request.
-    assert host.measure(scenario(Kind.OFFLINE, batch_sizes=(1, 4)), fake(FAKE_NAP="0.005"))
+    assert host.measure(scenario(ScenarioKind.OFFLINE, batch_sizes=(1, 4)), fake(FAKE_NAP="0.005"))
     (record,) = host.records()
     done = host.messages(LoadTestDone)
     assert [it.batch_size for it in done] == [1, 4]
@@ -162,9 +161,9 @@ def test_the_best_batch_size_counts_offline(batch_host: Host) -> None:
 def test_an_offline_test_that_ends_too_early_is_repeated_with_more_samples(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, tried = LoadTests.run, list[Finding]()
+    run, tried = LoadTests.run, list[TestFinding]()
 
-    def early(tests: LoadTests, settings: LoadSettings, batch_size: int) -> Finding:
+    def early(tests: LoadTests, settings: LoadSettings, batch_size: int) -> TestFinding:
         found = run(tests, settings, batch_size)
         if len(tried) < 2:
             verdict = replace(found.verdict, valid=False, reasons=("min duration not satisfied",))
@@ -175,7 +174,7 @@ def test_an_offline_test_that_ends_too_early_is_repeated_with_more_samples(
 
     monkeypatch.setattr(LoadTests, "run", early)
     host.rule = replace(QUICK, seconds=0.05)
-    assert host.measure(scenario(Kind.OFFLINE))
+    assert host.measure(scenario(ScenarioKind.OFFLINE))
     (record,) = host.records()
     assert record.valid and record.seconds >= 0.05
     assert [it.verdict.valid for it in tried] == [False, False, True]
@@ -186,7 +185,7 @@ def test_an_offline_test_that_ends_too_early_is_repeated_with_more_samples(
 
 
 def test_a_query_of_a_multi_stream_ends_with_its_last_sample(host: Host) -> None:
-    assert host.measure(scenario(Kind.MULTI), fake(FAKE_NAP="0.002"))
+    assert host.measure(scenario(ScenarioKind.MULTI), fake(FAKE_NAP="0.002"))
     (record,) = host.records()
     latencies_ns = unpack_latencies(record.latencies)
     assert len(latencies_ns) == record.queries >= QUERIES
@@ -201,7 +200,7 @@ def test_the_highest_rate_is_found_and_confirmed(host: Host, monkeypatch: pytest
     for name, value in {"_STEP": 1.0, "_RESOLUTION": 0.5, "_BOUNDS_IN_A_TEST": 3, "_CONFIRM": 0.3}.items():
         monkeypatch.setattr(f"dlbricks_tui.scenarios.rate_search.{name}", value)
     # Two hundred a second in the long run. A rate that is expected far too high is not tried.
-    assert host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"), first_rate=1e6)
+    assert host.measure(scenario(ScenarioKind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"), first_rate=1e6)
     (record,) = host.records()
     assert record.sought
     assert record.valid
@@ -222,7 +221,7 @@ def test_the_tests_of_a_cancelled_search_are_stored_as_tests_at_their_rates(host
             os.kill(os.getpid(), signal.SIGTERM)
 
     host.act = cancel
-    assert not host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"), first_rate=100.0)
+    assert not host.measure(scenario(ScenarioKind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"), first_rate=100.0)
     assert why(host) == "it was cancelled"
     assert host.messages(LoadTestsKept) == [LoadTestsKept(tests=2)]
     done, records = host.messages(LoadTestDone), sorted(host.records(), key=lambda it: it.when)
@@ -248,7 +247,7 @@ def test_the_batch_sizes_before_a_cancelled_one_are_stored_as_no_answer_to_the_s
             os.kill(os.getpid(), signal.SIGTERM)
 
     host.act = cancel
-    asked = scenario(Kind.OFFLINE, batch_sizes=(1, 2, 4))
+    asked = scenario(ScenarioKind.OFFLINE, batch_sizes=(1, 2, 4))
     assert not host.measure(asked, fake(FAKE_SLOW=str(slow), FAKE_NAP="600"))
     (record,) = host.records()
     assert (record.batch_size, record.valid) == (1, False)
@@ -269,7 +268,7 @@ def test_a_search_that_fails_and_whose_tests_cannot_be_stored_tells_both_reasons
                 os.kill(pid, signal.SIGKILL)
 
     host.act = kill
-    assert not host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"), first_rate=100.0)
+    assert not host.measure(scenario(ScenarioKind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"), first_rate=100.0)
     reason = why(host)
     assert "was killed by SIGKILL" in reason
     assert "; the 2 tests that had ended could not be stored: cannot write the journal: free some space" in reason
@@ -288,7 +287,7 @@ def test_on_a_full_disk_the_traces_make_room_for_the_result(host: Host, monkeypa
             return super().add(*records)
 
     monkeypatch.setattr("dlbricks_tui.scenarios.measuring.ResultsDatabase", FullDisk)
-    assert host.measure(scenario(Kind.SINGLE))
+    assert host.measure(scenario(ScenarioKind.SINGLE))
     assert len(host.records()) == 1
     (done,) = host.messages(LoadDone)
     assert done.warnings[-1] == "the disk is full: LoadGen's traces were deleted to store the result"
@@ -296,15 +295,15 @@ def test_on_a_full_disk_the_traces_make_room_for_the_result(host: Host, monkeypa
 
 
 def test_full_scenarios_have_the_durations_of_mlperf() -> None:
-    for kind in Kind:
-        rule = LoadRule.of(scenario(kind, full=True, bound_ms=1000.0 if kind is Kind.SERVER else None))
+    for kind in ScenarioKind:
+        rule = LoadRule.of(scenario(kind, full=True, bound_ms=1000.0 if kind is ScenarioKind.SERVER else None))
         assert (rule.seconds, rule.offline_samples) == (600.0, 24_576)
         assert LoadRule.of(scenario(kind)).offline_samples == 24
 
 
 def test_a_full_test_goes_on_for_its_duration(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dlbricks_tui.scenarios.scenario.FULL_SECONDS", 0.2)
-    full = scenario(Kind.SINGLE, full=True)
+    full = scenario(ScenarioKind.SINGLE, full=True)
     host.rule = replace(LoadRule.of(full), warm_seconds=0.0, pause_seconds=0.0)
     assert host.measure(full, fake(FAKE_NAP="0.002"))
     (record,) = host.records()
@@ -314,7 +313,7 @@ def test_a_full_test_goes_on_for_its_duration(host: Host, monkeypatch: pytest.Mo
 
 
 def test_a_bound_below_the_time_of_a_single_request_is_told_at_once(host: Host) -> None:
-    assert not host.measure(scenario(Kind.SERVER, bound_ms=2.0), fake(FAKE_NAP="0.005"))
+    assert not host.measure(scenario(ScenarioKind.SERVER, bound_ms=2.0), fake(FAKE_NAP="0.005"))
     assert why(host).startswith("bound 2 ms: a request that never waits takes ")
     assert host.messages(LoadTestStarted) == []
 
@@ -327,7 +326,7 @@ def test_a_bound_below_the_time_of_a_single_request_is_told_at_once(host: Host) 
     ],
 )
 def test_a_model_that_does_not_run_is_told_in_one_line(host: Host, manner: str, reason: str) -> None:
-    assert not host.measure(scenario(Kind.SINGLE), fake(FAKE_MANNERS=json.dumps({"Convolution": manner})))
+    assert not host.measure(scenario(ScenarioKind.SINGLE), fake(FAKE_MANNERS=json.dumps({"Convolution": manner})))
     assert reason in why(host)
     assert host.records() == []
 
@@ -336,13 +335,13 @@ def test_a_model_that_hangs_under_load_ends_the_scenario(host: Host, tmp_path: P
     slow = tmp_path / "slow"
     host.act = lambda message: slow.touch() if isinstance(message, LoadReady) else None
     host.hung_after(0.2)
-    assert not host.measure(scenario(Kind.SINGLE), fake(FAKE_SLOW=str(slow), FAKE_NAP="600"))
+    assert not host.measure(scenario(ScenarioKind.SINGLE), fake(FAKE_SLOW=str(slow), FAKE_NAP="600"))
     assert "did not answer within" in why(host)
 
 
 def test_the_keyboard_ends_a_scenario_and_its_workers_before_its_first_test(host: Host) -> None:
     host.act = lambda message: os.kill(os.getpid(), signal.SIGINT) if isinstance(message, LoadReady) else None
-    assert not host.measure(scenario(Kind.SERVER, rate=20.0))
+    assert not host.measure(scenario(ScenarioKind.SERVER, rate=20.0))
     assert why(host) == "it was interrupted from the keyboard"
     assert host.records() == []
 
@@ -357,7 +356,7 @@ def test_a_worker_that_hangs_does_not_keep_a_scenario_from_being_cancelled(host:
             os.kill(os.getpid(), signal.SIGTERM)
 
     host.act = cancel
-    assert not host.measure(scenario(Kind.SINGLE), fake(FAKE_SLOW=str(slow), FAKE_NAP="600"))
+    assert not host.measure(scenario(ScenarioKind.SINGLE), fake(FAKE_SLOW=str(slow), FAKE_NAP="600"))
     assert why(host) == "it was cancelled"
 
 
@@ -383,7 +382,7 @@ def test_a_clock_that_jumps_and_programs_that_take_the_processor_are_told(
     monkeypatch.setattr(Serving, "contention", lambda _: [Contention(next(waited), 0)])
     clock = SetClock(3600.0)
     host.act, host.clocks = clock.set, Clocks(host=clock)
-    assert host.measure(scenario(Kind.SINGLE))
+    assert host.measure(scenario(ScenarioKind.SINGLE))
     (done,) = host.messages(LoadDone)
     # A busy host adds warnings.
     (warning,) = [it for it in done.warnings if "clock" in it]
@@ -397,7 +396,7 @@ def test_a_clock_that_jumps_and_programs_that_take_the_processor_are_told(
 def test_a_clock_that_is_set_back_ends_the_scenario(host: Host) -> None:
     clock = SetClock(-3600.0)
     host.act, host.clocks = clock.set, Clocks(host=clock)
-    assert not host.measure(scenario(Kind.SERVER, rate=20.0))
+    assert not host.measure(scenario(ScenarioKind.SERVER, rate=20.0))
     assert "was set back by 3,600.0 s" in why(host)
 
 
@@ -405,19 +404,19 @@ def test_a_fault_of_dlbricks_is_one_line_with_a_traceback_in_the_log(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Serving, "contention", lambda _: 1 / 0)
-    assert not host.measure(scenario(Kind.SINGLE))
+    assert not host.measure(scenario(ScenarioKind.SINGLE))
     assert why(host).startswith("internal error: division by zero; the traceback is in ")
     assert "ZeroDivisionError" in (host.site.data.log / "errors.log").read_text()
 
 
 def test_without_loadgen_one_line_names_the_extra(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
-    assert not host.measure(scenario(Kind.SINGLE))
+    assert not host.measure(scenario(ScenarioKind.SINGLE))
     assert "pip install 'dlbricks-tui[scenarios]'" in why(host)
 
 
 def test_instances_that_the_memory_does_not_hold_are_refused(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     small = replace(fingerprint(), memory_bytes=1 << 20)
     monkeypatch.setattr("dlbricks_tui.scenarios.measuring.fingerprint", lambda: small)
-    assert not host.measure(scenario(Kind.SINGLE, instances=4))
+    assert not host.measure(scenario(ScenarioKind.SINGLE, instances=4))
     assert "4 instances, each with the model at 1 batch sizes, need" in why(host)

@@ -1,8 +1,8 @@
 import pytest
 
-from dlbricks_tui.scenarios.outcome import best_of, measured_load, percentile_of
-from dlbricks_tui.store.packed_latencies import pack_latencies
+from dlbricks_tui.scenarios.scenario import best_of, measured_load, percentile_of
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.statistics import pack_latencies
 from tests.store.samples import load_test
 
 

@@ -5,11 +5,11 @@ import pytest
 
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.scenarios.predicting import load_curve, predict, with_other_arrivals
-from dlbricks_tui.scenarios.scenario import Kind, Scenario, ScenarioError, batch_sizes_up_to
+from dlbricks_tui.scenarios.scenario import Scenario, ScenarioError, ScenarioKind, batch_sizes_up_to
 from dlbricks_tui.scenarios.service import ServiceSource, ServiceTime, ServiceTimes
 
 SAMPLES = tuple(9.9 + number / 100 for number in range(21))
-SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=40.0)
+SERVER = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=40.0)
 
 pytestmark = pytest.mark.usefixtures("rough_predictions")
 
@@ -27,7 +27,7 @@ def service(doubt: float = 0.02, per_request: float = 0.5, sizes: tuple[int, ...
 
 
 def test_a_single_stream_has_the_percentiles_of_the_service() -> None:
-    found = predict(Scenario(kind=Kind.SINGLE, percentile=90.0), service())
+    found = predict(Scenario(kind=ScenarioKind.SINGLE, percentile=90.0), service())
     assert found.p50_ms.value == pytest.approx(np.quantile(SAMPLES, 0.5), rel=0.01)
     assert found.p90_ms.value == pytest.approx(np.quantile(SAMPLES, 0.9), rel=0.01)
     assert found.per_second.value == pytest.approx(100.0, rel=0.01)
@@ -37,7 +37,7 @@ def test_a_single_stream_has_the_percentiles_of_the_service() -> None:
 
 
 def test_a_query_of_a_multi_stream_takes_as_long_as_eight_samples_on_the_instances() -> None:
-    scenario = Scenario(kind=Kind.MULTI, percentile=99.0)
+    scenario = Scenario(kind=ScenarioKind.MULTI, percentile=99.0)
     for instances, batches, factor in ((1, 1, 8), (2, 1, 4), (1, 8, 4.5)):
         changed = replace(scenario, instances=instances, batch_sizes=batch_sizes_up_to(batches))
         found = predict(changed, service())
@@ -46,7 +46,7 @@ def test_a_query_of_a_multi_stream_takes_as_long_as_eight_samples_on_the_instanc
 
 
 def test_offline_takes_the_batch_size_with_the_highest_throughput() -> None:
-    scenario = Scenario(kind=Kind.OFFLINE, percentile=99.0, batch_sizes=(1, 2, 4, 8), instances=2)
+    scenario = Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0, batch_sizes=(1, 2, 4, 8), instances=2)
     found = predict(scenario, service())
     assert found.batch_size == 8
     assert found.per_second.value == pytest.approx(2 * 8 / 0.045, rel=0.02)
@@ -55,10 +55,10 @@ def test_offline_takes_the_batch_size_with_the_highest_throughput() -> None:
 
 
 def test_offline_latencies_count_from_the_start_of_the_test() -> None:
-    found = predict(Scenario(kind=Kind.OFFLINE, percentile=99.0), service())
+    found = predict(Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0), service())
     assert 3000.0 < found.p999_ms.value < 5000.0
     assert found.p50_ms.value == pytest.approx(found.p999_ms.value / 2, rel=0.01)
-    full = predict(Scenario(kind=Kind.OFFLINE, percentile=99.0, full=True), service())
+    full = predict(Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0, full=True), service())
     assert full.p999_ms.value == pytest.approx(found.p999_ms.value * 600 / 3, rel=0.01)
 
 

@@ -26,9 +26,8 @@ from dlbricks_tui.scenarios.messages import (
     decode,
     encode,
 )
-from dlbricks_tui.scenarios.outcome import measured_load
 from dlbricks_tui.scenarios.process import main, scenario_command
-from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind, measured_load
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.verification import verify
@@ -111,7 +110,7 @@ def test_the_exit_status_says_whether_a_scenario_was_measured(
 
 
 def test_a_real_model_is_measured_in_batches_on_two_instances(tmp_path: Path) -> None:
-    asked = scenario(Kind.SERVER, rate=500.0, bound_ms=500.0, batch_sizes=(1, 2), instances=2)
+    asked = scenario(ScenarioKind.SERVER, rate=500.0, bound_ms=500.0, batch_sizes=(1, 2), instances=2)
     process = Process(tmp_path, asked, quick=True)
     *_, done = process.messages()
     assert process.process.wait() == 0
@@ -129,7 +128,7 @@ def test_a_real_model_is_measured_in_batches_on_two_instances(tmp_path: Path) ->
 @pytest.mark.soak
 def test_a_cancelled_process_ends_at_once_with_its_workers_and_says_so(tmp_path: Path) -> None:
     # Its queries take hours.
-    process = Process(tmp_path, scenario(Kind.SERVER, rate=0.001))
+    process = Process(tmp_path, scenario(ScenarioKind.SERVER, rate=0.001))
     told = process.messages()
     next(it for it in told if isinstance(it, LoadTestStarted))
     workers = workers_of(process.process.pid)
@@ -141,7 +140,7 @@ def test_a_cancelled_process_ends_at_once_with_its_workers_and_says_so(tmp_path:
 
 
 def test_a_killed_process_takes_its_workers_with_it(tmp_path: Path) -> None:
-    process = Process(tmp_path, scenario(Kind.SERVER, rate=0.001))
+    process = Process(tmp_path, scenario(ScenarioKind.SERVER, rate=0.001))
     eventually(lambda: workers_of(process.process.pid))
     workers = workers_of(process.process.pid)
     process.process.kill()

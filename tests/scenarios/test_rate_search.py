@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.scenarios.load_tests import LoadTests
-from dlbricks_tui.scenarios.loadgen import LoadSettings
-from dlbricks_tui.scenarios.loadgen_logs import Latencies, Verdict
-from dlbricks_tui.scenarios.outcome import percentile_of
-from dlbricks_tui.scenarios.progress import Finding, Searched
+from dlbricks_tui.scenarios.loadgen import Latencies, LoadgenVerdict, LoadSettings
+from dlbricks_tui.scenarios.progress import Searched, TestFinding
 from dlbricks_tui.scenarios.rate_search import RateSearch
-from dlbricks_tui.scenarios.scenario import Kind, ScenarioError
+from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind, percentile_of
 
-SETTINGS = LoadSettings(kind=Kind.SERVER, percentile=99.0, queries=662, seconds=0.0, expected_ms=20.0, bound_ms=100.0)
+SETTINGS = LoadSettings(
+    kind=ScenarioKind.SERVER, percentile=99.0, queries=662, seconds=0.0, expected_ms=20.0, bound_ms=100.0
+)
 
 
 class KnownServer(LoadTests):
@@ -29,14 +29,14 @@ class KnownServer(LoadTests):
         rate = settings.rate or 0.0
         return Searched(self.highest if rate <= self.highest else None, self.inferences_ms)
 
-    def run(self, settings: LoadSettings, batch_size: int) -> Finding:
+    def run(self, settings: LoadSettings, batch_size: int) -> TestFinding:
         rate = settings.rate or 0.0
         self.confirmed.append(rate)
-        verdict = Verdict(rate <= self.valid, (), 0)
-        return Finding("2026-11-27T08:00:00+00:00", settings, batch_size, verdict, Latencies([1], [0], 1.0))
+        verdict = LoadgenVerdict(rate <= self.valid, (), 0)
+        return TestFinding("2026-11-27T08:00:00+00:00", settings, batch_size, verdict, Latencies([1], [0], 1.0))
 
 
-def find(tests: KnownServer, expected: float | None, settings: LoadSettings = SETTINGS) -> Finding:
+def find(tests: KnownServer, expected: float | None, settings: LoadSettings = SETTINGS) -> TestFinding:
     return RateSearch(tests, settings, 1, 50.0, 0.2).find(expected)
 
 

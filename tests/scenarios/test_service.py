@@ -15,7 +15,7 @@ from dlbricks_tui.scenarios.service import (
     timed_service,
     with_load_tests,
 )
-from dlbricks_tui.store.packed_latencies import pack_latencies
+from dlbricks_tui.store.statistics import pack_latencies
 from tests.store.samples import load_test
 
 SAMPLES = tuple(9.0 + number / 10 for number in range(21))

@@ -8,8 +8,7 @@ from queue import Queue
 import pytest
 
 from dlbricks_tui.scenarios.scenario import ScenarioError
-from dlbricks_tui.scenarios.serving import Answered, Instance, Serving
-from dlbricks_tui.scenarios.single_requests import SingleRequests, single_requests
+from dlbricks_tui.scenarios.serving import Answered, Instance, Serving, SingleRequests, single_requests
 
 PATIENCE_SECONDS = 60.0
 
@@ -142,7 +141,7 @@ def test_single_requests_tell_what_passing_them_and_a_pause_add(
 ) -> None:
     serving = Timed()
     monkeypatch.setattr(
-        "dlbricks_tui.scenarios.single_requests.time.sleep", lambda pause: setattr(serving, "paused_seconds", pause)
+        "dlbricks_tui.scenarios.serving.time.sleep", lambda pause: setattr(serving, "paused_seconds", pause)
     )
     # Each request takes a second.
     found = single_requests(serving, seconds, 0.05, lambda: float(serving.requests), nullcontext)

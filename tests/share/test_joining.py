@@ -8,8 +8,8 @@ from onnx.helper import make_node
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.models.graph import Feed, LayerGraph
-from dlbricks_tui.share.suites import joining
-from dlbricks_tui.share.suites.joining import joined, joined_excerpts
+from dlbricks_tui.share.suites import packing
+from dlbricks_tui.share.suites.packing import joined, joined_excerpts
 from tests.models.onnx_models import floats, loaded, model, small
 
 
@@ -65,7 +65,7 @@ def test_a_brick_that_is_at_edges_only_is_timed_there(tmp_path: Path) -> None:
 
 
 def test_networks_are_of_about_equal_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joining, "_WARM_BYTES", 2_000)
+    monkeypatch.setattr(packing, "_WARM_BYTES", 2_000)
     excerpts = [of_relus(tmp_path, 1, 8) for _ in range(23)]
     sizes = [len(it.graph.layers) for it in joined_excerpts(excerpts, [])]
     assert len(sizes) > 2

@@ -22,8 +22,8 @@ from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys
-from dlbricks_tui.share.suites.onnx_packing import OnnxPacking
-from dlbricks_tui.share.suites.packing import PackedBrick, Pair, SuiteModel
+from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking
+from dlbricks_tui.share.suites.packing import PackedBrick, SuiteModel, SuitePair
 from dlbricks_tui.share.suites.seed import seed_of
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
@@ -65,11 +65,11 @@ class PackedOnce:
     def __init__(self, models: Sequence[SuiteModel]) -> None:
         self._packed = {id(model): packed_bricks(model) for model in models}
 
-    def pairs(self, model: SuiteModel) -> frozenset[Pair]:
+    def pairs(self, model: SuiteModel) -> frozenset[SuitePair]:
         """Return the bricks of a model."""
         return frozenset(it.pair for it in self._packed[id(model)])
 
-    def packed(self, model: SuiteModel, known: Container[Pair]) -> Iterator[PackedBrick]:
+    def packed(self, model: SuiteModel, known: Container[SuitePair]) -> Iterator[PackedBrick]:
         """Return the bricks that are not known yet."""
         return (it for it in self._packed[id(model)] if it.pair not in known)
 

@@ -19,7 +19,7 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, NativeNode, TensorType
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.loading import Framework
+from dlbricks_tui.models.mxnet.symbol_file import Framework
 from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format

@@ -11,8 +11,8 @@ import pytest
 from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import ModelLeftOut, Planned
-from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import SuiteChoice, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.share.errors import ExportEndedError, ShareError
@@ -25,8 +25,8 @@ from dlbricks_tui.share.suites.running import execute_any
 from dlbricks_tui.share.suites.seed import seed_of
 from dlbricks_tui.share.suites.suite_files import open_suite
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.store.selections import equal
 from tests.share.trio import PRIVATE_WIDTHS, Trio, packings
 from tests.store.samples import former_calibration
 

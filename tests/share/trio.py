@@ -12,7 +12,7 @@ from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.request import RunRequest, SuiteChoice
 from dlbricks_tui.runs.run_folder import RunState
 from dlbricks_tui.share.suites.exporting import Assembled, assemble, write_assembled

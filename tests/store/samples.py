@@ -12,7 +12,6 @@ from dlbricks_tui.store.documents import SCHEMA, TABLE_OF, TABLES, Document, fie
 from dlbricks_tui.store.entries import EntryKind, JournalEntry, line_of
 from dlbricks_tui.store.files import NumberedDocument, write_tinydb_file
 from dlbricks_tui.store.middlewares import with_checksum, with_schema
-from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import (
     BrickForm,
     EndToEnd,
@@ -25,10 +24,10 @@ from dlbricks_tui.store.records import (
     Provenance,
     Record,
     Run,
-    Runtime,
+    RuntimeRecord,
     System,
 )
-from dlbricks_tui.store.statistics import summarise, trimmed_mean
+from dlbricks_tui.store.statistics import pack_latencies, summarise, trimmed_mean
 
 WHEN = "2026-11-21T08:00:00.000000+00:00"
 WAY: dict[str, Any] = {"system": "c5.xlarge", "runtime": "mxnet-1.9.1", "level": Level.FUSED, "protocol": "hot"}
@@ -68,10 +67,10 @@ def system(name: str = "c5.xlarge", **fields: Any) -> System:
     return System(**{**described, "instance_type": name, "facts": (("governor", None), ("smt", True)), **fields})
 
 
-def runtime(name: str = "mxnet-1.9.1", **fields: Any) -> Runtime:
+def runtime(name: str = "mxnet-1.9.1", **fields: Any) -> RuntimeRecord:
     """Return a runtime."""
     described = {"id": name, "name": "ours", "framework": "mxnet", "version": "1.9.1", "python": "3.11", "threads": 2}
-    return Runtime(**{**described, "settings": (("OMP_NUM_THREADS", "2"),), **fields})
+    return RuntimeRecord(**{**described, "settings": (("OMP_NUM_THREADS", "2"),), **fields})
 
 
 def peaks(**fields: Any) -> Peaks:

@@ -9,9 +9,9 @@ import pytest
 from benchmarks.archive import ARCHIVE, pack, unpack
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.exporting import export_all
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.importing import import_file
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement
+from dlbricks_tui.store.selections import equal
 from tests.store.samples import end_to_end, form, measurement, runtime, system
 
 LARGEST_BYTES = 3_000_000

@@ -5,8 +5,8 @@ import tinydb
 
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES
+from dlbricks_tui.store.index import INDEX_NAME
 from dlbricks_tui.store.records import Measurement
-from dlbricks_tui.store.saved_index import INDEX_NAME
 from tests.store.samples import brick, counts, measurement, one_of_each
 
 

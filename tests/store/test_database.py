@@ -7,10 +7,9 @@ import pytest
 
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import StoreBusyError, StoreError
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.lock import StoreLock
 from dlbricks_tui.store.records import BrickForm, Measurement, System
-from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
+from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, equal
 from tests.store.processes import run_python
 from tests.store.samples import brick, counts, form, measurement, one_of_each, system
 

@@ -9,9 +9,8 @@ from dlbricks_tui.store.columns import COLUMNS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import ExchangeError
 from dlbricks_tui.store.exporting import ExportFormat, export_all, export_format, export_selection
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.importing import import_file
-from dlbricks_tui.store.selections import OLDEST_FIRST
+from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 from tests.store.samples import end_to_end, form, measurement, runtime, system
 
 HOSTILE = "a\x1b[2J\r\nb"

@@ -12,10 +12,10 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import EXCHANGED, Document, to_document
 from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
 from dlbricks_tui.store.exporting import export_all, export_selection
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.importing import ImportReport, import_file
 from dlbricks_tui.store.middlewares import with_checksum
-from dlbricks_tui.store.records import BrickForm, Measurement, Runtime, System
+from dlbricks_tui.store.records import BrickForm, Measurement, RuntimeRecord, System
+from dlbricks_tui.store.selections import equal
 from tests.store.samples import (
     brick,
     counts,
@@ -88,7 +88,7 @@ def test_an_export_of_some_results_has_only_them_and_their_references(tmp_path: 
         import_file(store, path)
         assert store.records(BrickForm) == [form(1)]
         assert store.records(System) == [system("other")]
-        assert store.records(Runtime) == [runtime("other")]
+        assert store.records(RuntimeRecord) == [runtime("other")]
         assert {table: count for table, count in counts(store).items() if count} == {
             "bricks": 1, "systems": 1, "runtimes": 1, "runs": 1, "measurements": 1, "imports": 1
         }  # fmt: skip
@@ -337,11 +337,11 @@ def test_an_export_replaces_a_file_atomically(exported: Path, tmp_path: Path) ->
 
 
 def test_an_export_is_read_into_memory_as_an_import_would_check_it(exported: Path) -> None:
-    records, refused = importing.read_export(exported, (System, Runtime))
-    assert {type(it) for it in records} == {System, Runtime} and refused == []
+    records, refused = importing.read_export(exported, (System, RuntimeRecord))
+    assert {type(it) for it in records} == {System, RuntimeRecord} and refused == []
     with exported.open("ab") as file:
         file.write(b'"9": {"check":"00000000","table":"systems"}\n')
-    damaged, refused = importing.read_export(exported, (System, Runtime))
+    damaged, refused = importing.read_export(exported, (System, RuntimeRecord))
     assert damaged == records and len(refused) == 1
 
 

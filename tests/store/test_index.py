@@ -9,8 +9,7 @@ from dlbricks_tui.store import journal
 from dlbricks_tui.store.database import ResultsDatabase, results_storage
 from dlbricks_tui.store.files import layout_of
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.index import COLUMN_TYPES, DocumentPlace, Index, to_iso, to_microseconds
-from dlbricks_tui.store.saved_index import INDEX_NAME
+from dlbricks_tui.store.index import COLUMN_TYPES, INDEX_NAME, DocumentPlace, Index, to_iso, to_microseconds
 from tests.store.samples import brick, form, measurement, one_of_each
 
 MANY = [measurement(brick=brick(number % 50)) for number in range(60)]

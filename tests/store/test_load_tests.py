@@ -8,8 +8,8 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import BrokenDocumentError
 from dlbricks_tui.store.exporting import export_all
 from dlbricks_tui.store.importing import import_file
-from dlbricks_tui.store.packed_latencies import pack_latencies, unpack_latencies
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.statistics import pack_latencies, unpack_latencies
 from dlbricks_tui.store.verification import check_plausible
 from tests.store.samples import load_test, runtime, system
 

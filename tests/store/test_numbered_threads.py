@@ -19,7 +19,7 @@ from dlbricks_tui.store.records import (
     Provenance,
     Record,
     Run,
-    Runtime,
+    RuntimeRecord,
     System,
 )
 from tests.store.samples import (
@@ -46,7 +46,7 @@ def machine(name: str, architecture: str, *, hyper_threading: bool) -> System:
     return system(name, facts=(("machine", architecture), ("hyper_threading", hyper_threading)))
 
 
-def described(identity: str, threads: int) -> Runtime:
+def described(identity: str, threads: int) -> RuntimeRecord:
     return runtime(identity, framework=identity.partition("-")[0], threads=threads)
 
 

@@ -7,9 +7,8 @@ import pytest
 from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, known_in
 from dlbricks_tui.store.database import ResultsDatabase, Source
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import EndToEnd, Import, Measurement, Record
-from dlbricks_tui.store.selections import LEAST_FIRST, newest_of_each
+from dlbricks_tui.store.selections import LEAST_FIRST, equal, newest_of_each
 from tests.store.samples import (
     brick,
     end_to_end,

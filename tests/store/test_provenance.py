@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.store import documents, saved_index
+from dlbricks_tui.store import documents, index
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import BrokenDocumentError
 from dlbricks_tui.store.exporting import export_selection
@@ -57,12 +57,11 @@ def test_provenance_that_a_version_without_its_table_has_indexed_is_found(
     with monkeypatch.context() as earlier:
         known = {name: it for name, it in documents.TABLES.items() if name != "provenance"}
         earlier.setattr(documents, "TABLES", known)
-        for module in ("index", "saved_index"):
-            earlier.setattr(f"dlbricks_tui.store.{module}.TABLES", documents.TABLES)
+        earlier.setattr(index, "TABLES", documents.TABLES)
         with ResultsDatabase(tmp_path) as store:
             assert len(store.table("provenance")) == 1
             store.generation.save_index()
-    assert (tmp_path / saved_index.INDEX_NAME).is_file()
+    assert (tmp_path / index.INDEX_NAME).is_file()
     with ResultsDatabase(tmp_path) as store:
         assert store.provenance_of("r1", "mxnet-1.9.1") is not None
 

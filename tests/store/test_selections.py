@@ -11,7 +11,6 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import QueryError
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.selections import (
     OLDEST_FIRST,
@@ -21,6 +20,7 @@ from dlbricks_tui.store.selections import (
     by_id,
     checked_columns,
     combinations,
+    equal,
     newest_by_pair,
     parse_order,
 )

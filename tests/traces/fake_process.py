@@ -17,7 +17,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.traces.file import write_trace
+from dlbricks_tui.traces.file import trace_path, write_trace
 from dlbricks_tui.traces.messages import (
     LevelDone,
     LevelStarted,
@@ -29,7 +29,6 @@ from dlbricks_tui.traces.messages import (
     TraceWaits,
     encode,
 )
-from dlbricks_tui.traces.stored import trace_path
 from tests.traces.sample_traces import sample_trace
 
 

@@ -10,10 +10,10 @@ from dlbricks_tui.traces.trace import (
     Counter,
     LevelTrace,
     MissingLevel,
-    Span,
     Trace,
     TracedLayer,
     TraceLevel,
+    TraceSpan,
     Track,
     TrackKind,
 )
@@ -53,7 +53,7 @@ def sample_trace(inferences: int = 2, **changes: Any) -> Trace:
 
 def _inferences(count: int, ns: int) -> Track:
     spans = [
-        Span(name=f"inference {number}", start_ns=number * 2 * _INFERENCE_NS, duration_ns=ns, inference=number)
+        TraceSpan(name=f"inference {number}", start_ns=number * 2 * _INFERENCE_NS, duration_ns=ns, inference=number)
         for number in range(count)
     ]
     return Track(name="inferences", kind=TrackKind.INFERENCES, spans=tuple(spans))
@@ -66,7 +66,9 @@ def _layer_spans(count: int) -> Track:
         for index, (name, _, ns) in enumerate(_LAYERS):
             details = (("kernel", "jit:avx2"), ("calls", 1)) if index != 1 else ()
             spans.append(
-                Span(name=name, start_ns=start_ns, duration_ns=ns, inference=inference, layer=index, details=details)
+                TraceSpan(
+                    name=name, start_ns=start_ns, duration_ns=ns, inference=inference, layer=index, details=details
+                )
             )
             start_ns += ns
     return Track(name="layers", kind=TrackKind.LAYERS, spans=tuple(spans))
@@ -82,7 +84,7 @@ def _model_level(count: int) -> LevelTrace:
 
 
 def _layer_level(count: int) -> LevelTrace:
-    added = Span(name="reorder", start_ns=960_000, duration_ns=30_000, inference=0)
+    added = TraceSpan(name="reorder", start_ns=960_000, duration_ns=30_000, inference=0)
     return LevelTrace(
         level=TraceLevel.LAYER,
         inference_ms=(1.2,) * count,
@@ -98,7 +100,7 @@ def _layer_level(count: int) -> LevelTrace:
 
 def _primitive_level(count: int) -> LevelTrace:
     spans = (
-        Span(
+        TraceSpan(
             name="convolution",
             start_ns=0,
             duration_ns=590_000,
@@ -106,7 +108,7 @@ def _primitive_level(count: int) -> LevelTrace:
             layer=0,
             details=(("implementation", "jit:avx2"), ("threads", 1), ("share", 1.0), ("blocked", True)),
         ),
-        Span(name="reorder", start_ns=590_000, duration_ns=0),
+        TraceSpan(name="reorder", start_ns=590_000, duration_ns=0),
     )
     faults = Counter(name="page faults", unit="faults", times_ns=(0, 1_000_000), values=(0.0, 12.0))
     return LevelTrace(
@@ -196,7 +198,7 @@ def _tracks(draw: st.DrawFn, layers: int, inferences: int) -> Track:
     for _ in range(draw(st.integers(0, 4))):
         duration_ns = draw(st.integers(0, 1 << 40))
         spans.append(
-            Span(
+            TraceSpan(
                 name=draw(_texts),
                 start_ns=start_ns,
                 duration_ns=duration_ns,

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 
 from dlbricks_tui.traces.chrome import chrome_json
-from dlbricks_tui.traces.trace import Span, Trace
+from dlbricks_tui.traces.trace import Trace, TraceSpan
 from tests.traces.sample_traces import sample_trace, traces
 
 
@@ -55,7 +55,7 @@ def test_layers_carry_their_bricks_once_in_each_inference() -> None:
 def test_no_two_spans_of_a_track_end_in_the_same_microsecond() -> None:
     """The viewer draws a span below another one that ends in the same microsecond."""
     times = [(0, 9000), (9000, 0), (9000, 400), (9400, 5000)]
-    spans = tuple(Span(name=str(at), start_ns=start, duration_ns=ns) for at, (start, ns) in enumerate(times))
+    spans = tuple(TraceSpan(name=str(at), start_ns=start, duration_ns=ns) for at, (start, ns) in enumerate(times))
     trace = sample_trace()
     track = replace(trace.levels[0].tracks[0], spans=spans)
     found = events(replace(trace, levels=(replace(trace.levels[0], tracks=(track,)),)), "X")[1:]

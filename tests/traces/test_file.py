@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from dlbricks_tui.traces.errors import TraceError
 from dlbricks_tui.traces.file import read_header, read_trace, rendered, write_trace
-from dlbricks_tui.traces.trace import Span, Trace, Track, TrackKind
+from dlbricks_tui.traces.trace import Trace, TraceError, TraceSpan, Track, TrackKind
 from tests.traces.sample_traces import sample_trace, traces
 
 Document = dict[str, Any]
@@ -82,7 +81,7 @@ def test_the_same_trace_is_the_same_file(tmp_path: Path) -> None:
 def test_many_spans_take_a_few_bytes_each(file: Path) -> None:
     trace = sample_trace()
     spans = tuple(
-        Span(
+        TraceSpan(
             name=f"layer_with_a_long_name_{number % 200}",
             start_ns=number * 17_123 + number % 97,
             duration_ns=16_000 + number % 613,
@@ -99,7 +98,7 @@ def test_many_spans_take_a_few_bytes_each(file: Path) -> None:
 
 
 def test_spans_that_overlap_are_not_written(file: Path) -> None:
-    spans = (Span(name="a", start_ns=0, duration_ns=10), Span(name="b", start_ns=9, duration_ns=10))
+    spans = (TraceSpan(name="a", start_ns=0, duration_ns=10), TraceSpan(name="b", start_ns=9, duration_ns=10))
     trace = sample_trace()
     level = replace(trace.levels[0], tracks=(Track(name="layers", kind=TrackKind.LAYERS, spans=spans),))
     with pytest.raises(TraceError, match="overlap in the track 'layers'"):

@@ -12,18 +12,20 @@ from dlbricks_tui.traces.layer_times import (
     times_by_layer,
     together,
 )
-from dlbricks_tui.traces.trace import LevelTrace, Span, Track, TrackKind
+from dlbricks_tui.traces.trace import LevelTrace, TraceSpan, Track, TrackKind
 from tests.traces.sample_traces import sample_trace
 
 
-def layer_level(*spans: Span) -> LevelTrace:
+def layer_level(*spans: TraceSpan) -> LevelTrace:
     track = Track(name="layers", kind=TrackKind.LAYERS, spans=spans)
     return replace(sample_trace().levels[1], tracks=(track,))
 
 
-def span(start_ns: int, duration_ns: int, inference: int, apart_ms: float | None = None) -> Span:
+def span(start_ns: int, duration_ns: int, inference: int, apart_ms: float | None = None) -> TraceSpan:
     details = () if apart_ms is None else (("apart_ms", apart_ms),)
-    return Span(name="l", start_ns=start_ns, duration_ns=duration_ns, inference=inference, layer=0, details=details)
+    return TraceSpan(
+        name="l", start_ns=start_ns, duration_ns=duration_ns, inference=inference, layer=0, details=details
+    )
 
 
 def test_each_layer_has_its_time_and_the_difference_to_its_brick() -> None:

@@ -16,12 +16,11 @@ from dlbricks_tui.runtime.protocol import TracedRun, TracedRuns
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.traces import measuring
-from dlbricks_tui.traces.errors import TraceError
-from dlbricks_tui.traces.levels import Instruments, MeasuredLevel, Round, level_trace
+from dlbricks_tui.traces.levels import Instruments, LevelRound, MeasuredLevel, level_trace
 from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceMessage, TraceWaits
 from dlbricks_tui.traces.spans import TracedNetwork
 from dlbricks_tui.traces.threads import ThreadsError
-from dlbricks_tui.traces.trace import TraceLevel, TrackKind
+from dlbricks_tui.traces.trace import TraceError, TraceLevel, TrackKind
 from tests.host.lines import turn_of
 from tests.runs.fake_worker import LINE_NS, PROFILER_NS
 from tests.runs.runs import MODEL, Site
@@ -161,7 +160,7 @@ def test_levels_take_turns_and_the_last_round_is_shown(bench: Bench, monkeypatch
     taken: list[tuple[TraceLevel, int]] = []
     usual = measuring._Tracing._round
 
-    def slower(tracing: measuring._Tracing, started: measuring._Started) -> Round:
+    def slower(tracing: measuring._Tracing, started: measuring._Started) -> LevelRound:
         level, number = started.measured.level, len(started.measured.rounds)
         taken.append((level, number))
         found = usual(tracing, started)
@@ -187,7 +186,7 @@ def test_levels_take_turns_and_the_last_round_is_shown(bench: Bench, monkeypatch
 def test_a_level_that_fails_in_a_later_round_is_left_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = measuring._Tracing._round
 
-    def failing(tracing: measuring._Tracing, started: measuring._Started) -> Round:
+    def failing(tracing: measuring._Tracing, started: measuring._Started) -> LevelRound:
         if started.measured.level is TraceLevel.LAYER and started.measured.rounds:
             raise TraceError("killed by signal 9")
         return usual(tracing, started)
@@ -215,7 +214,7 @@ def test_levels_that_do_not_fit_into_memory_together_are_traced_one_after_anothe
 
 def test_an_overhead_that_differs_between_rounds_says_so() -> None:
     def measured(*rounds_ms: float) -> MeasuredLevel:
-        rounds = [Round(TracedRuns((TracedRun(0, 0, round(1e6 * ms)),), True)) for ms in rounds_ms]
+        rounds = [LevelRound(TracedRuns((TracedRun(0, 0, round(1e6 * ms)),), True)) for ms in rounds_ms]
         return MeasuredLevel(TraceLevel.MODEL, Instruments(), rounds)
 
     below = measured(1, 2, 3)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 
 from dlbricks_tui.traces.perfetto import perfetto_bytes
-from dlbricks_tui.traces.trace import LevelTrace, Span, Trace, Track, TrackKind
+from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceSpan, Track, TrackKind
 from tests.traces.perfetto_files import Read, values
 from tests.traces.sample_traces import sample_trace, traces
 
@@ -63,7 +63,9 @@ def test_counters_are_tracks_with_a_unit() -> None:
 
 
 def test_times_before_the_first_inference_move_all_levels_alike() -> None:
-    early = Track(name="threads", kind=TrackKind.THREAD, spans=(Span(name="runs", start_ns=-500, duration_ns=100),))
+    early = Track(
+        name="threads", kind=TrackKind.THREAD, spans=(TraceSpan(name="runs", start_ns=-500, duration_ns=100),)
+    )
     trace = sample_trace()
     levels = (trace.levels[0], replace(trace.levels[1], tracks=(*trace.levels[1].tracks, early)))
     read = Read(perfetto_bytes(replace(trace, levels=levels)))

@@ -17,7 +17,7 @@ from dlbricks_tui.traces.spans import (
     primitive_track,
     shown_runs,
 )
-from dlbricks_tui.traces.trace import Span, Track, TrackKind
+from dlbricks_tui.traces.trace import TraceSpan, Track, TrackKind
 from tests.models.onnx_models import loaded, model
 
 HOST = 1_700_000_000_000_000_000
@@ -192,7 +192,7 @@ def test_spans_of_a_track_never_overlap(chain: LayerGraph, ran: list[tuple[int, 
         assert begin <= it.start_ns <= it.start_ns + it.duration_ns <= begin + at + 1
 
 
-def by_inference_and_layer(span: Span) -> tuple[int, int]:
+def by_inference_and_layer(span: TraceSpan) -> tuple[int, int]:
     return (span.inference or 0, -1 if span.layer is None else span.layer)
 
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.traces.errors import TraceError
-from dlbricks_tui.traces.file import write_trace
-from dlbricks_tui.traces.stored import find_trace, stored_traces, trace_path
+from dlbricks_tui.traces.file import find_trace, stored_traces, trace_path, write_trace
+from dlbricks_tui.traces.trace import TraceError
 from tests.traces.sample_traces import sample_trace
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.traces.perf_events import EVENTS, PerfEvents
-from dlbricks_tui.traces.thread_watch import ThreadWatch
-from dlbricks_tui.traces.threads import WAITS, ThreadsError
+from dlbricks_tui.traces.threads import WAITS, ThreadsError, ThreadWatch
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc of Linux")
 

@@ -4,9 +4,9 @@ import pytest
 
 from dlbricks_tui.traces.threads import (
     WAITS,
-    Counts,
     Reading,
     Switches,
+    ThreadCounts,
     ThreadHistory,
     ThreadState,
     ThreadTimes,
@@ -17,7 +17,7 @@ from dlbricks_tui.traces.threads import (
     times_in,
     tracks,
 )
-from dlbricks_tui.traces.trace import Span, TrackKind
+from dlbricks_tui.traces.trace import TraceSpan, TrackKind
 
 # As Linux 6.1 wrote them for a thread whose name is chosen to mislead.
 STAT = (
@@ -39,7 +39,7 @@ def asleep(at: int, ran: int, **more: int) -> Reading:
     return reading(at, ran, runnable=False, **more)
 
 
-def placed(spans: tuple[Span, ...]) -> list[tuple[str, int, int]]:
+def placed(spans: tuple[TraceSpan, ...]) -> list[tuple[str, int, int]]:
     return [(it.name, it.start_ns, it.duration_ns) for it in spans]
 
 
@@ -128,8 +128,8 @@ def test_counters_are_sums_of_all_threads_from_zero_on() -> None:
     first = ThreadHistory(1, "a", [asleep(0, 5_000_000), asleep(2000, 6_000_000)])
     # It began later, and ended before the other one.
     second = ThreadHistory(2, "b", [asleep(1000, 0), asleep(1500, 2_000_000)])
-    first.counts += [Counts(0, Switches(10, 2), 100, 0), Counts(2000, Switches(14, 2), 130, 1)]
-    second.counts += [Counts(1000, Switches(0, 0), 0, 0), Counts(1500, Switches(1, 3), 7, 0)]
+    first.counts += [ThreadCounts(0, Switches(10, 2), 100, 0), ThreadCounts(2000, Switches(14, 2), 130, 1)]
+    second.counts += [ThreadCounts(1000, Switches(0, 0), 0, 0), ThreadCounts(1500, Switches(1, 3), 7, 0)]
     found = {it.name: it for it in counters([first, second], 500, 5000)}
     assert (found["running"].times_ns, found["running"].values) == ((0, 1000, 1500), (0.0, 2.0, 3.0))
     assert found["running"].unit == "ms"

@@ -28,7 +28,7 @@ from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
 from dlbricks_tui.tui.widgets import rows
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.wording import ages
+from dlbricks_tui.wording import numbers
 from tests.tui import actions_run
 from tests.tui.application import NOW, draw, small_library
 from tests.tui.results import NoFramework, store_run
@@ -59,7 +59,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _a_moment_after_all_results(monkeypatch: pytest.MonkeyPatch) -> None:
     # Ages on screens would change from day to day.
-    monkeypatch.setattr(ages, "now", lambda: NOW)
+    monkeypatch.setattr(numbers, "now", lambda: NOW)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -15,13 +15,13 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.loading import GraphAnswer
+from dlbricks_tui.models.mxnet.symbol_file import GraphAnswer
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record, Runtime, System
+from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record, RuntimeRecord, System
 from dlbricks_tui.store.statistics import summarise
 
 WHEN = "2026-11-21T08:00:00.000000+00:00"
-RUNTIME = Runtime(
+RUNTIME = RuntimeRecord(
     id="mxnet-1.9.1 threads-2", name="mxnet, 2 threads", framework="mxnet", version="1.9.1", python="3.11", threads=2
 )
 OTHER_SYSTEM = System(
@@ -60,7 +60,7 @@ def store_run(
     *,
     share: float = 1.0,
     end_to_end: bool = True,
-    runtime: Runtime = RUNTIME,
+    runtime: RuntimeRecord = RUNTIME,
     factor: float = 1.0,
 ) -> None:
     """Store results of all bricks of models at G=1 or of a share of them: on this host, and half as fast on another.
@@ -74,13 +74,13 @@ def store_run(
 
 @cache
 def _records(
-    name: str, share: float, end_to_end: bool, runtime: Runtime, factor: float, here: System
+    name: str, share: float, end_to_end: bool, runtime: RuntimeRecord, factor: float, here: System
 ) -> tuple[Record, ...]:
     return tuple(_made_up(decompose(graph_of(name)), share, end_to_end, runtime, factor, here))
 
 
 def _made_up(
-    decomposition: Decomposition, share: float, end_to_end: bool, runtime: Runtime, factor: float, here: System
+    decomposition: Decomposition, share: float, end_to_end: bool, runtime: RuntimeRecord, factor: float, here: System
 ) -> Iterator[Record]:
     graph = decomposition.graph
     bricks = {(it.brick.key, it.context): it for it in decomposition.occurrences}

@@ -16,10 +16,9 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
 from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.analysis import work
-from dlbricks_tui.tui.analysis.layers import LayersPanel
-from dlbricks_tui.tui.analysis.roofline import RooflineScreen
+from dlbricks_tui.tui.analysis.boxes import RooflineScreen
+from dlbricks_tui.tui.analysis.panels import LayersPanel, WhatIfsPanel
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
-from dlbricks_tui.tui.analysis.what_ifs import WhatIfsPanel
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.run.follower import SnapshotBuilder

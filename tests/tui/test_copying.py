@@ -16,28 +16,24 @@ from dlbricks_tui.documents.lines import Span, bar, column, line, titles
 from dlbricks_tui.documents.results import RESULT_COLUMNS
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui import saving
-from dlbricks_tui.tui.analysis.layers import LayersPanel
-from dlbricks_tui.tui.analysis.what_ifs import WhatIfsPanel
-from dlbricks_tui.tui.corpus.likeness import LikenessPanel
-from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, UniquenessPanel
-from dlbricks_tui.tui.dialogs.copying import CopyScreen
+from dlbricks_tui.tui.analysis.panels import LayersPanel, WhatIfsPanel
+from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, LikenessPanel, UniquenessPanel
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
+from dlbricks_tui.tui.dialogs.writing import CopyScreen
 from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel, RankingPanel
 from dlbricks_tui.tui.results.columns import FIRST_COLUMNS
-from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel
+from dlbricks_tui.tui.results.panels import HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.run.bricks import BricksPanel
 from dlbricks_tui.tui.run.screen import EstimatesPanel, NotesPanel
-from dlbricks_tui.tui.scenario.load_tests import LoadTestsPanel
-from dlbricks_tui.tui.systems.machines import MachinesPanel
-from dlbricks_tui.tui.systems.systems import DoctorPanel, SystemsPanel
+from dlbricks_tui.tui.scenario.panels import LoadTestsPanel
+from dlbricks_tui.tui.systems.panels import DoctorPanel, MachinesPanel, SystemsPanel
+from dlbricks_tui.tui.trace.panels import TracesPanel
 from dlbricks_tui.tui.trace.timeline import TimelinePanel
-from dlbricks_tui.tui.trace.traces import TracesPanel
-from dlbricks_tui.tui.variants.panel import VariantsPanel
-from dlbricks_tui.tui.variants.screen import By
+from dlbricks_tui.tui.variants.screen import By, VariantsPanel
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.texts import columns_as_texts, lines_as_texts
+from dlbricks_tui.tui.widgets.text import columns_as_texts, lines_as_texts
 from dlbricks_tui.tui.workbench.details import DetailsPanel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel
 from dlbricks_tui.tui.workbench.models import ModelsPanel

@@ -23,12 +23,13 @@ from dlbricks_tui.tui.workbench.estimate_rows import (
     CHOOSE_A_MODEL,
     EstimateRow,
     EstimateView,
+    KnownAlready,
     Shown,
+    UnderWay,
     estimate_rows,
+    next_steps,
     setting_text,
 )
-from dlbricks_tui.tui.workbench.next_steps import KnownAlready, next_steps
-from dlbricks_tui.tui.workbench.under_way import UnderWay
 from dlbricks_tui.wording.numbers import age
 from tests.tui.application import MEASURED_ONLY, NOW, WRITTEN
 from tests.tui.results import OTHER_SYSTEM, RUNTIME, WHEN, graph_of, source_called, store_run

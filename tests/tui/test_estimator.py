@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.answers.answer import Answer
+from dlbricks_tui.answers.estimating import Answer
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runtime.variant import INSTRUCTIONS_VARIABLE

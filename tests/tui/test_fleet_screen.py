@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.fleet.events import (
-    HostState,
-)
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, write_fleet_request
-from dlbricks_tui.fleet.request import FleetRequest, HostEntry, Question
+from dlbricks_tui.fleet.request import (
+    FleetHostState,
+    FleetRequest,
+    HostEntry,
+    Question,
+)
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
@@ -72,12 +74,17 @@ async def test_a_fleet_run_is_followed_and_its_rankings_are_sorted(new: DataFold
         assert "Ranking for squeezenet1.1" in screen_text(pilot) and "9.000" in screen_text(pilot)
         await press(pilot, "k")
         tell(fleet, estimate("t4g", "resnet50_v1", 60.0, dollars=0.89))
-        tell(fleet, progress("c7i", 60), changed("c7i", HostState.DONE), changed("m8g", HostState.LOST, "it went away"))
+        tell(
+            fleet,
+            progress("c7i", 60),
+            changed("c7i", FleetHostState.DONE),
+            changed("m8g", FleetHostState.LOST, "it went away"),
+        )
         screen._look()
         await settled(pilot)
         rows = {row.name: row for row in screen.query_one(HostsPanel).found}
-        assert (rows["c7i"].state, rows["c7i"].bricks) == (HostState.DONE, 60)
-        assert (rows["m8g"].state, rows["m8g"].message) == (HostState.LOST, "it went away")
+        assert (rows["c7i"].state, rows["c7i"].bricks) == (FleetHostState.DONE, 60)
+        assert (rows["m8g"].state, rows["m8g"].message) == (FleetHostState.LOST, "it went away")
         ranking = screen.query_one(RankingPanel)
         await press(pilot, "3")
         # By latency, or by cost.
@@ -158,7 +165,7 @@ async def test_a_fleet_run_that_has_ended_is_resumed_on_its_screen_or_from_the_l
             assert resumed == [RUN, RUN] and isinstance(pilot.app.screen, FleetScreen)
         write_fleet_request(folder.request_file, FleetRequest(run=run, hosts=(HostEntry(name="c7i"),)))
         folder.set_state(replace(folder.state(), state=State.FINISHED))
-        tell(folder, progress("c7i", 60, failed=0), changed("c7i", HostState.DONE))
+        tell(folder, progress("c7i", 60, failed=0), changed("c7i", FleetHostState.DONE))
         before = folder.state()
         await press(pilot, "R", "r")
         assert isinstance(pilot.app.screen, ErrorScreen) and "there is nothing to resume" in screen_text(pilot)

@@ -5,7 +5,7 @@ import pytest
 from textual.message import Message
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.load import Load, LoadMeter
+from dlbricks_tui.host.load import HostLoad, LoadMeter
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.tui.messages import Failed, ResultsStored, RunSeen
@@ -237,9 +237,9 @@ def test_a_run_whose_bricks_were_stored_by_others_reports_new_results(
 class BusyHost(LoadMeter):
     """A host whose load a test sets."""
 
-    load: Load | None = None
+    load: HostLoad | None = None
 
-    def look(self) -> Load | None:
+    def look(self) -> HostLoad | None:
         return self.load
 
 
@@ -248,7 +248,7 @@ def test_the_load_of_the_host_is_told_with_news_and_while_a_run_is_silent(new: D
     posted, clock, host = Posted(), Clock(), BusyHost()
     watch = RunWatch(new, posted.append, clock, meter=host)
     watch.look()
-    host.load = Load((1.0, 0.5), (0.0, 0.0))
+    host.load = HostLoad((1.0, 0.5), (0.0, 0.0))
     watch.look()
     assert [run.load for run in posted.seen] == [None]
     clock.now += watching.SECONDS_BETWEEN_LOADS

@@ -15,7 +15,7 @@ from dlbricks_tui.answers.language import asking
 from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import Kind
+from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.opening import NamedModel, library_models
 from dlbricks_tui.language.orders import (
@@ -100,7 +100,7 @@ def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process
     folder = tmp_path / "process"
     folder.mkdir()
     command = [sys.executable, "-S", "-c", SCRIPT, str(folder)]
-    monkeypatch.setattr("dlbricks_tui.runs.launch.command_of", lambda *_: command)
+    monkeypatch.setattr("dlbricks_tui.runs.control.command_of", lambda *_: command)
     monkeypatch.setattr(asking, "variants_of", lambda *_: ())
     made = Process(folder)
     yield made
@@ -175,7 +175,7 @@ async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_an
         assert workbench.is_current and isinstance(workbench, WorkbenchScreen)
         assert told(pilot)[-1] == "Select a model to measure."
         # The line of work of this host leads here, too.
-        workbench.follow_job(Kind.LANGUAGE, SMALL)
+        workbench.follow_job(WorkKind.LANGUAGE, SMALL)
         await press(pilot)
         assert isinstance(pilot.app.screen, LanguageScreen)
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers.pairs.compared import Kind
+from dlbricks_tui.answers.pairs.compared import PairKind
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
@@ -30,7 +30,7 @@ from tests.tui.test_variants_screen import screen
 MARK, COMPARE, UNMARK = "asterisk", "V", "U"
 
 
-def row(name: str, kind: Kind = Kind.RUN) -> ComparableRow:
+def row(name: str, kind: PairKind = PairKind.RUN) -> ComparableRow:
     return ComparableRow(kind, name, name, name)
 
 
@@ -78,7 +78,7 @@ def test_a_row_of_another_kind_replaces_all_marks_and_that_is_said() -> None:
     found = Marks()
     found.toggle(row("one"))
     found.toggle(row("two"))
-    said = found.toggle(row("host", Kind.SYSTEM))
+    said = found.toggle(row("host", PairKind.SYSTEM))
     assert said == "A is system host. The marks on two runs are gone: only two of one kind are compared."
     assert [it.name for it in found.rows] == ["host"]
 
@@ -203,7 +203,7 @@ async def test_two_variants_of_a_model_are_compared(new: DataFolder) -> None:
     async with showing(new, lambda _: screen(ranking=MIXED, by=By.COMBINATION)) as pilot:
         await press(pilot, "g", MARK, "j", MARK)
         first, second = pilot.app.marks.rows  # type: ignore[attr-defined]
-        assert (first.kind, second.kind) == (Kind.VARIANT, Kind.VARIANT) and first.name != second.name
+        assert (first.kind, second.kind) == (PairKind.VARIANT, PairKind.VARIANT) and first.name != second.name
         assert isinstance(first.subject, EstimatedSide) and first.subject.found is MIXED.combinations[0].point.found
         # Variants are told apart by what differs, such as the number of threads that was asked for.
         assert threads_in_words(MIXED.combinations[0].point.threads) in first.name

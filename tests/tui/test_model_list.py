@@ -9,8 +9,18 @@ from hypothesis import strategies as st
 from dlbricks_tui.documents.lines import Line, Span, contains_all, highlighted, width_of
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.tui.open_model import id_of
-from dlbricks_tui.tui.workbench.model_columns import COLUMNS, FIRST_COLUMNS, KnownLatency, columns_in
-from dlbricks_tui.tui.workbench.model_order import ModelOrder, ModelRow, grouped, in_order, labels, list_rows
+from dlbricks_tui.tui.workbench.model_columns import (
+    COLUMNS,
+    FIRST_COLUMNS,
+    KnownLatency,
+    ListedModel,
+    ModelOrder,
+    columns_in,
+    grouped,
+    in_order,
+    labels,
+    list_rows,
+)
 from dlbricks_tui.tui.workbench.models import ModelRows, heading_line, row_line, searched_text
 
 RESNET = ModelSource("resnet50_v1", Path("gluon/resnet50_v1-symbol.json"), task="IC", layers=174, unique_layers=46)
@@ -35,7 +45,7 @@ def row(
 ) -> str:
     return text(
         row_line(
-            ModelRow(source.name, source), columns_in(columns), width, marked=marked, latency=latency, now=4 * HOUR
+            ListedModel(source.name, source), columns_in(columns), width, marked=marked, latency=latency, now=4 * HOUR
         )
     )
 
@@ -43,7 +53,7 @@ def row(
 @given(st.integers(24, 130), st.sets(st.sampled_from(NAMES)), st.sampled_from(ModelOrder))
 def test_a_row_and_its_heading_take_exactly_their_width(width: int, names: set[str], order: ModelOrder) -> None:
     columns = columns_in(names)
-    assert width_of(row_line(ModelRow("resnet50_v1", RESNET), columns, width)) == width
+    assert width_of(row_line(ListedModel("resnet50_v1", RESNET), columns, width)) == width
     assert width_of(heading_line(columns, order, width)) == width
 
 
@@ -169,7 +179,10 @@ def test_found_words_are_highlighted() -> None:
 def test_the_cursor_stays_on_its_model_when_a_list_of_another_width_is_drawn_before_it_knows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    by_width = {30: [ModelRow("family", None), ModelRow("a", RESNET), ModelRow("b", SSD)], 80: [ModelRow("b", SSD)]}
+    by_width = {
+        30: [ListedModel("family", None), ListedModel("a", RESNET), ListedModel("b", SSD)],
+        80: [ListedModel("b", SSD)],
+    }
     width = 30
     monkeypatch.setattr(ModelRows, "line_width", property(lambda _: width + 1))
     rows = ModelRows(by_width.__getitem__, lambda row, _: (Span(row.text),))

@@ -8,7 +8,7 @@ from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.estimator import ThreadSafeEstimator
 from dlbricks_tui.tui.keys.registry import BY_ID
 from dlbricks_tui.tui.session import SharedStore
-from dlbricks_tui.tui.workbench.next_steps import KnownAlready, NextStep, next_steps
+from dlbricks_tui.tui.workbench.estimate_rows import KnownAlready, NextStep, next_steps
 from tests.store.samples import end_to_end, load_test, proof
 from tests.tui.application import WRITTEN
 from tests.tui.results import OTHER_SYSTEM

@@ -22,10 +22,10 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
-from dlbricks_tui.tui.analysis import proving
-from dlbricks_tui.tui.analysis.roofline import RooflineScreen
+from dlbricks_tui.tui.analysis import work
+from dlbricks_tui.tui.analysis.boxes import RooflineScreen
+from dlbricks_tui.tui.analysis.panels import WhatIfsPanel
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
-from dlbricks_tui.tui.analysis.what_ifs import WhatIfsPanel
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.runs import Runs
@@ -45,7 +45,7 @@ ROUNDS = RoundsDone("parallel-2", 7, Gain(0.41, 0.38, 0.44), 12.0)
 def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
     folder = tmp_path / "process"
     folder.mkdir()
-    monkeypatch.setattr(proving, "proof_command", lambda _: [sys.executable, "-S", "-c", SCRIPT, str(folder)])
+    monkeypatch.setattr(work, "proof_command", lambda _: [sys.executable, "-S", "-c", SCRIPT, str(folder)])
     made = Process(folder)
     yield made
     made.kill()

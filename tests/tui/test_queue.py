@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, Ticket, host_queue
+from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, host_queue
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.door import going_on
-from dlbricks_tui.tui.run.bar import status_lines
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
+from dlbricks_tui.tui.run.host import status_lines
 from dlbricks_tui.tui.run.queue import CancelWorkScreen, QueueScreen
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
@@ -39,7 +39,7 @@ def known(new: DataFolder) -> DataFolder:
 @pytest.fixture
 def squeezenet(line: HostQueue) -> Iterator[Ticket]:
     """A run of another data folder, which measures."""
-    ticket = line.join(QueuedWork(Kind.RUN, [MODEL], Path("/their/data"), "20261128-1"))
+    ticket = line.join(QueuedWork(WorkKind.RUN, [MODEL], Path("/their/data"), "20261128-1"))
     assert ticket.try_take()
     # Its hours pass slowly enough for a test.
     ticket.progress(0.41, 36_000.0)
@@ -54,8 +54,8 @@ async def test_the_status_line_and_its_box_tell_what_measures_and_what_waits_and
     async with running(app_on(known), NARROW) as pilot:
         await eventually(pilot, lambda: f"{MODEL} 41 %, 10.0 h  " in screen_text(pilot))
         # A command of another terminal, and one of another data folder.
-        trace = Work(line.path, Kind.TRACE, "alexnet", known.path)
-        load = Work(line.path, Kind.LOAD_TEST, "320n", tmp_path)
+        trace = Work(line.path, WorkKind.TRACE, "alexnet", known.path)
+        load = Work(line.path, WorkKind.LOAD_TEST, "320n", tmp_path)
         await eventually(pilot, lambda: "; then trace of alexnet, load test of 320n" in screen_text(pilot))
         load.kill()
         await eventually(
@@ -84,9 +84,9 @@ async def test_the_status_line_and_its_box_tell_what_measures_and_what_waits_and
 @pytest.mark.usefixtures("predicted_once")
 async def test_work_of_this_data_folder_is_followed_from_the_box(known: DataFolder, line: HostQueue) -> None:
     folder = put_run(known, [started()], State.RUNNING)
-    run = line.join(QueuedWork(Kind.RUN, [MODEL], known.path, folder.run))
+    run = line.join(QueuedWork(WorkKind.RUN, [MODEL], known.path, folder.run))
     assert run.try_take()
-    load = line.join(QueuedWork(Kind.LOAD_TEST, [MODEL], known.path))
+    load = line.join(QueuedWork(WorkKind.LOAD_TEST, [MODEL], known.path))
     async with running(app_on(known), NARROW) as pilot:
         await eventually(pilot, lambda: f"then load test of {MODEL}" in screen_text(pilot))
         await press(pilot, "Q", "enter")
@@ -109,9 +109,9 @@ def test_a_run_that_is_alone_in_the_line_has_its_own_bar(line: HostQueue) -> Non
 def test_leaving_tells_what_goes_on_and_how_to_see_it_again(known: DataFolder, line: HostQueue) -> None:
     assert not list(going_on(known))
     paused = put_run(known, [started()], State.PAUSED)
-    run = line.join(QueuedWork(Kind.RUN, [MODEL], known.path, "20261128-1"))
-    trace = line.join(QueuedWork(Kind.TRACE, ["alexnet"], known.path))
-    theirs = line.join(QueuedWork(Kind.TRACE, ["vgg16"], Path("/their/data")))
+    run = line.join(QueuedWork(WorkKind.RUN, [MODEL], known.path, "20261128-1"))
+    trace = line.join(QueuedWork(WorkKind.TRACE, ["alexnet"], known.path))
+    theirs = line.join(QueuedWork(WorkKind.TRACE, ["vgg16"], Path("/their/data")))
     told = list(going_on(known))
     assert told[0] == (
         f"{MODEL} goes on in the background: dlbricks shows it again, `dlbricks runs watch 20261128-1` follows it"

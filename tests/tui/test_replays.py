@@ -7,8 +7,7 @@ import pytest
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.messages import ReplayWanted
-from dlbricks_tui.tui.run.follower import Follower
-from dlbricks_tui.tui.run.replaying import ReplayChange, ReplayFollower
+from dlbricks_tui.tui.run.follower import Follower, ReplayChange, ReplayFollower
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.run.snapshot import ReplayPace, RunSnapshot
 from dlbricks_tui.tui.run.updates import Replayed, RunWatch

@@ -10,14 +10,13 @@ from textual.widgets import Input
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.filters import parse_filter
+from dlbricks_tui.store.selections import parse_filter
 from dlbricks_tui.store.statistics import summarise
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, HiddenMarksScreen
 from dlbricks_tui.tui.results.columns import FIRST_COLUMNS
-from dlbricks_tui.tui.results.comparison import ContrastScreen
 from dlbricks_tui.tui.results.dialogs import DeleteScreen
-from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel
+from dlbricks_tui.tui.results.panels import ContrastScreen, HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen

@@ -14,7 +14,7 @@ from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.documents.lines import Line, sparkline, width_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host.load import Load
+from dlbricks_tui.host.load import HostLoad
 from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive
@@ -32,15 +32,15 @@ from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION, RUN
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.open_model import id_of
-from dlbricks_tui.tui.run.bar import bar_lines
 from dlbricks_tui.tui.run.bricks import brick_heading, brick_row, summary_of
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
-from dlbricks_tui.tui.run.requests import request_for
+from dlbricks_tui.tui.run.host import bar_lines
+from dlbricks_tui.tui.run.runs import request_for
 from dlbricks_tui.tui.run.screen import head_lines, model_heading, model_row
 from dlbricks_tui.tui.run.settings import RUN_ROWS, in_several_variants, settings_for
 from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
 from dlbricks_tui.tui.run.words import on_its_way
-from dlbricks_tui.tui.workbench.under_way import UnderWay, under_way
+from dlbricks_tui.tui.workbench.estimate_rows import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small
 from tests.runs.live_runs import MODELS, RUN, ended, in_the_middle, loaded, measured, planned, started
@@ -69,14 +69,14 @@ def sources(*names: str) -> tuple[ModelSource, ...]:
 
 @given(WIDTHS, st.lists(st.floats(0, 1), min_size=1, max_size=40))
 def test_lines_with_the_load_of_the_host_take_exactly_their_width(width: int, busy: list[float]) -> None:
-    run = replace(HALF_WAY, drift=0.2, load=Load(tuple(busy), (0.1,) * len(busy)))
+    run = replace(HALF_WAY, drift=0.2, load=HostLoad(tuple(busy), (0.1,) * len(busy)))
     # The middle line of the head is cut where it is drawn.
     for each in (*bar_lines(run, width), head_lines(run, width)[2]):
         assert width_of(each) == width
 
 
 def test_the_load_of_the_host_is_shown_beside_a_run_until_it_ends() -> None:
-    busy = replace(HALF_WAY, load=Load((1.0, 0.5), (0.0, 0.0)))
+    busy = replace(HALF_WAY, load=HostLoad((1.0, 0.5), (0.0, 0.0)))
     assert text_of(bar_lines(busy, 120)[1]).endswith("█▅ 1.5 of 2 cores busy ")
     assert "1.5 of 2 cores busy" in text_of(head_lines(busy, 80)[2])
     # A narrow terminal shows the more important.

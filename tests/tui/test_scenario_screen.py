@@ -18,14 +18,14 @@ from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.settings.loads import BATCHES, BOUND, FULL, KIND, PERCENTILE, RATE
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.statistics import pack_latencies
 from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.dialogs.writing import WritingScreen
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.scenario import work
 from dlbricks_tui.tui.scenario.form import SCENARIO_ROWS, SettingsPanel
-from dlbricks_tui.tui.scenario.load_tests import LoadTestsPanel
+from dlbricks_tui.tui.scenario.panels import LoadTestsPanel
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
 from dlbricks_tui.tui.scenario.work import ScenarioView
 from dlbricks_tui.tui.session import Session

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.prediction.score import Basis
+from dlbricks_tui.estimate.prediction.score import PredictionBasis
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.estimator import ThreadSafeEstimator
 from dlbricks_tui.tui.session import SharedStore
-from dlbricks_tui.tui.workbench.scores import ScoresScreen
+from dlbricks_tui.tui.workbench.suites import ScoresScreen
 from tests.estimate.prediction.stored_models import lawful_records
 from tests.estimate.table1 import table1
 from tests.store.samples import runtime, system
@@ -38,5 +38,5 @@ def test_models_are_scored_on_the_chosen_system(tmp_path: Path) -> None:
         )
     estimator = ThreadSafeEstimator(SharedStore(data.store), data)
     found = estimator.scores(models, Choices(system="c5.xlarge"))
-    assert {score.basis for score in found} == {Basis.HISTORY, Basis.LEFT_OUT}
+    assert {score.basis for score in found} == {PredictionBasis.HISTORY, PredictionBasis.LEFT_OUT}
     assert estimator.scores(models, Choices(system="elsewhere")) == []

@@ -10,7 +10,7 @@ import pytest
 from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
 from dlbricks_tui.answers.suites.exporting import Exported
 from dlbricks_tui.config.config import Config
-from dlbricks_tui.estimate.prediction.score import Basis, Score
+from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.host.queue import Place
@@ -23,7 +23,7 @@ from dlbricks_tui.share.suites.exporting import Assembled, OmittedBrick
 from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey
 from dlbricks_tui.share.suites.manifest import Manifest
 from dlbricks_tui.tui import estimator as judging
-from dlbricks_tui.tui.analysis.measuring import MeasureScreen
+from dlbricks_tui.tui.analysis.boxes import MeasureScreen
 from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen
 from dlbricks_tui.tui.dialogs.writing import WritingScreen
 from dlbricks_tui.tui.fleet.boxes import AllFleetsScreen, CancelFleetScreen, HostsFileScreen, StartFleetScreen
@@ -33,16 +33,13 @@ from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.run import updates
 from dlbricks_tui.tui.run.queue import CancelWorkScreen, QueueScreen
-from dlbricks_tui.tui.scenario.cancelling import CancelLoadScreen
+from dlbricks_tui.tui.scenario.screen import CancelLoadScreen
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.systems import work
 from dlbricks_tui.tui.systems.screen import SystemsScreen
-from dlbricks_tui.tui.trace.cancelling import CancelTraceScreen
-from dlbricks_tui.tui.trace.start import StartTraceScreen, TraceSettings
-from dlbricks_tui.tui.trace.writing import WriteTraceScreen
-from dlbricks_tui.tui.workbench.column_box import ModelColumnsScreen
-from dlbricks_tui.tui.workbench.scores import ScoresScreen
-from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, SuiteWrittenScreen
+from dlbricks_tui.tui.trace.boxes import CancelTraceScreen, StartTraceScreen, TraceSettings, WriteTraceScreen
+from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
+from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from tests.runs.live_runs import in_the_middle, put_run
 from tests.store.samples import system
 from tests.tui import results
@@ -59,9 +56,9 @@ FINDINGS = (
     Finding("temperature", "unknown", NoiseVerdict.UNKNOWN, "hot cores slow down", "sudo apt install lm-sensors"),
 )
 SCORES = (
-    Score("resnet50_v1", Basis.HISTORY, 31.0, 27.0, 36.0, 0.4, 30.0, 0.0),
-    Score("mobilenet0.25", Basis.HISTORY, 2.0, 1.5, 2.6, 1.0, 2.9, 0.02),
-    Score("squeezenet1.1", Basis.LEFT_OUT, 5.5, 4.9, 6.2, 0.9, 5.6, 0.0),
+    Score("resnet50_v1", PredictionBasis.HISTORY, 31.0, 27.0, 36.0, 0.4, 30.0, 0.0),
+    Score("mobilenet0.25", PredictionBasis.HISTORY, 2.0, 1.5, 2.6, 1.0, 2.9, 0.02),
+    Score("squeezenet1.1", PredictionBasis.LEFT_OUT, 5.5, 4.9, 6.2, 0.9, 5.6, 0.0),
 )
 WAITING = Place(4711, "trace", "alexnet", "", "/their/data", "someone")
 MEASURING = Place(4700, "run", "squeezenet1.1", "20261128-1", "/my/data", "me", measures=True, share=0.41)

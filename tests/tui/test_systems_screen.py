@@ -11,7 +11,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.systems import work
-from dlbricks_tui.tui.systems.machines import MachinesPanel
+from dlbricks_tui.tui.systems.panels import MachinesPanel
 from dlbricks_tui.tui.systems.screen import SystemsScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import measurement, system

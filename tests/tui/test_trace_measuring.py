@@ -15,7 +15,6 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.traces.errors import TraceError
 from dlbricks_tui.traces.messages import (
     LevelDone,
     LevelStarted,
@@ -27,10 +26,9 @@ from dlbricks_tui.traces.messages import (
     TraceWaits,
     encode,
 )
-from dlbricks_tui.traces.trace import TraceLevel
-from dlbricks_tui.tui.trace.cancelling import CancelTraceScreen
+from dlbricks_tui.traces.trace import TraceError, TraceLevel
+from dlbricks_tui.tui.trace.boxes import CancelTraceScreen, StartTraceScreen
 from dlbricks_tui.tui.trace.screen import TraceScreen
-from dlbricks_tui.tui.trace.start import StartTraceScreen
 from tests.tui.application import NARROW, WIDE, eventually, press, screen_text
 from tests.tui.test_run_screens import shows
 from tests.tui.test_scenario_measuring import SCRIPT, Process

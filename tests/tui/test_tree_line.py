@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.documents.lines import Line, width_of
-from dlbricks_tui.documents.outline import Node
+from dlbricks_tui.documents.outline import OutlineNode
 from dlbricks_tui.documents.part_latencies import PartLatency
-from dlbricks_tui.tui.workbench.tree_line import TreeRow, heading_line, tree_line
+from dlbricks_tui.tui.workbench.tree import TreeRow, heading_line, tree_line
 from tests.bricks.graphs import chain
 from tests.documents.outlines import outline_of, sample, unable
 
@@ -30,7 +30,7 @@ latencies = st.builds(
 )
 
 
-def named(title: str, names: str) -> Node:
+def named(title: str, names: str) -> OutlineNode:
     """Return a layer with such a title and name."""
     graph = chain("relu")
     return outline_of(replace(graph, layers=(replace(graph.layers[0], op=title, name=names),))).root.inside[0]

@@ -1,7 +1,7 @@
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.documents.outline import Node
+from dlbricks_tui.documents.outline import OutlineNode
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.workbench.tree import TreeRows
@@ -23,7 +23,7 @@ def unfolded(pilot: Pilot[None]) -> Unfolded:
     return found
 
 
-def node(pilot: Pilot[None]) -> Node:
+def node(pilot: Pilot[None]) -> OutlineNode:
     found = rows(pilot).node
     assert found is not None
     return found

@@ -24,11 +24,11 @@ from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.details import DetailsPanel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows
-from dlbricks_tui.tui.workbench.model_order import ModelOrder
+from dlbricks_tui.tui.workbench.estimate_rows import UnderWay
+from dlbricks_tui.tui.workbench.model_columns import ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
-from dlbricks_tui.tui.workbench.under_way import UnderWay
 from dlbricks_tui.tui.workbench.work import Refusal
 from tests.models.table_framework import TableFramework
 from tests.store.samples import measurement

@@ -7,16 +7,15 @@ from typing import Any
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.traces.file import write_trace
-from dlbricks_tui.traces.stored import trace_path
+from dlbricks_tui.traces.file import trace_path, write_trace
 from dlbricks_tui.traces.trace import (
     Counter,
     LevelTrace,
     MissingLevel,
-    Span,
     Trace,
     TracedLayer,
     TraceLevel,
+    TraceSpan,
     Track,
     TrackKind,
 )
@@ -80,7 +79,7 @@ def with_threads(trace: Trace) -> Trace:
             name=f"thread {number}",
             kind=TrackKind.THREAD,
             spans=tuple(
-                Span(
+                TraceSpan(
                     name=f"processor {(number + it.inference) % 2}" if it.inference is not None else "processor 0",
                     start_ns=it.start_ns,
                     duration_ns=it.duration_ns // (number + 1),
@@ -113,26 +112,26 @@ def _layer_ns(index: int) -> int:
 
 
 def _level(level: TraceLevel, layers: tuple[TracedLayer, ...], inferences: int) -> LevelTrace:
-    ran: list[Span] = []
-    added: list[Span] = []
-    whole: list[Span] = []
-    primitives: list[Span] = []
+    ran: list[TraceSpan] = []
+    added: list[TraceSpan] = []
+    whole: list[TraceSpan] = []
+    primitives: list[TraceSpan] = []
     now = 0
     for inference in range(inferences):
         begin = now
         for layer in layers:
             took = _layer_ns(layer.index) * (100 + _SLOWER[level]) // 100
-            span = Span(name=layer.name, start_ns=now, duration_ns=took, inference=inference, layer=layer.index)
+            span = TraceSpan(name=layer.name, start_ns=now, duration_ns=took, inference=inference, layer=layer.index)
             ran.append(span)
             if layer.kind == "convolution":
                 details = (("implementation", "jit:avx2"), ("layouts", "aBcd8b to aBcd8b"))
                 primitives.append(replace(span, name="convolution", duration_ns=took * 9 // 10, details=details))
             now += took
-        reorder = Span(name="reorder", start_ns=now, duration_ns=3 * _STEP_NS, inference=inference)
+        reorder = TraceSpan(name="reorder", start_ns=now, duration_ns=3 * _STEP_NS, inference=inference)
         added.append(reorder)
         now += reorder.duration_ns
         whole.append(
-            Span(name=f"inference {inference + 1}", start_ns=begin, duration_ns=now - begin, inference=inference)
+            TraceSpan(name=f"inference {inference + 1}", start_ns=begin, duration_ns=now - begin, inference=inference)
         )
         now += _PAUSE_NS
     tracks = [Track(name="inferences", kind=TrackKind.INFERENCES, spans=tuple(whole))]

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.wording import ages
-from dlbricks_tui.wording.ages import age_words, ago, measured_ago, minute_of
+from dlbricks_tui.wording import numbers
+from dlbricks_tui.wording.numbers import age_words, ago, measured_ago, minute_of
 from tests.wording.test_doubts import one
 
 NOW = 10_000_000.0
@@ -11,7 +11,7 @@ NOW = 10_000_000.0
 
 @pytest.fixture(autouse=True)
 def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ages, "now", lambda: NOW)
+    monkeypatch.setattr(numbers, "now", lambda: NOW)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision, Variant
-from dlbricks_tui.wording import ages
+from dlbricks_tui.wording import numbers
 from dlbricks_tui.wording.answers import answer_words, faster_words, figure_number, figure_text, origin_words, way_line
 from tests.bricks.graphs import chain
 from tests.estimate.knowledge_of import with_predictions
@@ -31,7 +31,7 @@ UNKNOWN, GUESSED = one(replace(KNOWN, measured={})), one(with_predictions(replac
 
 @pytest.fixture(autouse=True)
 def _four_minutes_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ages, "now", lambda: 244.0)
+    monkeypatch.setattr(numbers, "now", lambda: 244.0)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from dlbricks_tui.evaluations.change import Change, Verdict
+from dlbricks_tui.evaluations.change import Change, CheckVerdict
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision, Variant
 from dlbricks_tui.wording.checks import (
@@ -15,7 +15,7 @@ from dlbricks_tui.wording.checks import (
 )
 
 
-def change(verdict: Verdict = Verdict.UNKNOWN, share: float = 0.1, p_value: float | None = 0.5) -> Change:
+def change(verdict: CheckVerdict = CheckVerdict.UNKNOWN, share: float = 0.1, p_value: float | None = 0.5) -> Change:
     return Change(
         was_ms=1.0, is_ms=1.1, change=share, low=0, high=0.2, p_value=p_value, significant=False, verdict=verdict
     )
@@ -36,18 +36,18 @@ def test_a_combination_is_named_without_what_is_usual() -> None:
 def test_a_verdict_is_one_line_with_its_figures_and_notes() -> None:
     words = change_words(0.072, 0.061, -0.083)
     assert words == "+7.2 % (+6.1 to -8.3 %)"
-    assert verdict_line(Verdict.SLOWER, "net", 1.0, 1.072, words, 0.042, ["why", "turbo"]) == (
+    assert verdict_line(CheckVerdict.SLOWER, "net", 1.0, 1.072, words, 0.042, ["why", "turbo"]) == (
         "slower   net: 1.000 ms -> 1.072 ms, +7.2 % (+6.1 to -8.3 %), p = 0.042; why; turbo"
     )
-    assert verdict_line(Verdict.UNKNOWN, "net", 1, 1, "", None, []) == "unknown  net: 1.000 ms -> 1.000 ms"
+    assert verdict_line(CheckVerdict.UNKNOWN, "net", 1, 1, "", None, []) == "unknown  net: 1.000 ms -> 1.000 ms"
     assert unmeasured_line("net", "it failed") == "unknown  net: it failed"
-    assert verdict_counts([Verdict.SAME, Verdict.SLOWER, Verdict.SAME]) == "1 slower, 2 same"
+    assert verdict_counts([CheckVerdict.SAME, CheckVerdict.SLOWER, CheckVerdict.SAME]) == "1 slower, 2 same"
 
 
 @pytest.mark.parametrize(
     ("found", "told"),
     [
-        (change(Verdict.SLOWER), ""),
+        (change(CheckVerdict.SLOWER), ""),
         (change(p_value=None), "fewer than 5 samples"),
         (change(), "it may be chance, as p is not below 0.05"),
         (change(share=-0.1), "it may be chance, as p is not below 0.05"),

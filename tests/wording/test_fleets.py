@@ -1,6 +1,6 @@
 """Fleet runs in words."""
 
-from dlbricks_tui.fleet.events import FleetProgress, HostBrickFailed, HostChanged, HostRow, HostState
+from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostBrickFailed, HostChanged, HostRow
 from dlbricks_tui.runs.events import ModelLeftOut
 from dlbricks_tui.wording.fleets import fleet_line, host_line, note_line, settled_line
 
@@ -10,9 +10,12 @@ def test_the_orders_that_are_settled_are_counted() -> None:
 
 
 def test_a_host_has_time_left_only_while_it_measures() -> None:
-    row = HostRow("a", state=HostState.MEASURING, bricks=3, of=1200, failed=2, seconds_left=100.0)
+    row = HostRow("a", state=FleetHostState.MEASURING, bricks=3, of=1200, failed=2, seconds_left=100.0)
     assert host_line(row) == "a measuring, 3 of 1,200 bricks, 2 failed, 2 min left"
-    assert host_line(HostRow("a", state=HostState.IDLE, bricks=3, of=4, seconds_left=100.0)) == "a idle, 3 of 4 bricks"
+    assert (
+        host_line(HostRow("a", state=FleetHostState.IDLE, bricks=3, of=4, seconds_left=100.0))
+        == "a idle, 3 of 4 bricks"
+    )
 
 
 def test_a_line_of_many_hosts_counts_the_others() -> None:
@@ -32,9 +35,9 @@ def test_what_a_user_should_know_has_a_line_and_attempts_to_reach_a_host_have_on
     lost = HostChanged(host="a", state="lost", message="no answer")
     assert note_line(lost, progress) == "a lost: no answer"
     for before, told in (
-        (HostRow("a", state=HostState.MEASURING, message="x"), "a lost: no answer"),
-        (HostRow("a", state=HostState.LOST), "a lost: no answer"),
-        (HostRow("a", state=HostState.LOST, message="x"), ""),
+        (HostRow("a", state=FleetHostState.MEASURING, message="x"), "a lost: no answer"),
+        (HostRow("a", state=FleetHostState.LOST), "a lost: no answer"),
+        (HostRow("a", state=FleetHostState.LOST, message="x"), ""),
     ):
         progress.hosts = {"a": before}
         assert note_line(lost, progress) == told

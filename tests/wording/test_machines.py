@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dlbricks_tui.wording.machines import machines_answer, machines_question
+from dlbricks_tui.wording.fleets import machines_answer, machines_question
 from tests.estimate.test_accuracy import incomplete
 from tests.estimate.test_comparison import on, ranked
 

@@ -1,6 +1,6 @@
 from typing import Any
 
-from dlbricks_tui.host.load import Load
+from dlbricks_tui.host.load import HostLoad
 from dlbricks_tui.host.queue import Place
 from dlbricks_tui.wording.runs import NONE_DONE, Done, how_far, line_of_work, load_in_words
 
@@ -25,5 +25,5 @@ def test_the_work_on_a_host_is_one_line() -> None:
 
 
 def test_the_load_of_a_host_counts_busy_cores_and_what_other_guests_take() -> None:
-    assert load_in_words(Load((0.9, 1.0), (0.0, 0.0))) == "1.9 of 2 cores busy"
-    assert load_in_words(Load((1.0,), (0.01,))) == "1.0 of 1 core busy, 1 % taken by other guests"
+    assert load_in_words(HostLoad((0.9, 1.0), (0.0, 0.0))) == "1.9 of 2 cores busy"
+    assert load_in_words(HostLoad((1.0,), (0.01,))) == "1.0 of 1 core busy, 1 % taken by other guests"

@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.scenarios.messages import LoadReady, LoadTestsKept, LoadTestStarted
-from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind
 from dlbricks_tui.wording.scenarios import histogram_below, in_us, message_line, progress_line, scenario_line
 from tests.store.samples import load_test
 
-SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)
+SERVER = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=50.0)
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)
             replace(SERVER, batch_sizes=(1, 2, 4), instances=2, full=True),
             "server: the highest rate with p99 within 50 ms, batches of up to 4, 2 instances, as long as MLPerf asks",
         ),
-        (Scenario(kind=Kind.SINGLE, percentile=90.0), "single stream: p90"),
+        (Scenario(kind=ScenarioKind.SINGLE, percentile=90.0), "single stream: p90"),
         (
-            Scenario(kind=Kind.MULTI, percentile=99.0, bound_ms=80.0),
+            Scenario(kind=ScenarioKind.MULTI, percentile=99.0, bound_ms=80.0),
             "multi stream, 8 samples a request: p99 within 80 ms",
         ),
         (
-            Scenario(kind=Kind.OFFLINE, percentile=99.0, batch_sizes=(1, 2, 4)),
+            Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0, batch_sizes=(1, 2, 4)),
             "offline: the highest throughput, batch 1 or 2 or 4",
         ),
     ],
@@ -56,7 +56,7 @@ def test_progress_says_how_many_requests_are_over_the_bound_and_when_the_rest_is
     assert progress_line(started, SERVER, 16, 4, 2.0) == (
         "test 2: batch 4, 16 of 64 requests, 25.00 % over 50 ms, about 6 s left"
     )
-    offline = Scenario(kind=Kind.OFFLINE, percentile=99.0)
+    offline = Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0)
     assert progress_line(started, offline, 100, 0, 3.0) == "test 2: batch 4, 100 of 100 samples"
 
 

@@ -5,19 +5,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from dlbricks_tui.analysis.bounds import BestMeasured, Ratio, best_measured, over_best
-from dlbricks_tui.analysis.gap import Gap, gap_of
+from dlbricks_tui.analysis.bounds import BestMeasured, Gap, Ratio, best_measured, gap_of, over_best
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, newest_proof
 from dlbricks_tui.analysis.what_ifs import WholeModel, what_ifs_of
-from dlbricks_tui.analysis.written_times import WrittenTimes, written_times
+from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
 from dlbricks_tui.answers.analysis.measured_executions import MeasuredExecutions
-from dlbricks_tui.answers.answer import Answer
-from dlbricks_tui.answers.estimating import Estimator
-from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
-from dlbricks_tui.answers.run_command import reference_to, run_command
-from dlbricks_tui.answers.scope import MeasurementScope
+from dlbricks_tui.answers.estimating import Answer, Estimator
+from dlbricks_tui.answers.opening import reference_to, run_command
+from dlbricks_tui.answers.scope import MeasuredRuntimes, MeasurementScope
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.lookup import end_to_end

@@ -8,7 +8,7 @@ from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, Kind, QueuedWork
+from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, WorkKind
 from dlbricks_tui.runtime.process import Worker
 
 
@@ -35,7 +35,7 @@ def kernels_of(
         raise KernelsError(f"{name} was measured on {found.system}, and only that host tells its kernels")
     if not runtime.python:
         raise KernelsError(f"{name} was measured by {baseline.found.way.runtime}, which is not installed here any more")
-    ticket = queue.join(QueuedWork(Kind.KERNELS, [name], data.path))
+    ticket = queue.join(QueuedWork(WorkKind.KERNELS, [name], data.path))
     ticket.wait(tell_waiting, nap)
     try:
         kernels = explain(baseline.graph, runtime, data.log / "kernels.log", started=started)

@@ -17,9 +17,9 @@ from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.peaks import PEAKS_SECONDS, keep_peaks
-from dlbricks_tui.host.queue import Kind, host_queue
+from dlbricks_tui.host.queue import WorkKind, host_queue
 from dlbricks_tui.models.graph import Numbers, Shape
-from dlbricks_tui.runs.launch import command_of, take_order
+from dlbricks_tui.runs.control import command_of, take_order
 from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.database import ResultsDatabase
@@ -92,7 +92,7 @@ def lacks_in_words(plan: MeasuringPlan) -> Iterator[tuple[str, str]]:
 def peaks_process(threads: int, data: DataFolder) -> ChildProcess[str]:
     """Return the process that measures the peaks of this host; its messages say what it waits for."""
     command = command_of(__name__, str(data.path))
-    return ChildProcess(command, pickle.dumps(threads), JobFolder.new(data, Kind.PEAKS), bytes.decode)
+    return ChildProcess(command, pickle.dumps(threads), JobFolder.new(data, WorkKind.PEAKS), bytes.decode)
 
 
 def main(data: str) -> None:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.answers.batch_sizes import measured_batch_sizes
 from dlbricks_tui.answers.estimating import Estimator
-from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
+from dlbricks_tui.answers.measuring import measured_batch_sizes
+from dlbricks_tui.answers.scope import MeasuredRuntimes
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.models.graph import LayerGraph, Level

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from dlbricks_tui.answers.checks.checking import CheckPlan, Group, Item
+from dlbricks_tui.answers.checks.checking import CheckedTogether, CheckPlan, Item
 from dlbricks_tui.answers.checks.results import CheckedModel
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.baseline import Baseline, baseline_of
-from dlbricks_tui.evaluations.change import Change, Verdict, compared, corrected
+from dlbricks_tui.evaluations.change import Change, CheckVerdict, compared, corrected
 from dlbricks_tui.evaluations.differences import Difference, differences
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -21,9 +21,8 @@ from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError, StoreError
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import EndToEnd
-from dlbricks_tui.store.selections import OLDEST_FIRST
+from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 from dlbricks_tui.wording.checks import reason_for_doubt
 
 _SHORT_KEY = 12
@@ -63,7 +62,7 @@ def measure_again(plan: CheckPlan, data: DataFolder, execute: Callable[[RunReque
     return measured
 
 
-def _take(measured: Measured, plan: CheckPlan, group: Group, outcome: RunOutcome, data: DataFolder) -> None:
+def _take(measured: Measured, plan: CheckPlan, group: CheckedTogether, outcome: RunOutcome, data: DataFolder) -> None:
     """Add the results of a run, and the reasons why models have none."""
     results = _results_by_name(outcome, data)
     reasons = _reasons_by_label(RunFolder(data.runs / outcome.state.run))
@@ -171,7 +170,7 @@ def _checked(
         interval=None if change is None else (change.low, change.high),
         p_value=None if change is None else change.p_value,
         significant=change is not None and change.significant,
-        verdict=Verdict.UNKNOWN if change is None else change.verdict,
+        verdict=CheckVerdict.UNKNOWN if change is None else change.verdict,
         reason=reason if change is None else reason_for_doubt(change, by),
         compared=change is not None,
         differences=all_differences(was, today) if was is not None and today is not None else (),

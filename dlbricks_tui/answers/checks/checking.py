@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dlbricks_tui.answers.checks.baselines import Baselines, read_baselines
 from dlbricks_tui.answers.opening import files_for, library, open_loader
-from dlbricks_tui.evaluations.baseline import Baseline
+from dlbricks_tui.evaluations.baseline import Baseline, baselines_of_evaluation, baselines_of_records
 from dlbricks_tui.evaluations.change import USUAL_SHARE
-from dlbricks_tui.evaluations.errors import EvaluationError
-from dlbricks_tui.evaluations.evaluation import RecordedResult
+from dlbricks_tui.evaluations.evaluation import EvaluationError, RecordedResult
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
@@ -27,6 +26,72 @@ from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.store.files import Damage
+from dlbricks_tui.store.importing import read_export
+from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
+
+_EVALUATION_SUFFIX = ".toml"
+_EXPORT_SUFFIXES = (".json", ".json.gz")
+_EXPORTED = (EndToEnd, System, RuntimeRecord, Provenance)
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """The earlier latencies in a file, the system that measured them (None: not known), and lines without a record."""
+
+    found: tuple[Baseline, ...]
+    system: System | None = None
+    refused: tuple[Damage, ...] = ()
+
+
+def read_baselines(file: Path, system: str | None = None) -> Baselines:
+    """Return the earlier latencies in an evaluation, or those of one system in exported results.
+
+    That system is the named one, this host, or the only one.
+    """
+    name = file.name.lower()
+    if name.endswith(_EVALUATION_SUFFIX):
+        # Loaded here: exports need no reader of evaluations.
+        from dlbricks_tui.evaluations.file import read_evaluation
+
+        evaluation = read_evaluation(file)
+        if not evaluation.results:
+            raise EvaluationError(
+                f"{file} has no results to compare with: write it from a run, by `dlbricks evaluate --from RUN -o FILE`"
+            )
+        return Baselines(baselines_of_evaluation(evaluation))
+    # An export without an ending is JSON.
+    if file.suffix and not name.endswith(_EXPORT_SUFFIXES):
+        raise EvaluationError(
+            f"{file} is neither an evaluation (.toml) nor a file of exported results (.json, .json.gz): name one that "
+            "`dlbricks evaluate --from` or `dlbricks results export` has written"
+        )
+    records, refused = read_export(file, _EXPORTED)
+    measured = dict.fromkeys(it.system for it in records if isinstance(it, EndToEnd) and it.good)
+    systems = {it.id: it for it in records if isinstance(it, System) and it.id in measured}
+    if not systems:
+        raise EvaluationError(
+            f"{file} has no good results of whole models: measure them by `dlbricks run --end-to-end`, and export again"
+        )
+    chosen = _system_of(file, systems, system)
+    return Baselines(baselines_of_records(records, chosen), systems[chosen], tuple(refused))
+
+
+def _system_of(file: Path, systems: Mapping[str, System], named: str | None) -> str:
+    if named is not None:
+        fitting = [it.id for it in systems.values() if named in (it.id, it.name, it.instance_type)]
+        if len(fitting) != 1:
+            called = "no system" if not fitting else f"{len(fitting)} systems"
+            raise EvaluationError(f"{file} has {called} called {named!r}: name one of {', '.join(sorted(systems))}")
+        return fitting[0]
+    host = fingerprint().id
+    if host not in systems and len(systems) > 1:
+        raise EvaluationError(
+            f"{file} has results of {len(systems)} systems, and this host is none of them: name one by --system: "
+            f"{', '.join(sorted(systems))}"
+        )
+    return host if host in systems else next(iter(systems))
+
 
 # The samples of one process vary less than processes do, and only several of them show by how much.
 USUAL_PROCESSES = 3
@@ -75,7 +140,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CheckedTogether:
     """The items that one run measures, by their places in the plan."""
 
     request: RunRequest
@@ -90,7 +155,7 @@ class CheckPlan:
     options: CheckOptions
     baselines: Baselines
     items: tuple[Item, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[CheckedTogether, ...]
 
 
 def check_plan(names: Sequence[str], file: Path, options: CheckOptions, data: DataFolder) -> CheckPlan:
@@ -201,7 +266,7 @@ def _inputs_of(baseline: Baseline, options: CheckOptions) -> tuple[Mapping[str, 
     return {**stated.inputs, **options.inputs}, {**stated.values, **options.values}
 
 
-def _groups(items: Sequence[Item], options: CheckOptions) -> Iterator[Group]:
+def _groups(items: Sequence[Item], options: CheckOptions) -> Iterator[CheckedTogether]:
     """Yield a run for all models that are measured alike."""
     alike: defaultdict[RunRequest, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
@@ -209,7 +274,7 @@ def _groups(items: Sequence[Item], options: CheckOptions) -> Iterator[Group]:
             alike[_request(item, item.baseline, item.runtime, options)].append(place)
     for request, places in alike.items():
         sources = [source for place in places if (source := items[place].source) is not None]
-        yield Group(replace(request, models=chosen(sources)), tuple(places))
+        yield CheckedTogether(replace(request, models=chosen(sources)), tuple(places))
 
 
 def _request(item: Item, baseline: Baseline, runtime: Runtime, options: CheckOptions) -> RunRequest:

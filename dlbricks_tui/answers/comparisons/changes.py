@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dlbricks_tui.answers.comparisons.matching import Corresponding, corresponding
-from dlbricks_tui.answers.comparisons.sides import Execution, Found, Subject, executions_of
+from dlbricks_tui.answers.comparisons.sides import Found, ResultExecution, Subject, executions_of
 from dlbricks_tui.evaluations.change import (
     SIGNIFICANT,
     USUAL_SHARE,
     Change,
+    CheckVerdict,
     Timing,
-    Verdict,
     compared,
     corrected,
     timing_by,
@@ -30,7 +30,7 @@ from dlbricks_tui.wording.numbers import counted, names_of
 _TOGETHER = timedelta(hours=12)
 # A model has other keys in other formats, at other batch sizes, and as other runtimes fuse it.
 _CHANGES_KEYS = frozenset({"framework", "version", "batch", "precision", "level"})
-_ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.UNKNOWN, Verdict.SAME)
+_ORDER = (CheckVerdict.SLOWER, CheckVerdict.FASTER, CheckVerdict.UNKNOWN, CheckVerdict.SAME)
 OTHER_CONTENT = "another model has this name there"
 NO_RESULT = "no result there"
 NO_EXECUTION = "no corresponding execution there"
@@ -39,7 +39,7 @@ _MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ResultGroup:
     """Results, and the SHA-256 of the files of their models by the keys of the models."""
 
     name: str
@@ -48,7 +48,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ResultPair:
     """A model or a brick that both groups have in corresponding executions: its change, and the results behind it."""
 
     name: str
@@ -90,44 +90,44 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class GroupComparison:
     """The changes from the first group to the second one, of models and of bricks, and what each has alone."""
 
-    first: Group
-    second: Group
+    first: ResultGroup
+    second: ResultGroup
     executions: tuple[Corresponding, ...]
-    models: tuple[Pair, ...]
-    bricks: tuple[Pair, ...]
+    models: tuple[ResultPair, ...]
+    bricks: tuple[ResultPair, ...]
     alone: tuple[tuple[NotCompared, ...], tuple[NotCompared, ...]]
 
 
-def methods_of(group: Group) -> frozenset[str]:
+def methods_of(group: ResultGroup) -> frozenset[str]:
     """Return the ids of the methods of a group."""
     return frozenset(it.method for it in executions_of(group.results))
 
 
-def mean_of(pairs: Sequence[Pair]) -> Mean | None:
+def mean_of(pairs: Sequence[ResultPair]) -> Mean | None:
     """Return the geometric mean of the ratios; None without pairs."""
     ratios = [it.ratio for it in pairs]
     return Mean(*mean_ratio(ratios), len(ratios)) if ratios else None
 
 
-def number_tested(pairs: Iterable[Pair]) -> int:
+def number_tested(pairs: Iterable[ResultPair]) -> int:
     """Return the number of pairs with enough samples for a test."""
     return sum(it.change.p_value is not None for it in pairs)
 
 
-def false_alarms(pairs: Iterable[Pair]) -> float:
+def false_alarms(pairs: Iterable[ResultPair]) -> float:
     """Return how many of the changes that count as significant are expected to be chance, at most."""
     return SIGNIFICANT * sum(it.change.significant for it in pairs)
 
 
-def compare(first: Group, second: Group, *, bricks: bool = True) -> Comparison:
+def compare(first: ResultGroup, second: ResultGroup, *, bricks: bool = True) -> GroupComparison:
     """Compare two groups of results by their newest ones; without bricks, only whole models."""
     groups = first, second
     executions = corresponding(executions_of(first.results), executions_of(second.results))
     ones, others = _together(first, bricks), _together(second, bricks)
-    pairs: list[Pair] = []
+    pairs: list[ResultPair] = []
     alone: tuple[list[NotCompared], list[NotCompared]] = ([], [])
     for both in executions:
         mine, theirs = ones.pop(both.first, {}), others.pop(both.second, {})
@@ -148,7 +148,7 @@ def compare(first: Group, second: Group, *, bricks: bool = True) -> Comparison:
     for number, by_execution in enumerate((ones, others)):
         for results in (it for held in by_execution.values() for it in held.values()):
             alone[number].append(_not_compared(groups[number], results, NO_EXECUTION))
-    return Comparison(
+    return GroupComparison(
         first,
         second,
         tuple(executions),
@@ -161,9 +161,9 @@ def compare(first: Group, second: Group, *, bricks: bool = True) -> Comparison:
 _BySubject = dict[Subject, list[Found]]
 
 
-def _together(group: Group, bricks: bool) -> dict[Execution, _BySubject]:
+def _together(group: ResultGroup, bricks: bool) -> dict[ResultExecution, _BySubject]:
     """Return the results that count by execution and subject: the newest of each run of about one day, oldest first."""
-    found: dict[Execution, defaultdict[Subject, list[Found]]] = {}
+    found: dict[ResultExecution, defaultdict[Subject, list[Found]]] = {}
     # Equal executions share what they hold; looking up their ids is faster than hashing them.
     held = {id(it.execution): found.setdefault(it.execution, defaultdict(list)) for it in _one_of_each(group.results)}
     for it in group.results:
@@ -191,7 +191,7 @@ def _moment(it: Found) -> datetime:
 
 
 def _subjects(
-    mine: _BySubject, theirs: _BySubject, both: Corresponding, groups: tuple[Group, Group]
+    mine: _BySubject, theirs: _BySubject, both: Corresponding, groups: tuple[ResultGroup, ResultGroup]
 ) -> list[tuple[Subject, Subject]]:
     """Return the subjects that are the same: those of the same keys, and models of one name if keys have to differ."""
     found = [(it, it) for it in mine if it in theirs]
@@ -213,7 +213,7 @@ def _by_name(models: Iterable[tuple[Subject, list[Found]]]) -> dict[str, list[Su
     return dict(found)
 
 
-def _may_be_same(one: Subject, other: Subject, both: Corresponding, groups: tuple[Group, Group]) -> bool:
+def _may_be_same(one: Subject, other: Subject, both: Corresponding, groups: tuple[ResultGroup, ResultGroup]) -> bool:
     """Return whether models of one name are the same: their files are, unless formats or precisions differ."""
     if "framework" in both.differ or "precision" in both.differ:
         return True
@@ -221,14 +221,14 @@ def _may_be_same(one: Subject, other: Subject, both: Corresponding, groups: tupl
     return None in digests or digests[0] == digests[1]
 
 
-def _pair(first: list[Found], second: list[Found], both: Corresponding) -> Pair | None:
+def _pair(first: list[Found], second: list[Found], both: Corresponding) -> ResultPair | None:
     by_item = "batch" in both.differ
     timings = [_timing(it, it[-1].execution.batch if by_item else 1) for it in (first, second)]
     if timings[0] is None or timings[1] is None:
         return None
     newest = second[-1]
     change = compared(timings[0], timings[1])
-    return Pair(newest.name, newest.subject, both, change, tuple(first), tuple(second))
+    return ResultPair(newest.name, newest.subject, both, change, tuple(first), tuple(second))
 
 
 def _timing(results: Sequence[Found], items: int) -> Timing | None:
@@ -251,7 +251,7 @@ def _timing(results: Sequence[Found], items: int) -> Timing | None:
     return replace(found, value_ms=value, low_ms=low, high_ms=high, samples_ms=samples)
 
 
-def _judged(pairs: Sequence[Pair], by: float) -> tuple[Pair, ...]:
+def _judged(pairs: Sequence[ResultPair], by: float) -> tuple[ResultPair, ...]:
     """Return the pairs with corrected verdicts: slower ones first, of each verdict the largest change first.
 
     `by` is the smallest significant change that counts. For `same`, the interval has to be within the usual share.
@@ -266,10 +266,10 @@ def _judged(pairs: Sequence[Pair], by: float) -> tuple[Pair, ...]:
 def _counting(change: Change, by: float) -> Change:
     if not change.significant or not by < abs(change.change) <= USUAL_SHARE:
         return change
-    return replace(change, verdict=Verdict.SLOWER if change.change > 0 else Verdict.FASTER)
+    return replace(change, verdict=CheckVerdict.SLOWER if change.change > 0 else CheckVerdict.FASTER)
 
 
-def _largest_first(pair: Pair) -> tuple[object, ...]:
+def _largest_first(pair: ResultPair) -> tuple[object, ...]:
     return (
         _ORDER.index(pair.change.verdict),
         -abs(pair.change.change),
@@ -284,7 +284,7 @@ def _models_first(it: NotCompared) -> tuple[object, ...]:
     return it.of == "brick", it.name, it.key, it.context, it.system, it.execution
 
 
-def _not_compared(group: Group, results: Sequence[Found], reason: str) -> NotCompared:
+def _not_compared(group: ResultGroup, results: Sequence[Found], reason: str) -> NotCompared:
     newest = results[-1]
     subject, execution = newest.subject, newest.execution
     kind = "model" if subject.is_model else "brick"
@@ -292,7 +292,7 @@ def _not_compared(group: Group, results: Sequence[Found], reason: str) -> NotCom
     return NotCompared(group.name, kind, newest.name, *told, reason)
 
 
-def not_compared_lines(found: Comparison, first: str, second: str) -> Iterator[str]:
+def not_compared_lines(found: GroupComparison, first: str, second: str) -> Iterator[str]:
     """Yield what each of two sides of these names has alone: the numbers, the names of models, and the reasons."""
     for alone, own, other in zip(found.alone, (first, second), (second, first), strict=True):
         models = list(dict.fromkeys(it.name for it in alone if it.of == "model"))
@@ -305,7 +305,7 @@ def not_compared_lines(found: Comparison, first: str, second: str) -> Iterator[s
             yield f"Of {own} and not compared with {other}: {' and '.join(what)}: {why}."
 
 
-def regrouped(groups: Sequence[Group], label: Callable[[Found], str]) -> list[Group]:
+def regrouped(groups: Sequence[ResultGroup], label: Callable[[Found], str]) -> list[ResultGroup]:
     """Return the results of all groups in groups of one label each; results without a label are left out.
 
     A label counts in the first group that has it: groups are not mixed. Labels of the first group come first, and of
@@ -320,4 +320,4 @@ def regrouped(groups: Sequence[Group], label: Callable[[Found], str]) -> list[Gr
             if name and first_of.setdefault(name, number) == number:
                 found[name].append(it)
     order = sorted(found, key=lambda name: (first_of[name], -len(found[name]), name))
-    return [Group(name, tuple(found[name]), contents) for name in order]
+    return [ResultGroup(name, tuple(found[name]), contents) for name in order]

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from dlbricks_tui.answers.comparisons.changes import (
-    Comparison,
-    Group,
-    Pair,
+    GroupComparison,
+    ResultGroup,
+    ResultPair,
     compare,
     mean_of,
     methods_of,
@@ -16,7 +16,7 @@ from dlbricks_tui.answers.comparisons.changes import (
 )
 from dlbricks_tui.answers.comparisons.side_facts import framework_title, system_in_words
 from dlbricks_tui.answers.comparisons.sides import Found, Side, Subject, executions_of
-from dlbricks_tui.evaluations.change import Verdict
+from dlbricks_tui.evaluations.change import CheckVerdict
 
 # Later rows have no estimates, which take long.
 MOST_ESTIMATED = 60
@@ -43,7 +43,7 @@ class ComparedCell:
     estimate_ms: float | None
     ratio: float
     interval: tuple[float, float]
-    verdict: Verdict
+    verdict: CheckVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ class Columns:
     remarks: tuple[str, ...]
 
 
-def hosts_of(sides: Sequence[Side], groups: Sequence[Group], estimate: EstimateOf) -> Columns | None:
+def hosts_of(sides: Sequence[Side], groups: Sequence[ResultGroup], estimate: EstimateOf) -> Columns | None:
     """Return the systems side by side; None for one system."""
     names = {system: system_in_words(side, system) for side in sides for system in side.systems}
     return _side_by_side("system", groups, lambda it: names[it.execution.system], estimate)
 
 
-def versions_of(groups: Sequence[Group], estimate: EstimateOf) -> Iterator[Columns]:
+def versions_of(groups: Sequence[ResultGroup], estimate: EstimateOf) -> Iterator[Columns]:
     """Yield the frameworks, the versions of each, and those of dlbricks side by side, wherever there are several."""
     frameworks = sorted({it.framework for group in groups for it in executions_of(group.results)})
     labels: dict[str, Callable[[Found], str]] = {
@@ -95,7 +95,7 @@ def _version_of(framework: str, it: Found) -> str:
 
 
 def _side_by_side(
-    what: str, groups: Sequence[Group], label: Callable[[Found], str], estimate: EstimateOf
+    what: str, groups: Sequence[ResultGroup], label: Callable[[Found], str], estimate: EstimateOf
 ) -> Columns | None:
     """Return the results of each label, compared with those of the first one; None for one label."""
     held = regrouped(groups, label)
@@ -111,16 +111,16 @@ def _side_by_side(
     return Columns(what, first.name, tuple(map(_column, compared)), tuple(rows), tuple(remarks))
 
 
-def _column(found: Comparison) -> ComparedColumn:
+def _column(found: GroupComparison) -> ComparedColumn:
     mean = mean_of(found.models)
     if mean is None:
         return ComparedColumn(found.second.name, None, None, 0)
     return ComparedColumn(found.second.name, mean.ratio, (mean.low, mean.high), mean.of)
 
 
-def _by_model(compared: Iterable[Comparison]) -> list[Mapping[str, Pair]]:
+def _by_model(compared: Iterable[GroupComparison]) -> list[Mapping[str, ResultPair]]:
     """Return the pairs of each model and execution by the column, in the order of the names."""
-    found: dict[tuple[str, str, Subject], dict[str, Pair]] = {}
+    found: dict[tuple[str, str, Subject], dict[str, ResultPair]] = {}
     for each in compared:
         for pair in each.models:
             one = pair.first[-1]
@@ -128,7 +128,7 @@ def _by_model(compared: Iterable[Comparison]) -> list[Mapping[str, Pair]]:
     return [pairs for _, pairs in sorted(found.items(), key=lambda it: str(it[0]))]
 
 
-def _row(pairs: Mapping[str, Pair], estimate: EstimateOf) -> ComparedRow:
+def _row(pairs: Mapping[str, ResultPair], estimate: EstimateOf) -> ComparedRow:
     pair = next(iter(pairs.values()))
     one = pair.first[-1]
     cells = [
@@ -145,7 +145,7 @@ def _row(pairs: Mapping[str, Pair], estimate: EstimateOf) -> ComparedRow:
     return ComparedRow(one.name, one.execution.in_words, pair.change.was_ms, estimate(one), tuple(cells))
 
 
-def _remarks(found: Comparison) -> Iterator[str]:
+def _remarks(found: GroupComparison) -> Iterator[str]:
     """Yield what is not compared in a column."""
     first, second = found.first, found.second
     if methods_of(first) & methods_of(second):

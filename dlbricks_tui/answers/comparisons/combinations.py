@@ -10,20 +10,16 @@ from tinydb import where
 
 from dlbricks_tui.answers.estimating import Estimator, Remarks
 from dlbricks_tui.answers.measuring import several
-from dlbricks_tui.answers.opening import CutOptions, ModelLoaders
+from dlbricks_tui.answers.opening import CutOptions, ModelLoaders, run_command
 from dlbricks_tui.answers.results import next_step
-from dlbricks_tui.answers.run_command import run_command
-from dlbricks_tui.answers.runtimes import RuntimesOnSystem, RuntimeVariants
-from dlbricks_tui.answers.scope import EstimateOptions
+from dlbricks_tui.answers.scope import EstimateOptions, RuntimesOnSystem, RuntimeVariants
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.errors import EstimateError
-from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.ranking import Comparable, Ranking, ranked
-from dlbricks_tui.estimate.selection import find_system, preferred_level
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, preferred_level
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
@@ -46,8 +42,7 @@ from dlbricks_tui.settings.setting import require_allowed
 from dlbricks_tui.settings.variant import BATCH, THREADS, VARIANT
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
-from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.store.selections import by_id, equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

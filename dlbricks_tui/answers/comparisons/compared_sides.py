@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlbricks_tui.answers.comparisons.changes import (
-    Comparison,
-    Group,
+    GroupComparison,
     NotCompared,
-    Pair,
+    ResultGroup,
+    ResultPair,
     compare,
     false_alarms,
     mean_of,
@@ -18,7 +18,7 @@ from dlbricks_tui.answers.comparisons.changes import (
 from dlbricks_tui.answers.comparisons.columns import Columns, EstimateOf, hosts_of, versions_of
 from dlbricks_tui.answers.comparisons.side_facts import SideFact, facts_of
 from dlbricks_tui.answers.comparisons.sides import ComparisonError, Side
-from dlbricks_tui.evaluations.change import Verdict
+from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.models.content import without_cycle_search
 
 
@@ -28,7 +28,7 @@ class ComparedSides:
 
     sides: tuple[Side, ...]
     facts: tuple[SideFact, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[GroupComparison, ...]
     hosts: Columns | None
     versions: tuple[Columns, ...]
 
@@ -39,7 +39,7 @@ def compare_sides(sides: Sequence[Side], estimate: EstimateOf = lambda _: None) 
 
     `estimate` returns the estimate of a timed model; None if there is none.
     """
-    groups = [Group(it.name, it.results, it.contents) for it in sides]
+    groups = [ResultGroup(it.name, it.results, it.contents) for it in sides]
     _refuse_equal(sides)
     first, *others = groups
     for other in others:
@@ -66,7 +66,7 @@ def _refuse_equal(sides: Sequence[Side]) -> None:
         known[digest] = side
 
 
-def _listed(group: Group) -> str:
+def _listed(group: ResultGroup) -> str:
     return "method " + ", ".join(sorted(methods_of(group)))
 
 
@@ -97,7 +97,7 @@ class ChangedSubject:
     # Corrected for the number of models or bricks; null if there are too few samples.
     p_value: float | None
     significant: bool
-    verdict: Verdict
+    verdict: CheckVerdict
     was: tuple[str, ...]
     now: tuple[str, ...]
 
@@ -171,19 +171,19 @@ def _facts_of(facts: Sequence[SideFact], number: int) -> dict[str, str]:
     return {it.name: it.values[number] for it in facts}
 
 
-def _between(found: Comparison) -> ChangesBetween:
+def _between(found: GroupComparison) -> ChangesBetween:
     alone = (*found.alone[0], *found.alone[1])
     return ChangesBetween(found.first.name, found.second.name, _changes(found.models), _changes(found.bricks), alone)
 
 
-def _changes(pairs: Sequence[Pair]) -> Changes:
+def _changes(pairs: Sequence[ResultPair]) -> Changes:
     verdicts = [it.change.verdict for it in pairs]
     mean = mean_of(pairs)
     return Changes(
-        slower=verdicts.count(Verdict.SLOWER),
-        faster=verdicts.count(Verdict.FASTER),
-        same=verdicts.count(Verdict.SAME),
-        unknown=verdicts.count(Verdict.UNKNOWN),
+        slower=verdicts.count(CheckVerdict.SLOWER),
+        faster=verdicts.count(CheckVerdict.FASTER),
+        same=verdicts.count(CheckVerdict.SAME),
+        unknown=verdicts.count(CheckVerdict.UNKNOWN),
         tested=number_tested(pairs),
         false_alarms=false_alarms(pairs),
         ratio=None if mean is None else mean.ratio,
@@ -192,7 +192,7 @@ def _changes(pairs: Sequence[Pair]) -> Changes:
     )
 
 
-def _changed(pair: Pair) -> ChangedSubject:
+def _changed(pair: ResultPair) -> ChangedSubject:
     change = pair.change
     return ChangedSubject(
         name=pair.name,

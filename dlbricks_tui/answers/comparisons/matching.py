@@ -8,26 +8,26 @@ a file with two. The method has to be the same.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
-from dlbricks_tui.answers.comparisons.sides import Execution
+from dlbricks_tui.answers.comparisons.sides import ResultExecution
 from dlbricks_tui.runtime.variant import Kernels, Precision, kernels_in_words, threads_in_words
 from dlbricks_tui.store.records import Fact
 
 # Circumstances that are compared over all results, and those that are compared for each framework.
 _OVERALL = ("system", "framework")
 _BY_FRAMEWORK = ("version", "python", "threads", "batch", "precision", "kernels", "variables", "level")
-_ALL = tuple(it.name for it in fields(Execution))
+_ALL = tuple(it.name for it in fields(ResultExecution))
 
 
 @dataclass(frozen=True, slots=True)
 class Corresponding:
     """Two executions that are compared, and the names of the circumstances that differ."""
 
-    first: Execution
-    second: Execution
+    first: ResultExecution
+    second: ResultExecution
     differ: frozenset[str]
 
 
-def corresponding(first: Iterable[Execution], second: Iterable[Execution]) -> list[Corresponding]:
+def corresponding(first: Iterable[ResultExecution], second: Iterable[ResultExecution]) -> list[Corresponding]:
     """Return the executions of both groups that correspond, each once."""
     ones, others = list(dict.fromkeys(first)), list(dict.fromkeys(second))
     overall = frozenset(name for name in _OVERALL if _differs(name, ones, others))
@@ -45,13 +45,13 @@ def corresponding(first: Iterable[Execution], second: Iterable[Execution]) -> li
     return found
 
 
-def _differs(name: str, ones: Sequence[Execution], others: Sequence[Execution]) -> bool:
+def _differs(name: str, ones: Sequence[ResultExecution], others: Sequence[ResultExecution]) -> bool:
     """Return whether each group has one value, and another one than the other group."""
     first, second = {getattr(it, name) for it in ones}, {getattr(it, name) for it in others}
     return len(first) == len(second) == 1 and first != second
 
 
-def value_in_words(name: str, execution: Execution) -> str:
+def value_in_words(name: str, execution: ResultExecution) -> str:
     """Return a circumstance of an execution as messages show it."""
     value: object = getattr(execution, name)
     if name == "threads":

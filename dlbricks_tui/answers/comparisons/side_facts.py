@@ -6,8 +6,8 @@ from functools import partial
 from operator import attrgetter
 
 from dlbricks_tui.answers.comparisons.matching import value_in_words
-from dlbricks_tui.answers.comparisons.sides import Execution, Side, executions_of
-from dlbricks_tui.evaluations.recorded_facts import facts_of_host
+from dlbricks_tui.answers.comparisons.sides import ResultExecution, Side, executions_of
+from dlbricks_tui.evaluations.baseline import facts_of_host
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.store.records import Fact, Provenance
 
@@ -80,7 +80,7 @@ def _count(side: Side, *, is_model: bool) -> str:
     return f"{len({it.subject.key for it in side.results if it.subject.is_model is is_model}):,}"
 
 
-def _distinct(side: Side, tell: Callable[[Execution], str]) -> Iterable[str]:
+def _distinct(side: Side, tell: Callable[[ResultExecution], str]) -> Iterable[str]:
     return sorted({tell(it) for it in executions_of(side.results)}, key=_in_order)
 
 
@@ -130,7 +130,7 @@ def system_in_words(side: Side, system: str) -> str:
     return system if name == system else f"{name} ({system})"
 
 
-def _framework(execution: Execution) -> str:
+def _framework(execution: ResultExecution) -> str:
     return f"{framework_title(execution.framework)} {execution.version}"
 
 

@@ -1,15 +1,28 @@
-"""The sides of a comparison: results, each with its execution, and where they come from."""
+"""The sides of a comparison, by the names of files or selections: results, each with its execution and origin."""
 
 import hashlib
+import os
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
 from typing import NamedTuple
 
+from dlbricks_tui.answers.comparisons.contrasts import NamedSelection, select_named
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.baseline import newest_by_id
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Kernels, Precision, Variant, stated_kernels, stated_precision, stated_threads
+from dlbricks_tui.share.signatures import signature_beside
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.errors import DamagedResultError
+from dlbricks_tui.store.exporting import ExportFormat
+from dlbricks_tui.store.importing import read_export
 from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.store.records import (
     ANY_CONTEXT,
@@ -20,14 +33,14 @@ from dlbricks_tui.store.records import (
     Provenance,
     Record,
     Result,
-    Runtime,
+    RuntimeRecord,
     Statistics,
     System,
 )
 from dlbricks_tui.wording.checks import combination_words
 
 # The records that a comparison reads.
-COMPARED: tuple[type[Record], ...] = (EndToEnd, Measurement, System, Runtime, Provenance, BrickForm)
+COMPARED: tuple[type[Record], ...] = (EndToEnd, Measurement, System, RuntimeRecord, Provenance, BrickForm)
 
 
 class ComparisonError(UserError):
@@ -47,7 +60,7 @@ class Subject(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class ResultExecution:
     """The circumstances of a result that affect its latency. Only results of corresponding executions are compared."""
 
     system: str
@@ -80,7 +93,7 @@ class Found:
     id: str
     subject: Subject
     name: str
-    execution: Execution
+    execution: ResultExecution
     # The version of dlbricks that measured it; empty if it is not known.
     release: str
     # The identity of the runtime.
@@ -91,7 +104,7 @@ class Found:
     samples_ms: "array[float]"
 
 
-def executions_of(results: Iterable[Found]) -> list[Execution]:
+def executions_of(results: Iterable[Found]) -> list[ResultExecution]:
     """Return the executions of results, each once."""
     # Many results share one object: hashing each of them would take longer.
     return list(dict.fromkeys({id(it.execution): it.execution for it in results}.values()))
@@ -104,7 +117,7 @@ class Side:
     name: str
     results: tuple[Found, ...]
     systems: Mapping[str, System]
-    runtimes: Mapping[str, Runtime]
+    runtimes: Mapping[str, RuntimeRecord]
     origins: tuple[Provenance, ...]
     # The number of results with a reason for doubt, which are not compared.
     in_doubt: int = 0
@@ -125,7 +138,7 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
     """Return the side with the good results among these records; raise ComparisonError if there are none."""
     known = list(records)
     systems = newest_by_id(it for it in known if isinstance(it, System))
-    runtimes = newest_by_id(it for it in known if isinstance(it, Runtime))
+    runtimes = newest_by_id(it for it in known if isinstance(it, RuntimeRecord))
     origins = tuple([it for it in known if isinstance(it, Provenance)])
     timed = [it for it in known if isinstance(it, EndToEnd | Measurement)]
     good = [it for it in timed if it.good]
@@ -156,10 +169,10 @@ class _Taker:
     """Makes results of records; equal executions, subjects and texts share one object."""
 
     def __init__(
-        self, runtimes: Mapping[str, Runtime], releases: Mapping[tuple[str, str], str], names: Mapping[str, str]
+        self, runtimes: Mapping[str, RuntimeRecord], releases: Mapping[tuple[str, str], str], names: Mapping[str, str]
     ) -> None:
         self._runtimes, self._releases, self._names = runtimes, releases, names
-        self._executions: dict[tuple[object, ...], Execution] = {}
+        self._executions: dict[tuple[object, ...], ResultExecution] = {}
         self._subjects: dict[Subject, Subject] = {}
         self._texts: dict[str, str] = {}
 
@@ -186,12 +199,12 @@ class _Taker:
             array("d", result.samples_ms[len(result.samples_ms) - statistics.count :]),
         )
 
-    def _execution(self, result: Result) -> Execution:
+    def _execution(self, result: Result) -> ResultExecution:
         held = result.system, result.runtime, result.level, result.protocol, result.batch_size
         known = self._executions.get(held)
         if known is None:
             runtime = self._runtimes[result.runtime]
-            known = self._executions[held] = Execution(
+            known = self._executions[held] = ResultExecution(
                 result.system,
                 runtime.framework,
                 runtime.version,
@@ -205,3 +218,71 @@ class _Taker:
                 result.protocol,
             )
         return known
+
+
+_ENDINGS = tuple(it.value for it in ExportFormat)
+# A process takes a third of a second to start.
+_LARGE_BYTES = 1 << 20
+
+
+def named_sides(names: Sequence[str], data: DataFolder) -> list[Side]:
+    """Return the sides of these names, in their order: files, or words of `dlbricks results compare`."""
+    files = [name for name in names if is_file(name)]
+    found = dict(zip(files, read_sides([Path(name) for name in files]), strict=True))
+    if len(files) < len(names):
+        with ResultsDatabase(data.store) as store:
+            found |= {name: side_of_selection(store, select_named(store, name)) for name in names if name not in found}
+    return [found[name] for name in names]
+
+
+def is_file(name: str) -> bool:
+    """Return whether a name is that of a file; anything else selects results of the store."""
+    return Path(name).exists() or name.lower().endswith(_ENDINGS)
+
+
+def side_of_selection(store: ResultsDatabase, named: NamedSelection) -> Side:
+    """Return the good results of a selection of the store; raise ComparisonError if there are none."""
+    records: list[Record] = [*store.systems(), *store.runtimes(), *store.records(BrickForm)]
+    # Those of other runs would tell of circumstances that these results did not have.
+    runs = named.selection.distinct("run")
+    records += [it for it in store.records(Provenance) if it.run in runs]
+    for position in range(len(named.selection)):
+        # The store reports damaged results.
+        with suppress(DamagedResultError):
+            records.append(named.selection.result(position))
+    return side_of(named.name, records)
+
+
+@without_cycle_search()
+def read_side(path: Path) -> Side:
+    """Return the results of a file of `dlbricks results export`."""
+    records, refused = read_export(path, COMPARED)
+    return side_of(str(path), records, [str(it) for it in refused], _signature_of(path))
+
+
+def _signature_of(path: Path) -> str:
+    """Return whether a signature is beside a file, which only an import verifies."""
+    found = signature_beside(path)
+    return "none" if found is None else f"{found.name}, not verified"
+
+
+def read_sides(paths: Sequence[Path]) -> list[Side]:
+    """Return the results of several files, in their order."""
+    for place, path in enumerate(paths):
+        if any(_is_same_file(path, other) for other in paths[:place]):
+            raise ComparisonError(f"{path} is named twice: a comparison needs different files")
+    at_once = min(len(paths), os.cpu_count() or 1)
+    if at_once < 2 or sum(map(_size_of, paths)) - max(map(_size_of, paths)) < _LARGE_BYTES:
+        return [read_side(path) for path in paths]
+    # This process reads, too: the first file, while others read the rest.
+    with ProcessPoolExecutor(at_once - 1, mp_context=get_context("spawn")) as pool:
+        others = [pool.submit(read_side, path) for path in paths[1:]]
+        return [read_side(paths[0]), *(it.result() for it in others)]
+
+
+def _is_same_file(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
+
+
+def _size_of(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0

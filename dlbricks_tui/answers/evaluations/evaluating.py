@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.answers.checks.checking import USUAL_PROCESSES, refuse_impossible
-from dlbricks_tui.answers.evaluations.comparing import comparison, results_in_file
-from dlbricks_tui.answers.evaluations.measuring import (
-    Finding,
+from dlbricks_tui.answers.evaluations.from_run import FoundResult, results_in_other_variants
+from dlbricks_tui.answers.evaluations.preparing import (
+    CheckedEvaluation,
     ReadVariant,
+    StoredFinding,
     findings,
     measure_in_processes,
     measure_lacking,
@@ -21,19 +22,18 @@ from dlbricks_tui.answers.evaluations.measuring import (
     read_variants,
     samples_of,
 )
-from dlbricks_tui.answers.evaluations.preparing import CheckedEvaluation
-from dlbricks_tui.answers.evaluations.recorded_results import FoundResult, results_in_other_variants
 from dlbricks_tui.answers.evaluations.results import (
     ComparedResult,
     EvaluatedLoad,
     EvaluatedResult,
     EvaluationName,
     EvaluationResult,
+    comparison,
+    results_in_file,
 )
 from dlbricks_tui.answers.evaluations.scenarios import MeasureLoad, ready_loads
 from dlbricks_tui.evaluations.change import USUAL_SHARE, timing_of
-from dlbricks_tui.evaluations.errors import EvaluationError
-from dlbricks_tui.evaluations.evaluation import Evaluation, RecordedResult
+from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError, RecordedResult
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import CutModel
@@ -41,8 +41,8 @@ from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Failure, utc_now
+from dlbricks_tui.store.selections import equal
 
 _NOTHING_ASKED = "it states neither bricks nor end_to_end nor a scenario"
 
@@ -139,7 +139,7 @@ def _earlier(
     return (*known, *others), "store"
 
 
-def _of_all_processes(finding: Finding, store: ResultsDatabase, began: str) -> FoundResult:
+def _of_all_processes(finding: StoredFinding, store: ResultsDatabase, began: str) -> FoundResult:
     """Return a result over all processes since the beginning: processes vary more than the samples of one do."""
     processes = samples_of(finding, store, began)
     if len(processes) < 2:
@@ -155,7 +155,7 @@ def _of_all_processes(finding: Finding, store: ResultsDatabase, began: str) -> F
     return replace(finding.result, recorded=recorded)
 
 
-def _failures(read: Sequence[ReadVariant], found: Sequence[Finding], store: ResultsDatabase) -> Iterator[str]:
+def _failures(read: Sequence[ReadVariant], found: Sequence[StoredFinding], store: ResultsDatabase) -> Iterator[str]:
     """Yield the models without a result that the evaluation asks for, and the bricks that failed, with the reasons."""
     for it in found:
         request, recorded = it.variant.request, it.result.recorded
@@ -187,7 +187,7 @@ def _reason(store: ResultsDatabase, request: RunRequest, model: CutModel) -> str
     return "" if newest is None else f": {newest.message or newest.reason}"
 
 
-def _evaluated(finding: Finding, evaluation: Evaluation, began: str) -> EvaluatedResult:
+def _evaluated(finding: StoredFinding, evaluation: Evaluation, began: str) -> EvaluatedResult:
     result = finding.result
     recorded, timed, estimate = result.recorded, result.timed, result.found
     return EvaluatedResult(
@@ -222,7 +222,7 @@ def _interval(low: float | None, high: float | None) -> tuple[float, float] | No
     return None if low is None or high is None else (low, high)
 
 
-def _marks(finding: Finding, evaluation: Evaluation, began: str) -> tuple[str, ...]:
+def _marks(finding: StoredFinding, evaluation: Evaluation, began: str) -> tuple[str, ...]:
     """Return the requirements that were not met when a result was measured."""
     result = finding.result
     is_new = result.recorded.when >= began

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from dlbricks_tui.fleet.events import FleetProgress
-from dlbricks_tui.fleet.setting_up.judging import Examination, Readiness, Verdict
+from dlbricks_tui.fleet.request import FleetProgress
+from dlbricks_tui.fleet.setting_up.judging import Examination, FindingVerdict, Readiness
 from dlbricks_tui.runs.run_folder import RunState, State
 
 Copied = TypeVar("Copied")
@@ -109,7 +109,7 @@ class HostFact:
 
     subject: str
     state: str
-    verdict: Verdict
+    verdict: FindingVerdict
     cure: str
 
 

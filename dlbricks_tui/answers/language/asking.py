@@ -75,8 +75,8 @@ def language_process(
     """Return the process that measures language models; it has not started yet."""
     # Loaded here: stored answers need no process.
     from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
-    from dlbricks_tui.host.queue import Kind
-    from dlbricks_tui.runs.launch import command_of
+    from dlbricks_tui.host.queue import WorkKind
+    from dlbricks_tui.runs.control import command_of
 
     order = LanguageOrder(
         models=tuple(models),
@@ -86,7 +86,7 @@ def language_process(
         end_to_end=end_to_end,
     )
     command = command_of("dlbricks_tui.language.measuring", str(data.path))
-    return ChildProcess(command, pickle.dumps(order), JobFolder.new(data, Kind.LANGUAGE), decode)
+    return ChildProcess(command, pickle.dumps(order), JobFolder.new(data, WorkKind.LANGUAGE), decode)
 
 
 def variants_of(options: LanguageOptions, data: DataFolder) -> tuple[LanguageVariant, ...]:

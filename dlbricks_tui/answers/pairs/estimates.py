@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.estimating import open_estimator
 from dlbricks_tui.answers.pairs.compared import (
     ComparedPart,
     ComparedSide,
     ComparedTwo,
-    Kind,
     NotComparableError,
+    PairKind,
     half_widths,
     largest_first,
     ratio_of,
@@ -27,9 +28,14 @@ from dlbricks_tui.wording.numbers import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dlbricks_tui.answers.estimating import Remarks
+    from dlbricks_tui.answers.pairs.compared import ComparedTwo
+    from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.models.library import ModelSource
 
 # Bricks are compared where they make up this share of the time of both, else kinds of layers.
 _IN_COMMON = 0.5
@@ -45,7 +51,7 @@ class EstimatedSide:
     samples_ms: tuple[float, ...] = ()
 
 
-def compare_estimates(of: Kind, first: EstimatedSide, second: EstimatedSide, *, cure: str = "") -> ComparedTwo:
+def compare_estimates(of: PairKind, first: EstimatedSide, second: EstimatedSide, *, cure: str = "") -> ComparedTwo:
     """Compare two models or variants; raise NotComparableError if one has no latency.
 
     `cure` tells what gives them one.
@@ -220,3 +226,26 @@ def _days(found: SystemEstimate) -> str:
         return "not at all"
     first, last = (datetime.fromtimestamp(it, timezone.utc).date().isoformat() for it in found.measured_between)
     return first if first == last else f"{first} to {last}"
+
+
+def compare_models(
+    first: ModelSource, second: ModelSource, options: EstimateOptions, data: DataFolder, remarks: Remarks
+) -> ComparedTwo:
+    """Compare two models as the options estimate them; raise NotComparableError where one has no latency."""
+    if (first.path, first.name) == (second.path, second.name):
+        raise NotComparableError(
+            f"both are {first.name}: name two models, or `dlbricks compare {first.name}` for its runtimes and variants"
+        )
+    with open_estimator(options, data, remarks) as estimator:
+        answers = estimator.answers([first, second], estimator.scope_of([first, second]))
+        if len(answers) < 2:
+            raise NotComparableError("one of the two models cannot be read, so there is nothing to compare")
+        sides = [
+            EstimatedSide(
+                it.source.name,
+                it.found,
+                it.inquiry.end_to_end_samples_ms(it.found.way),
+            )
+            for it in answers
+        ]
+    return compare_estimates(PairKind.MODEL, *sides, cure=f"`dlbricks run {first.name} {second.name}` measures both")

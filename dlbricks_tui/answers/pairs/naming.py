@@ -6,16 +6,14 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.answers.comparisons.named_sides import side_of_selection
-from dlbricks_tui.answers.comparisons.selecting import NamedSelection, select_named
-from dlbricks_tui.answers.comparisons.sides import ComparisonError
-from dlbricks_tui.answers.pairs.compared import ComparedTwo, Kind, NotComparableError
-from dlbricks_tui.answers.pairs.results import compare_results
+from dlbricks_tui.answers.comparisons.contrasts import NamedSelection, select_named
+from dlbricks_tui.answers.comparisons.sides import ComparisonError, side_of_selection
+from dlbricks_tui.answers.pairs.compared import ComparedTwo, NotComparableError, PairKind, compare_results
 from dlbricks_tui.answers.pairs.selections import compare_selections
 from dlbricks_tui.answers.results import Comparison
 from dlbricks_tui.store.errors import DamagedResultError
-from dlbricks_tui.store.filters import equal
-from dlbricks_tui.wording.ages import minute_of
+from dlbricks_tui.store.selections import equal
+from dlbricks_tui.wording.numbers import minute_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.comparisons.sides import Side
@@ -27,13 +25,13 @@ CompareDocument = Comparison | ComparedTwo
 _SHORTEST_ID = 8
 # Runs and days begin with a date.
 _ID = re.compile(rf"(?!\d{{8}}-|\d{{4}}-\d\d-)[0-9a-f-]{{{_SHORTEST_ID},36}}")
-_KINDS = {it.value: it for it in (Kind.SYSTEM, Kind.RUNTIME, Kind.DAY, Kind.RUN)}
+_KINDS = {it.value: it for it in (PairKind.SYSTEM, PairKind.RUNTIME, PairKind.DAY, PairKind.RUN)}
 
 
 class NamedSide(NamedTuple):
     """Results that a user names, and their kind."""
 
-    kind: Kind
+    kind: PairKind
     named: NamedSelection
 
 
@@ -43,10 +41,10 @@ def named_side(store: ResultsDatabase, text: str) -> NamedSide:
         found = store.select(f"id={text}")
         if len(found) == 1:
             found = store.result_of(found[0])
-            return NamedSide(Kind.RESULT, NamedSelection(_result_name(found[0]), found))
+            return NamedSide(PairKind.RESULT, NamedSelection(_result_name(found[0]), found))
     named = select_named(store, text)
     words = named.name.split(" ")
-    kind = _KINDS.get(words[0], Kind.SELECTION) if "," not in named.name and len(words) > 1 else Kind.SELECTION
+    kind = _KINDS.get(words[0], PairKind.SELECTION) if "," not in named.name and len(words) > 1 else PairKind.SELECTION
     return NamedSide(kind, named)
 
 
@@ -56,24 +54,24 @@ def result_side(store: ResultsDatabase, identity: str) -> NamedSide:
     if not found:
         raise NotComparableError(f"the result {identity[:12]} was deleted: mark another one")
     found = store.result_of(found[0])
-    return NamedSide(Kind.RESULT, NamedSelection(_result_name(found[0]), found))
+    return NamedSide(PairKind.RESULT, NamedSelection(_result_name(found[0]), found))
 
 
 def compare_named(store: ResultsDatabase, first: NamedSide, second: NamedSide) -> ComparedTwo:
     """Compare two of one kind; raise NotComparableError where that is not possible."""
     kinds = first.kind, second.kind
-    if (Kind.RESULT in kinds) and kinds[0] is not kinds[1]:
+    if (PairKind.RESULT in kinds) and kinds[0] is not kinds[1]:
         raise NotComparableError(
             f"A is one {kinds[0].value} and B one {kinds[1].value}: compare two of one kind"
-            if Kind.SELECTION not in kinds
+            if PairKind.SELECTION not in kinds
             else "one of them is a single result, and the other one several: compare two of one kind"
         )
     try:
-        if kinds[0] is Kind.RESULT:
+        if kinds[0] is PairKind.RESULT:
             return _compare_results(store, first.named, second.named)
-        of = kinds[0] if kinds[0] is kinds[1] else Kind.SELECTION
+        of = kinds[0] if kinds[0] is kinds[1] else PairKind.SELECTION
         names = [it.named.name for it in (first, second)]
-        if of is not Kind.SELECTION:
+        if of is not PairKind.SELECTION:
             names = [it.removeprefix(f"{of.value} ") for it in names]
         sides = [
             side_of_selection(store, it.named._replace(name=name))

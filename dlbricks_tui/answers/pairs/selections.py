@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.comparisons.changes import (
-    Comparison,
-    Group,
-    Pair,
+    GroupComparison,
+    ResultGroup,
+    ResultPair,
     compare,
     mean_of,
     methods_of,
@@ -19,13 +19,13 @@ from dlbricks_tui.answers.pairs.compared import (
     ComparedPart,
     ComparedSide,
     ComparedTwo,
-    Kind,
     NotComparableError,
-    Ratio,
+    PairKind,
+    PairRatio,
     half_widths,
     largest_first,
 )
-from dlbricks_tui.evaluations.change import USUAL_SHARE, Verdict
+from dlbricks_tui.evaluations.change import USUAL_SHARE, CheckVerdict
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.contrast import LEAST_DIFFERENCE
 from dlbricks_tui.wording.numbers import counted
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 _DAYS = "measured"
 
 
-def compare_selections(of: Kind, first: Side, second: Side) -> ComparedTwo:
+def compare_selections(of: PairKind, first: Side, second: Side) -> ComparedTwo:
     """Compare two selections of results; raise NotComparableError where they have nothing in common."""
     if first.digest == second.digest:
         raise NotComparableError(f"{first.name} and {second.name} have the same results: name different ones")
-    groups = [Group(it.name, it.results, it.contents) for it in (first, second)]
+    groups = [ResultGroup(it.name, it.results, it.contents) for it in (first, second)]
     methods = [methods_of(it) for it in groups]
     if not methods[0] & methods[1]:
         told = [", ".join(sorted(it)) for it in methods]
@@ -75,7 +75,7 @@ def _differ(fact: SideFact) -> bool:
     return fact.differs or (fact.name == _DAYS and len(set(fact.values)) > 1)
 
 
-def _side(side: Side, pairs: Sequence[Pair], *, number: int) -> ComparedSide:
+def _side(side: Side, pairs: Sequence[ResultPair], *, number: int) -> ComparedSide:
     changes = [it.change for it in pairs]
     total = math.fsum(it.is_ms if number else it.was_ms for it in changes)
     results = [it.second if number else it.first for it in pairs]
@@ -89,7 +89,7 @@ def _side(side: Side, pairs: Sequence[Pair], *, number: int) -> ComparedSide:
     )
 
 
-def _how(pairs: Sequence[Pair]) -> str:
+def _how(pairs: Sequence[ResultPair]) -> str:
     if len(pairs) == 1:
         return "measured"
     return f"sum of {counted(len(pairs), 'model' if pairs[0].subject.is_model else 'brick')}"
@@ -100,14 +100,14 @@ def _latency(results: Sequence[Found]) -> tuple[float, float, float]:
     return newest.trimmed_mean_ms, newest.low_ms, newest.high_ms
 
 
-def _ratio(pairs: Sequence[Pair]) -> Ratio:
+def _ratio(pairs: Sequence[ResultPair]) -> PairRatio:
     """Return the geometric mean of the ratios, with the wider one of two intervals.
 
     One is of the differences between the ratios, and the other one of the doubt about each.
     """
     if len(pairs) == 1:
         (only,) = pairs
-        return Ratio(only.ratio, 1.0 + only.change.low, 1.0 + only.change.high, only.change.verdict)
+        return PairRatio(only.ratio, 1.0 + only.change.low, 1.0 + only.change.high, only.change.verdict)
     mean = mean_of(pairs)
     if mean is None:
         raise NotComparableError("there is nothing to compare")
@@ -117,15 +117,15 @@ def _ratio(pairs: Sequence[Pair]) -> Ratio:
     )
     low, high = min(mean.low, mean.ratio * math.exp(-below)), max(mean.high, mean.ratio * math.exp(above))
     by = USUAL_SHARE if pairs[0].subject.is_model else LEAST_DIFFERENCE
-    verdict = Verdict.UNKNOWN
+    verdict = CheckVerdict.UNKNOWN
     if abs(mean.ratio - 1.0) > by and not low <= 1.0 <= high:
-        verdict = Verdict.SLOWER if mean.ratio > 1.0 else Verdict.FASTER
+        verdict = CheckVerdict.SLOWER if mean.ratio > 1.0 else CheckVerdict.FASTER
     elif abs(mean.ratio - 1.0) <= by and max(high - mean.ratio, mean.ratio - low) <= by:
-        verdict = Verdict.SAME
-    return Ratio(mean.ratio, low, high, verdict)
+        verdict = CheckVerdict.SAME
+    return PairRatio(mean.ratio, low, high, verdict)
 
 
-def _parts(found: Comparison) -> tuple[ComparedPart, ...]:
+def _parts(found: GroupComparison) -> tuple[ComparedPart, ...]:
     pairs = [*(found.models if len(found.models) > 1 else ()), *found.bricks]
     several = len({it.executions for it in pairs}) > 1
     return largest_first(
@@ -136,14 +136,14 @@ def _parts(found: Comparison) -> tuple[ComparedPart, ...]:
     )
 
 
-def _name_of(pair: Pair, *, with_execution: bool) -> str:
+def _name_of(pair: ResultPair, *, with_execution: bool) -> str:
     name = printable(pair.name)
     if pair.subject.is_model:
         name += " end to end"
     return f"{name} ({pair.executions.second.in_words})" if with_execution else name
 
 
-def _remarks(found: Comparison, sides: Sequence[Side]) -> Iterator[str]:
+def _remarks(found: GroupComparison, sides: Sequence[Side]) -> Iterator[str]:
     pairs = (*found.models, *found.bricks)
     runs = [{it.run for pair in pairs for it in pair.first}, {it.run for pair in pairs for it in pair.second}]
     if all(len(it) == 1 for it in runs):
@@ -157,7 +157,7 @@ def _remarks(found: Comparison, sides: Sequence[Side]) -> Iterator[str]:
             yield f"{letter}: {counted(side.in_doubt, 'result')} in doubt left out."
 
 
-def _nothing_in_common(first: Side, second: Side, found: Comparison) -> str:
+def _nothing_in_common(first: Side, second: Side, found: GroupComparison) -> str:
     executions = [
         ", ".join(sorted({it.execution.in_words for it in side.results})[:3]) or "nothing" for side in (first, second)
     ]

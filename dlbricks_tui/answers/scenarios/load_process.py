@@ -54,10 +54,10 @@ def load_process(order: ScenarioOrder, data: DataFolder) -> ChildProcess[LoadMes
     """Return the process that measures a scenario; it has not started yet."""
     # Loaded here: predictions need no process.
     from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
-    from dlbricks_tui.host.queue import Kind
+    from dlbricks_tui.host.queue import WorkKind
     from dlbricks_tui.scenarios.process import scenario_command
 
-    return ChildProcess(scenario_command(data), order.encoded(), JobFolder.new(data, Kind.LOAD_TEST), decode)
+    return ChildProcess(scenario_command(data), order.encoded(), JobFolder.new(data, WorkKind.LOAD_TEST), decode)
 
 
 def measure(order: ScenarioOrder, data: DataFolder, take: Callable[[LoadMessage], None]) -> MeasuredTest:

@@ -1,41 +1,53 @@
-"""Predict the load that a model can serve from stored results, and find the stored load tests of the same scenario."""
+"""Predict the load that a model can serve from stored results and times, and find load tests of the same scenario."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from tinydb import where
+
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.answers.answer import Answer
-from dlbricks_tui.answers.estimating import Estimator
-from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
-from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.run_command import reference_to, run_command
-from dlbricks_tui.answers.scenarios.service_times import StoredService
-from dlbricks_tui.answers.scope import MeasurementScope
+from dlbricks_tui.answers.estimating import Answer, Estimator
+from dlbricks_tui.answers.opening import library, reference_to, run_command
+from dlbricks_tui.answers.scope import MeasuredRuntimes, MeasurementScope
 from dlbricks_tui.bricks.identity import end_to_end_keys
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.carriers import PLACEMENT_SHARE
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.scenarios.messages import ScenarioOrder
-from dlbricks_tui.scenarios.outcome import PredictedLoad, best_of
 from dlbricks_tui.scenarios.predicting import CurvePoint, load_curve, predict, with_other_arrivals
 from dlbricks_tui.scenarios.scenario import (
-    Kind,
+    PredictedLoad,
     Scenario,
     ScenarioError,
+    ScenarioKind,
     batch_sizes_up_to,
+    best_of,
     fewest_queries,
     usual_percentile,
 )
-from dlbricks_tui.scenarios.service import ServiceTimes, with_load_tests
+from dlbricks_tui.scenarios.service import (
+    BrickSamples,
+    ServiceSource,
+    ServiceTime,
+    ServiceTimes,
+    composed_service,
+    filled,
+    streamed_service,
+    timed_service,
+    with_load_tests,
+)
 from dlbricks_tui.settings.loads import BATCHES, BOUND, INSTANCES, PERCENTILE, RATE
 from dlbricks_tui.settings.setting import require_allowed
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import LoadTest
-from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.store.selections import by_id, equal
 from dlbricks_tui.wording.numbers import counted, too_many_threads
 
 # LoadGen prepares all of them before a test.
@@ -48,7 +60,7 @@ _USUAL_OFFLINE_BATCH = 8
 class ScenarioOptions:
     """A scenario as a user asks for it; how the model is executed is said by the options of its estimator."""
 
-    kind: Kind
+    kind: ScenarioKind
     bound_ms: float | None = None
     # None: that of MLPerf.
     percentile: float | None = None
@@ -66,21 +78,21 @@ class ScenarioOptions:
             raise ScenarioError(
                 f"percentile {self.percentile:.10g}: a test needs {queries:,} requests; give a lower one, such as 99.9"
             )
-        if self.rate is not None and self.kind is not Kind.SERVER:
+        if self.rate is not None and self.kind is not ScenarioKind.SERVER:
             raise ScenarioError(f"kind {self.kind.value} has no rate: leave --rate out, or choose --kind server")
-        if self.kind is Kind.SERVER and self.bound_ms is None and self.rate is None:
+        if self.kind is ScenarioKind.SERVER and self.bound_ms is None and self.rate is None:
             raise ScenarioError("a server needs a bound of its latency (--bound-ms), or a rate (--rate)")
 
     def scenario(self, batch: int | None = None) -> Scenario:
         """Return the scenario; without batch sizes, with batches of at most so many requests."""
-        usual = _USUAL_OFFLINE_BATCH if self.kind is Kind.OFFLINE else 1
+        usual = _USUAL_OFFLINE_BATCH if self.kind is ScenarioKind.OFFLINE else 1
         given = self.batch_sizes or (usual if batch is None else batch,)
         BATCHES.require(given, ScenarioError)
         for size in given:
-            if size != 1 and self.kind is Kind.SINGLE:
+            if size != 1 and self.kind is ScenarioKind.SINGLE:
                 raise ScenarioError(f"batch {size}: a single stream has one request at a time; leave --batch out")
         # A request that waits alone is served alone.
-        single = () if self.kind is Kind.OFFLINE else (1,)
+        single = () if self.kind is ScenarioKind.OFFLINE else (1,)
         return Scenario(
             kind=self.kind,
             percentile=usual_percentile(self.kind) if self.percentile is None else self.percentile,
@@ -287,7 +299,7 @@ class _Scenarios:
     @property
     def _newest_stream(self) -> LoadTest | None:
         """The newest valid test of a single stream: its requests are end-to-end samples, too."""
-        return next((it for it in self._own_tests if it.kind == Kind.SINGLE.value and it.valid), None)
+        return next((it for it in self._own_tests if it.kind == ScenarioKind.SINGLE.value and it.valid), None)
 
     @property
     def _threads(self) -> int:
@@ -337,7 +349,7 @@ def has_settings_of(test: LoadTest, scenario: Scenario) -> bool:
     """Return whether a stored test has all settings of a scenario, except for the rate."""
     if (test.kind, test.percentile, test.instances) != (scenario.kind.value, scenario.percentile, scenario.instances):
         return False
-    if scenario.kind is Kind.OFFLINE:
+    if scenario.kind is ScenarioKind.OFFLINE:
         return test.batch_size in scenario.batch_sizes
     return (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
 
@@ -349,3 +361,75 @@ def has_rate_of(test: LoadTest, scenario: Scenario) -> bool:
 
 def _at_sizes(sizes: Sequence[int]) -> str:
     return f"at batch size{'' if len(sizes) == 1 else 's'} {', '.join(map(str, sizes))}"
+
+
+# Predicted bricks with a larger share of an estimate count less than an interpolation between measured batch sizes.
+_MOST_PREDICTED = 0.05
+
+
+class StoredService:
+    """The results of a model that tell how long an instance takes for a batch."""
+
+    def __init__(self, estimator: Estimator, model: Answer, own_size: int, stream: LoadTest | None) -> None:
+        self._estimator = estimator
+        # At batch size 1.
+        self._model = model
+        # The batch size of the file.
+        self._own_size = own_size
+        self._stream = stream
+
+    def of_sizes(self, sizes: Sequence[int], timed: Sequence[int]) -> tuple[ServiceTime, ...]:
+        """Return the service times of the batch sizes for which there are results, or results of those around.
+
+        `timed` has the sizes at which the model was timed end to end.
+        """
+        known: dict[int, ServiceTime] = {}
+        doubtful: dict[int, ServiceTime] = {}
+        for size in sizes:
+            self._add(size, known, doubtful)
+        if max(sizes) not in known:
+            for size in [it for it in sorted(timed) if it > max(sizes)][:1]:
+                self._add(size, known, doubtful)
+        certain = {it.batch_size: it for it in filled(known, sizes)}
+        return filled({**doubtful, **certain}, sizes)
+
+    def _add(self, size: int, known: dict[int, ServiceTime], doubtful: dict[int, ServiceTime]) -> None:
+        """Add the service time of a batch size to the known ones, or to the doubtful ones if much is predicted."""
+        decomposition, found = self._model.decomposition, self._model.found
+        if size != 1:
+            estimator, way = self._estimator, found.way
+            options = replace(estimator.options, batch=None if size == self._own_size else size)
+            asked = replace(estimator, options=options).inquiry(self._model.source, self._model.reading)
+            decomposition = asked.decomposition
+            found = asked.on(way.system, way.runtime) or asked.empty(way.system, way.runtime)
+        inquiry = Inquiry(self._estimator.store, decomposition, self._estimator.compositions)
+        service = self._service_of(size, inquiry, found)
+        if service is not None:
+            is_estimate = service.source is ServiceSource.ESTIMATE
+            is_doubtful = is_estimate and found.estimate.predicted_share > _MOST_PREDICTED
+            (doubtful if is_doubtful else known)[size] = service
+
+    def _service_of(self, size: int, inquiry: Inquiry, found: SystemEstimate) -> ServiceTime | None:
+        """Return the service time from the newest end-to-end samples, else from a complete estimate; else None."""
+        timed, stream = inquiry.timed(found.way), self._stream if size == 1 else None
+        if stream is not None and (timed is None or timed.when < stream.when):
+            return streamed_service(stream, PLACEMENT_SHARE)
+        if timed is not None and found.end_to_end is not None:
+            return timed_service(size, inquiry.end_to_end_samples_ms(found.way), found.end_to_end, PLACEMENT_SHARE)
+        composed = found.estimate.composed
+        if composed is None or found.estimate.is_partial:
+            return None
+        latency = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
+        return composed_service(size, latency, self._brick_samples(found))
+
+    def _brick_samples(self, found: SystemEstimate) -> Iterator[BrickSamples]:
+        """Yield the samples of each measured brick of an estimate."""
+        times: dict[str, int] = {}
+        for part in found.estimate.parts:
+            for result in part.measured.results[:1] if part.measured is not None else ():
+                times[result] = times.get(result, 0) + part.times
+        selection = self._estimator.store.select(where("id").one_of(list(times)), order=())
+        for place, summary in enumerate(selection):
+            record = selection.result(place)
+            # The reference is timed in each round: its latency tells the rounds apart.
+            yield BrickSamples(f"{summary.run} {summary.reference_ms}", times[summary.id], record.samples_ms)

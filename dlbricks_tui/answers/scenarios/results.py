@@ -9,14 +9,16 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
 from dlbricks_tui.scenarios.messages import LoadTestDone
-from dlbricks_tui.scenarios.outcome import (
+from dlbricks_tui.scenarios.scenario import (
+    CONFIDENCE,
     PredictedLoad,
     Range,
+    ScenarioKind,
+    fewest_queries,
     measured_load,
     meets_bound,
     percentile_ms,
 )
-from dlbricks_tui.scenarios.scenario import CONFIDENCE, Kind, fewest_queries
 from dlbricks_tui.store.records import LoadTest
 
 
@@ -117,7 +119,7 @@ class ScenarioResult:
     level: Level | None
     threads: int | None
     precision: Precision | None
-    kind: Kind
+    kind: ScenarioKind
     percentile: float
     bound_ms: float | None
     # The given rate of a server; null if the highest one is sought.
@@ -188,7 +190,7 @@ def measured_scenario(test: LoadTest, data: DataFolder) -> MeasuredScenario:
     """Return a stored load test as a document."""
     found = measured_load(test)
     logs = data.scenarios / test.uuid
-    decides = test.valid and test.kind != Kind.OFFLINE.value and test.queries >= fewest_queries(test.percentile)
+    decides = test.valid and test.kind != ScenarioKind.OFFLINE.value and test.queries >= fewest_queries(test.percentile)
     return MeasuredScenario(
         p50_ms=found.p50_ms,
         p90_ms=found.p90_ms,

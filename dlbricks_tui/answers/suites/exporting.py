@@ -28,8 +28,7 @@ from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import ExportEndedError, ShareError
 from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys, write_assembled
 from dlbricks_tui.share.suites.key_file import key_path
-from dlbricks_tui.share.suites.onnx_packing import OnnxPacking
-from dlbricks_tui.share.suites.onnx_reader import OnnxReader
+from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking, OnnxReader
 from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
 from dlbricks_tui.share.suites.seed import Seed
 from dlbricks_tui.share.suites.suite_files import refuse_existing

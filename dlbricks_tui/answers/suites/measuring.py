@@ -1,7 +1,8 @@
-"""The request of a run that measures a suite."""
+"""Suites on the side that measures, and their results on the side that has the models."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from dlbricks_tui.answers.measuring import MeasureOptions, request_of, several
@@ -12,8 +13,10 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.share.errors import ShareError
+from dlbricks_tui.share.suites.key_file import key_path, read_key
 from dlbricks_tui.share.suites.manifest import Manifest
-from dlbricks_tui.share.suites.results_file import method_of
+from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, method_of, read_results
+from dlbricks_tui.store.database import ResultsDatabase
 
 
 class SuiteRun(NamedTuple):
@@ -57,3 +60,9 @@ def _runtimes(options: MeasureOptions, manifest: Manifest, registry: Registry) -
             f"{TRAITS[manifest.frameworks[0]].install_here}"
         )
     return [runtime.with_precision(manifest.precision) for runtime in found]
+
+
+def import_suite_results(store: ResultsDatabase, path: Path, data: DataFolder, key: Path | None = None) -> SuiteImport:
+    """Store the results of the private models' bricks; without a key file, that in the data folder counts."""
+    results = read_results(path)
+    return import_results(store, read_key(key or key_path(data, results.suite)), results, str(path))

@@ -18,11 +18,9 @@ from dlbricks_tui.settings.cutting import LEVEL
 from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.tracing import INFERENCES
 from dlbricks_tui.settings.variant import BATCH, VARIANT
-from dlbricks_tui.traces.errors import TraceError
-from dlbricks_tui.traces.file import read_trace
+from dlbricks_tui.traces.file import read_trace, trace_path
 from dlbricks_tui.traces.messages import USUAL_INFERENCES, TraceDone, TraceFailed, TraceOrder, decode
-from dlbricks_tui.traces.stored import trace_path
-from dlbricks_tui.traces.trace import Trace, TraceLevel
+from dlbricks_tui.traces.trace import Trace, TraceError, TraceLevel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,10 +113,10 @@ def trace_process(order: TraceOrder, data: DataFolder) -> ChildProcess[TraceMess
     """Return the process that traces a model; it has not started yet."""
     # Loaded here: stored traces need no process.
     from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
-    from dlbricks_tui.host.queue import Kind
+    from dlbricks_tui.host.queue import WorkKind
     from dlbricks_tui.traces.process import trace_command
 
-    return ChildProcess(trace_command(data), order.encoded(), JobFolder.new(data, Kind.TRACE), decode)
+    return ChildProcess(trace_command(data), order.encoded(), JobFolder.new(data, WorkKind.TRACE), decode)
 
 
 def trace_model(order: TraceOrder, data: DataFolder, take: Callable[[TraceMessage], None]) -> Trace:

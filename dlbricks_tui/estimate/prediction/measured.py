@@ -11,9 +11,8 @@ from dlbricks_tui import __version__
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import ANY_CONTEXT
-from dlbricks_tui.store.selections import LEAST_FIRST, Selection
+from dlbricks_tui.store.selections import LEAST_FIRST, Selection, equal
 
 
 def results_of(store: ResultsDatabase, way: Way, bricks: Collection[str] | None = None) -> Selection:

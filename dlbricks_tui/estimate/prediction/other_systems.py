@@ -26,9 +26,8 @@ from dlbricks_tui.estimate.prediction.transfer import (
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm
-from dlbricks_tui.store.selections import combinations
+from dlbricks_tui.store.selections import combinations, equal
 
 # Fewer measured bricks in common tell too little about a system.
 FEWEST_IN_COMMON = 5

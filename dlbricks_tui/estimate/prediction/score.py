@@ -11,13 +11,12 @@ from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.prediction.stored import examples_of
 from dlbricks_tui.estimate.prediction.training import Example, train
-from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
-from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.estimate.system_estimate import Offer, Way, best_offer, offers_for
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id
 
 
-class Basis(str, Enum):
+class PredictionBasis(str, Enum):
     """The results that a model is predicted from.
 
     `history`: those from before the run that measured the last of its bricks. `left out`: all but its own bricks, where
@@ -33,7 +32,7 @@ class Score:
     """A model as it is predicted without some of its results, and the sum of its measured bricks."""
 
     model: str
-    basis: Basis
+    basis: PredictionBasis
     predicted_ms: float
     low_ms: float
     high_ms: float
@@ -99,7 +98,7 @@ def scores(store: ResultsDatabase, way: Way, models: Sequence[Decomposition]) ->
             yield _score(name, basis, whole, predicted)
 
 
-def _score(name: str, basis: Basis, whole: Estimate, predicted: Estimate) -> Score:
+def _score(name: str, basis: PredictionBasis, whole: Estimate, predicted: Estimate) -> Score:
     """Return the score of a model by its estimates with all results and with earlier ones."""
     guess, measured = predicted.composed, whole.composed
     if guess is None or measured is None:
@@ -119,10 +118,12 @@ def _score(name: str, basis: Basis, whole: Estimate, predicted: Estimate) -> Sco
     )
 
 
-def _earlier(examples: Sequence[Example], own: Set[Pair], others: Set[Pair]) -> tuple[Basis, Sequence[Example]]:
+def _earlier(
+    examples: Sequence[Example], own: Set[Pair], others: Set[Pair]
+) -> tuple[PredictionBasis, Sequence[Example]]:
     """Return the results of before the run that completed a model; if there are none, all but its own."""
     completed = max((each.since for each in examples if each.pair in own), default=0)
     earlier = [each for each in examples if each.since < completed]
     if earlier:
-        return Basis.HISTORY, earlier
-    return Basis.LEFT_OUT, [each for each in examples if each.pair not in own or each.pair in others]
+        return PredictionBasis.HISTORY, earlier
+    return PredictionBasis.LEFT_OUT, [each for each in examples if each.pair not in own or each.pair in others]

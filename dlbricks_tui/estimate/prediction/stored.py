@@ -12,8 +12,7 @@ from dlbricks_tui.estimate.knowledge import Pair, Predictor, Unmeasured
 from dlbricks_tui.estimate.prediction.measured import results_of, state_of
 from dlbricks_tui.estimate.prediction.nearest import NearestBricks
 from dlbricks_tui.estimate.prediction.other_systems import with_others
-from dlbricks_tui.estimate.prediction.prior import WithPrior, prior_of, speed_by
-from dlbricks_tui.estimate.prediction.saved import Trained, read_trained, write_trained
+from dlbricks_tui.estimate.prediction.saved import Trained, WithPrior, prior_of, read_trained, speed_by, write_trained
 from dlbricks_tui.estimate.prediction.training import Example, train
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision, stated_kernels, stated_precision

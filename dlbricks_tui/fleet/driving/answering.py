@@ -7,15 +7,13 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
-from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.predictors import Predictors
+from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.fleet.driving.choosing import ModelOnHost, Work, model_on_host, plan_for, seconds_inside
+from dlbricks_tui.fleet.driving.choosing import ModelOnHost, ParcelWork, model_on_host, plan_for, seconds_inside
 from dlbricks_tui.fleet.driving.host_work import HostWork, SharedPools
-from dlbricks_tui.fleet.driving.orders import Comparison, HostLatency
+from dlbricks_tui.fleet.driving.orders import HostComparison, HostLatency
 from dlbricks_tui.fleet.driving.pools import BrickPool
-from dlbricks_tui.fleet.events import HostEstimate, HostState, OrderFound
-from dlbricks_tui.fleet.request import Question
+from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound, Question
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.method import Method
@@ -26,7 +24,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 _SHARE_OF_TIME = 0.02
 _MS_PER_SECOND = 1000
 # Hosts in these states have no place in an order.
-_OUT = frozenset({HostState.REFUSED, HostState.DISTRUSTED, HostState.FAILED, HostState.CANCELLED})
+_OUT = frozenset({FleetHostState.REFUSED, FleetHostState.DISTRUSTED, FleetHostState.FAILED, FleetHostState.CANCELLED})
 # A model and its runtime at home, by their names.
 _Key: TypeAlias = tuple[str, str]
 
@@ -64,11 +62,11 @@ class Answering:
         self._new: set[_Key] = set()
         # The same with all their parts, by pool and model.
         self._found: dict[tuple[BrickPool, str], SystemEstimate] = {}
-        self._comparisons: dict[_Key, Comparison] = {}
+        self._comparisons: dict[_Key, HostComparison] = {}
         self._orders: dict[_Key, OrderFound] = {}
-        self._seen: tuple[tuple[str, HostState], ...] = ()
+        self._seen: tuple[tuple[str, FleetHostState], ...] = ()
         # The works that were planned for a pool, and not given to a host yet.
-        self._plans: dict[BrickPool, list[Work]] = {}
+        self._plans: dict[BrickPool, list[ParcelWork]] = {}
 
     @property
     def is_stale(self) -> bool:
@@ -158,7 +156,7 @@ class Answering:
         self._plans[pool] = plan
         return [job for work in plan for brick in work.bricks for job in by_brick.get(brick, ())]
 
-    def _states(self) -> tuple[tuple[str, HostState], ...]:
+    def _states(self) -> tuple[tuple[str, FleetHostState], ...]:
         """Return the hosts without a place in an order, and those without an estimate."""
         return tuple((it.name, it.state) for it in self._hosts.values() if it.state in _OUT or it.system is None)
 
@@ -174,7 +172,7 @@ class Answering:
         known = self._latest[model, runtime]
         # Hosts of one system have one estimate.
         names_of = {names[0]: names for _, names in self._equal()}
-        comparison = Comparison([_latency(known.get(name), name) for name in names_of])
+        comparison = HostComparison([_latency(known.get(name), name) for name in names_of])
         self._comparisons[model, runtime] = comparison
         order = comparison.order
         ranks = tuple([tuple([name for host in rank for name in names_of[host]]) for rank in order.ranks])
@@ -234,11 +232,13 @@ def _latency(found: HostEstimate | None, host: str) -> HostLatency:
     return HostLatency(host, found.sequential_ms, found.low_ms, found.high_ms)
 
 
-def _works(pool: BrickPool, jobs: Iterable[Job]) -> list[Work]:
+def _works(pool: BrickPool, jobs: Iterable[Job]) -> list[ParcelWork]:
     """Return what can be measured at once: the bricks of a network, or each brick alone."""
     part = pool.part
     if part.request.method is not Method.INSIDE:
-        return [Work("", (job.key.brick,), expected_seconds(Method.ALONE, part.request.rule, [job])) for job in jobs]
+        return [
+            ParcelWork("", (job.key.brick,), expected_seconds(Method.ALONE, part.request.rule, [job])) for job in jobs
+        ]
     open_keys = {job.key for job in jobs}
     works = []
     for sha256, parcel in {parcel.sha256: parcel for parcel in part.parcels.values()}.items():
@@ -246,5 +246,5 @@ def _works(pool: BrickPool, jobs: Iterable[Job]) -> list[Work]:
         bricks = tuple([key.brick for key in keys if key in open_keys])
         if bricks:
             latency_ms = sum(part.jobs[key].expected_ms for key in keys)
-            works.append(Work(sha256, bricks, seconds_inside(latency_ms)))
+            works.append(ParcelWork(sha256, bricks, seconds_inside(latency_ms)))
     return works

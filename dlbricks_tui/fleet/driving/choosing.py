@@ -18,7 +18,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from dlbricks_tui.estimate.estimate import Estimate
-from dlbricks_tui.fleet.driving.orders import EQUAL_SHARE, Comparison, HostLatency, OpenPair
+from dlbricks_tui.fleet.driving.orders import EQUAL_SHARE, HostComparison, HostLatency, OpenPair
 from dlbricks_tui.measure.time_left import most_seconds_per_carrier
 
 # The interval that a brick keeps when it is measured, as a share of its latency: half of it, in common with all others.
@@ -37,7 +37,7 @@ _RUNS_OF_A_CARRIER, _RUNS_OF_A_SLOW_CARRIER, _LOAD_SECONDS = 200, 5, 0.3
 _MANY_CARRIERS = 8
 
 
-class Unmeasured(NamedTuple):
+class UnmeasuredPart(NamedTuple):
     """The part of a brick without a measurement in the latency of a model, and half of the interval of that part.
 
     The half is infinite without a prediction.
@@ -54,12 +54,12 @@ class ModelOnHost:
     # The model, together with the runtime if there are several.
     model: str
     latency: HostLatency
-    unmeasured: Mapping[str, Unmeasured] = field(repr=False)
+    unmeasured: Mapping[str, UnmeasuredPart] = field(repr=False)
     # The share of the half intervals that all predictions have in common.
     shared: float = 1.0
 
 
-class Work(NamedTuple):
+class ParcelWork(NamedTuple):
     """Bricks of a parcel that are measured together, and the seconds that this is expected to take."""
 
     parcel: str
@@ -72,14 +72,14 @@ def model_on_host(host: str, model: str, found: Estimate, shared: float) -> Mode
 
     Bricks that the host cannot measure stay as uncertain as they are.
     """
-    halves: dict[str, Unmeasured] = {}
+    halves: dict[str, UnmeasuredPart] = {}
     for part in found.parts:
         if part.known or part.reason:
             continue
         value_ms, low_ms, high_ms = part.latency
         ms, half_ms = halves.get(part.brick.key, (0.0, 0.0))
         half = max(value_ms - low_ms, high_ms - value_ms) if part.predicted else math.inf
-        halves[part.brick.key] = Unmeasured(ms + part.times * value_ms, half_ms + part.times * half)
+        halves[part.brick.key] = UnmeasuredPart(ms + part.times * value_ms, half_ms + part.times * half)
     composed = found.composed
     if composed is None or found.is_partial:
         return ModelOnHost(model, HostLatency(host, None), halves, shared)
@@ -96,8 +96,8 @@ def seconds_inside(latency_ms: float) -> float:
 
 
 def plan_for(
-    models: Sequence[ModelOnHost], comparisons: Mapping[str, Comparison], works: Iterable[Work]
-) -> Sequence[Work]:
+    models: Sequence[ModelOnHost], comparisons: Mapping[str, HostComparison], works: Iterable[ParcelWork]
+) -> Sequence[ParcelWork]:
     """Return works for the next tasks of a host, in order: those that decide most per second.
 
     `models` are all models on this host, and `comparisons` compares all hosts, by the names of the models. The
@@ -112,19 +112,19 @@ def plan_for(
     return chosen[: _planned(chosen)]
 
 
-def _planned(chosen: Sequence[Work]) -> int:
+def _planned(chosen: Sequence[ParcelWork]) -> int:
     """Return the number of works to plan at once: a third of them by time, and at least some tasks."""
     ends = list(accumulate(work.seconds for work in chosen))
     limit = max(_LEAST_PLANNED_SECONDS, _PLANNED * ends[-1]) if ends else 0.0
     return next((number for number, end in enumerate(ends, start=1) if end >= limit), len(ends))
 
 
-def _by_worth(works: Sequence[Work], users: Mapping[str, Sequence["_Doubt"]]) -> list[Work]:
+def _by_worth(works: Sequence[ParcelWork], users: Mapping[str, Sequence["_Doubt"]]) -> list[ParcelWork]:
     """Return the works that decide something, the most worth per second first.
 
     A work is worth less the more others were chosen. So only the work with the highest former worth is looked at again.
     """
-    chosen: list[Work] = []
+    chosen: list[ParcelWork] = []
     gone: set[str] = set()
     # The parts of works in the sums of models, until a chosen work has some of the same bricks.
     parts: dict[int, list[tuple[_Doubt, _Sums]]] = {}
@@ -169,7 +169,7 @@ def _by_worth(works: Sequence[Work], users: Mapping[str, Sequence["_Doubt"]]) ->
 
 
 def _used(
-    work: Work, users: Mapping[str, Sequence["_Doubt"]], gone: Set[str]
+    work: ParcelWork, users: Mapping[str, Sequence["_Doubt"]], gone: Set[str]
 ) -> Iterable[tuple["_Doubt", Sequence[str]]]:
     """Return the models that use bricks of a work which no chosen work has, with these bricks."""
     if len(work.bricks) == 1:
@@ -218,7 +218,7 @@ class _Doubt:
         self._worth = self._worth_at(self._sums)
 
     @classmethod
-    def of(cls, model: ModelOnHost, comparison: Comparison | None) -> "_Doubt | None":
+    def of(cls, model: ModelOnHost, comparison: HostComparison | None) -> "_Doubt | None":
         """Return the doubt about a model; None if measurements on this host cannot reduce it."""
         if comparison is None or not model.unmeasured:
             return None

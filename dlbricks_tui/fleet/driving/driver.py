@@ -9,13 +9,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dlbricks_tui.estimate.comparison import Prices
-from dlbricks_tui.estimate.predictors import Predictors
+from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.fleet.driving.answering import Answering
 from dlbricks_tui.fleet.driving.host_work import CurrentTask, HostWork, SharedPools
 from dlbricks_tui.fleet.driving.pools import (
     TASK_SECONDS,
     BrickPool,
-    Chosen,
+    ChosenBricks,
     next_bricks,
     probe_bricks,
     task_of,
@@ -45,7 +45,6 @@ from dlbricks_tui.fleet.engine.engine import (
     TaskOver,
 )
 from dlbricks_tui.fleet.errors import FleetError, MessageError
-from dlbricks_tui.fleet.events import HostBrickFailed, HostState, ResultStored, TaskGiven
 from dlbricks_tui.fleet.folder import FleetControl, HostAdded, HostCancelled, HostPaused, HostUnpaused
 from dlbricks_tui.fleet.messages import (
     HostMessage,
@@ -56,7 +55,7 @@ from dlbricks_tui.fleet.messages import (
     report_from,
 )
 from dlbricks_tui.fleet.parcels import FleetWorkload
-from dlbricks_tui.fleet.request import FleetRequest, HostEntry
+from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostBrickFailed, HostEntry, ResultStored, TaskGiven
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.runs.run_folder import State
@@ -156,16 +155,16 @@ class Driver:
         waiting = [host for host in self.hosts.values() if not host.is_over]
         if self._answering.is_answered:
             for host in waiting:
-                self._finish(host, HostState.DONE, "the order of the hosts is settled")
+                self._finish(host, FleetHostState.DONE, "the order of the hosts is settled")
             return
         if orders:
             # Other bricks may be wanted now.
             for host in waiting:
-                if host.state is HostState.IDLE:
+                if host.state is FleetHostState.IDLE:
                     self._next(host)
-        if all(host.state is HostState.IDLE and host.current is None for host in waiting):
+        if all(host.state is FleetHostState.IDLE and host.current is None for host in waiting):
             for host in waiting:
-                self._change(host, HostState.DONE, "what is left cannot settle the order of the hosts")
+                self._change(host, FleetHostState.DONE, "what is left cannot settle the order of the hosts")
 
     @property
     def is_over(self) -> bool:
@@ -220,15 +219,15 @@ class Driver:
             case TaskOver(task=task, text=text, error=error):
                 self._over(host, task, text, error)
             case HostUnreachable(reason=reason, is_final=is_final) if not host.is_there and not host.is_over:
-                state = HostState.LOST if host.pools else HostState.CONNECTING
-                self._change(host, HostState.REFUSED if is_final else state, reason)
+                state = FleetHostState.LOST if host.pools else FleetHostState.CONNECTING
+                self._change(host, FleetHostState.REFUSED if is_final else state, reason)
 
     def _joined(self, host: HostWork, fault: str) -> None:
         host.is_there = True
         if host.is_over:
             return
         if fault:
-            self._change(host, HostState.REFUSED, fault)
+            self._change(host, FleetHostState.REFUSED, fault)
             return
         self._resume_task_before(host)
         self._calls.report(host.name)
@@ -244,20 +243,20 @@ class Driver:
         if host.is_over or host.current is not None:
             return
         if error:
-            self._change(host, HostState.FAILED, error)
+            self._change(host, FleetHostState.FAILED, error)
             return
         try:
             report = report_from(text)
             system = check_report(report)
         except MessageError as wrong:
-            self._finish(host, HostState.DISTRUSTED, f"it returned a report that {wrong}")
+            self._finish(host, FleetHostState.DISTRUSTED, f"it returned a report that {wrong}")
             return
         except ImpossibleError as lie:
-            self._finish(host, HostState.DISTRUSTED, f"it returned {lie}")
+            self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
             return
         against = reason_against(report, [part.request for part in self._workload.parts])
         if against:
-            self._change(host, HostState.REFUSED, against)
+            self._change(host, FleetHostState.REFUSED, against)
             return
         self.pools.join(host, report, system)
         for pool in host.pools:
@@ -265,17 +264,17 @@ class Driver:
             self._answering.note_all(pool)
         ways = [(pool.conditions.runtime, pool.conditions.protocol) for pool in host.pools]
         self._results.describe(host.name, report, system, ways)
-        self._change(host, HostState.IDLE)
+        self._change(host, FleetHostState.IDLE)
         self._next(host)
 
     def _heard(self, host: HostWork, read: Callable[[], Sequence[HostMessage]]) -> None:
         """Take what a host has returned, unless it is not trusted."""
-        if host.state is HostState.DISTRUSTED:
+        if host.state is FleetHostState.DISTRUSTED:
             return
         try:
             self._keep(host, read())
         except ImpossibleError as lie:
-            self._finish(host, HostState.DISTRUSTED, f"it returned {lie}")
+            self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
 
     def _said(self, host: HostWork, texts: Sequence[str]) -> None:
         self._heard(host, lambda: read_messages(host.meter, texts))
@@ -287,9 +286,9 @@ class Driver:
             # The pause came before the run of the task was there.
             self._calls.control(host.name, current.task.id, "pause")
         if current.progress.waits_for:
-            self._change(host, HostState.WAITING, f"for {current.progress.waits_for}")
+            self._change(host, FleetHostState.WAITING, f"for {current.progress.waits_for}")
         elif current.progress.paused or is_paused:
-            self._change(host, HostState.PAUSED)
+            self._change(host, FleetHostState.PAUSED)
         else:
             self._change(host, host.working_state, current.note)
 
@@ -313,7 +312,7 @@ class Driver:
             host.failures += 1
         if host.failures >= _MOST_FAILURES and not host.is_over:
             reason = error or ("its task told no end" if ended is None else ended.reason or f"a task was {ended.state}")
-            self._change(host, HostState.FAILED, reason)
+            self._change(host, FleetHostState.FAILED, reason)
         self._next(host)
         self._wake(current.pool)
 
@@ -326,17 +325,17 @@ class Driver:
             host.task_before = host.current.task.id
         ended = host.end_task(self._clock())
         if not host.is_over:
-            self._change(host, HostState.LOST, "its connection ended")
+            self._change(host, FleetHostState.LOST, "its connection ended")
         if ended is not None:
             self._tell_failed(ended.pool, host, ended.pool.lose(host.name))
             self._wake(ended.pool)
 
-    def _finish(self, host: HostWork, state: HostState, message: str) -> None:
+    def _finish(self, host: HostWork, state: FleetHostState, message: str) -> None:
         """End the work of a host for this fleet run."""
         if host.current is not None:
             self._calls.control(host.name, host.current.task.id, "cancel")
         self._change(host, state, message)
-        if state is HostState.DISTRUSTED:
+        if state is FleetHostState.DISTRUSTED:
             # Nothing that it sends counts any more, not even the end of its task.
             self._forget_task(host)
 
@@ -353,12 +352,12 @@ class Driver:
                 try:
                     self._calls.add(entry)
                 except FleetError as error:
-                    self._change(host, HostState.FAILED, str(error))
+                    self._change(host, FleetHostState.FAILED, str(error))
             case HostPaused(host=name) | HostUnpaused(host=name) if name in self.hosts:
                 self.hosts[name].is_paused = isinstance(command, HostPaused)
                 self._pause_or_resume(self.hosts[name])
             case HostCancelled(host=name) if name in self.hosts and not self.hosts[name].is_over:
-                self._finish(self.hosts[name], HostState.CANCELLED, "")
+                self._finish(self.hosts[name], FleetHostState.CANCELLED, "")
 
     def _pause_or_resume(self, host: HostWork) -> None:
         if host.is_over:
@@ -368,7 +367,7 @@ class Driver:
         if host.current is not None:
             self._calls.control(host.name, host.current.task.id, "pause" if is_paused else "resume")
         if host.is_there and host.pools:
-            self._change(host, HostState.PAUSED if is_paused else host.working_state)
+            self._change(host, FleetHostState.PAUSED if is_paused else host.working_state)
         self._next(host)
 
     def _look_after(self, host: HostWork) -> None:
@@ -379,17 +378,17 @@ class Driver:
             if host.current is not None and away > _SECONDS_TO_END:
                 self._forget_task(host)
         elif host.current is None and host.pools and not host.has_work:
-            self._change(host, HostState.DONE)
-        elif host.state is HostState.LOST and host.is_there and now >= host.ask_after:
+            self._change(host, FleetHostState.DONE)
+        elif host.state is FleetHostState.LOST and host.is_there and now >= host.ask_after:
             host.ask_after = now + _SECONDS_TO_ASK_AGAIN
             self._calls.report(host.name)
-        elif host.state in (HostState.LOST, HostState.CONNECTING) and away > self._patience_seconds:
-            what = "did not come back" if host.state is HostState.LOST else "did not join"
+        elif host.state in (FleetHostState.LOST, FleetHostState.CONNECTING) and away > self._patience_seconds:
+            what = "did not come back" if host.state is FleetHostState.LOST else "did not join"
             because = f": {host.message}" if host.message else ""
             limit = f"{self._patience_seconds / 60:.0f} minutes"
-            self._change(host, HostState.FAILED, f"it {what} within {limit}{because}")
+            self._change(host, FleetHostState.FAILED, f"it {what} within {limit}{because}")
 
-    def _change(self, host: HostWork, state: HostState, message: str = "") -> None:
+    def _change(self, host: HostWork, state: FleetHostState, message: str = "") -> None:
         """Change and tell the state of a host."""
         if host.change(state, message, self._clock()):
             self._tell(host.changed())
@@ -399,14 +398,14 @@ class Driver:
         if host.current is not None or host.is_over or not host.is_there or not host.pools or self._is_stopping:
             return
         if not host.has_work:
-            self._change(host, HostState.DONE)
+            self._change(host, FleetHostState.DONE)
             return
         if self._is_paused or host.is_paused:
-            self._change(host, HostState.PAUSED)
+            self._change(host, FleetHostState.PAUSED)
             return
         seconds_left = self._budget_left(host)
         if seconds_left == 0.0:
-            self._change(host, HostState.DONE, "its time budget is spent")
+            self._change(host, FleetHostState.DONE, "its time budget is spent")
             return
         for pool in host.pools:
             chosen = self._chosen(pool, host)
@@ -415,12 +414,12 @@ class Driver:
                 return
         free = any(pool.free for pool in host.pools)
         why = "for results of other hosts" if free else "for other hosts of its system, which measure what is left"
-        self._change(host, HostState.IDLE, why)
+        self._change(host, FleetHostState.IDLE, why)
 
     def _wake(self, pool: BrickPool) -> None:
         """Give hosts work that wait for bricks of a pool."""
         for member in self.pools.members(pool):
-            if member.state is HostState.IDLE:
+            if member.state is FleetHostState.IDLE:
                 self._next(member)
 
     def _budget_left(self, host: HostWork) -> float | None:
@@ -428,7 +427,7 @@ class Driver:
         budget = self._budget_seconds
         return None if budget is None else max(0.0, budget - host.seconds_spent(self._clock()))
 
-    def _chosen(self, pool: BrickPool, host: HostWork) -> Chosen | None:
+    def _chosen(self, pool: BrickPool, host: HostWork) -> ChosenBricks | None:
         """Return what a host measures next; None if nothing of the pool is free."""
         if not pool.free:
             return None
@@ -439,7 +438,7 @@ class Driver:
                 return probe_bricks(pool, self._store, self._probe_seconds, host.most_bricks)
         return next_bricks(pool, self._answering.wanted(pool), TASK_SECONDS, host.most_bricks)
 
-    def _give(self, host: HostWork, pool: BrickPool, chosen: Chosen, seconds_left: float | None) -> None:
+    def _give(self, host: HostWork, pool: BrickPool, chosen: ChosenBricks, seconds_left: float | None) -> None:
         task = task_of(pool, chosen, seconds_left, self._probe_seconds)
         pool.take(host.name, [job.key for job in chosen.jobs])
         levels = {job.key.brick: job.graph.level for job in chosen.jobs}

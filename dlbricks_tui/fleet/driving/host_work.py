@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 from dlbricks_tui.fleet.driving.pools import BrickPool
 from dlbricks_tui.fleet.driving.results import Allowed, MessageMeter, identity_there
-from dlbricks_tui.fleet.events import HostChanged, HostProgress, HostState
 from dlbricks_tui.fleet.messages import HostReport, Task, TaskEnded, TaskProgress
 from dlbricks_tui.fleet.parcels import FleetWorkload
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry, HostProgress
 from dlbricks_tui.measure.known import Conditions, known_in
 from dlbricks_tui.runs.run_folder import RunState, Tally
 from dlbricks_tui.runtime.runtime import numbered_identity
@@ -18,7 +17,15 @@ from dlbricks_tui.store.numbered_threads import processors_of
 from dlbricks_tui.store.records import System
 
 # A host in one of these states gets no more work in this fleet run.
-FINAL = frozenset({HostState.DONE, HostState.CANCELLED, HostState.REFUSED, HostState.DISTRUSTED, HostState.FAILED})
+FINAL = frozenset(
+    {
+        FleetHostState.DONE,
+        FleetHostState.CANCELLED,
+        FleetHostState.REFUSED,
+        FleetHostState.DISTRUSTED,
+        FleetHostState.FAILED,
+    }
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +54,7 @@ class HostWork:
     stray: MessageMeter
     # The time at which it came into its state.
     since: float
-    state: HostState = HostState.CONNECTING
+    state: FleetHostState = FleetHostState.CONNECTING
     message: str = ""
     is_there: bool = False
     is_paused: bool = False
@@ -84,11 +91,11 @@ class HostWork:
         return any(pool.left for pool in self.pools)
 
     @property
-    def working_state(self) -> HostState:
+    def working_state(self) -> FleetHostState:
         """The state that its task amounts to."""
         if self.current is None:
-            return HostState.IDLE
-        return HostState.PROBING if self.current.is_probe else HostState.MEASURING
+            return FleetHostState.IDLE
+        return FleetHostState.PROBING if self.current.is_probe else FleetHostState.MEASURING
 
     @property
     def meter(self) -> MessageMeter:
@@ -99,7 +106,7 @@ class HostWork:
         """Return the seconds that it has had tasks for."""
         return self.spent_seconds + (now - self.current.began if self.current else 0.0)
 
-    def change(self, state: HostState, message: str, now: float) -> bool:
+    def change(self, state: FleetHostState, message: str, now: float) -> bool:
         """Change its state, and return True if it was another one."""
         if (state, message) == (self.state, self.message):
             return False

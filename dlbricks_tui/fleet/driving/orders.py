@@ -86,7 +86,7 @@ def sigmas_for(hosts: int) -> float:
     return NormalDist().inv_cdf(1.0 - (1.0 - CONFIDENCE) / (2 * pairs))
 
 
-class Comparison:
+class HostComparison:
     """The latencies of one model on all hosts, sorted and compared."""
 
     def __init__(self, latencies: Sequence[HostLatency]) -> None:

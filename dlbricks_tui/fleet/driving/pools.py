@@ -17,7 +17,7 @@ from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.stopping import StoppingRule
 from dlbricks_tui.measure.time_left import expected_seconds
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.probing import PROBE_RULE, informative
+from dlbricks_tui.runs.planning import PROBE_RULE, informative
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Statistics, new_uuid
 
@@ -146,7 +146,7 @@ class BrickPool:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenBricks:
     """The bricks of a task, and the parcels that hold them."""
 
     jobs: tuple[Job, ...]
@@ -160,7 +160,7 @@ def next_bricks(
     most_seconds: float = TASK_SECONDS,
     most_bricks: int | None = None,
     rule: StoppingRule | None = None,
-) -> Chosen:
+) -> ChosenBricks:
     """Return the first of the wanted bricks that a host can measure in so many seconds, at least one.
 
     Inside of networks a brick costs the time of its network, so the other bricks of that come along.
@@ -185,10 +185,12 @@ def next_bricks(
         if most_bricks is not None and len(found) >= most_bricks:
             break
     jobs = tuple(found[:most_bricks])
-    return Chosen(jobs, holding(pool, jobs))
+    return ChosenBricks(jobs, holding(pool, jobs))
 
 
-def probe_bricks(pool: BrickPool, store: ResultsDatabase, seconds: float, most_bricks: int | None = None) -> Chosen:
+def probe_bricks(
+    pool: BrickPool, store: ResultsDatabase, seconds: float, most_bricks: int | None = None
+) -> ChosenBricks:
     """Return the bricks that tell most about a system in a few seconds.
 
     Where no other system has results of the bricks, these are the ones that are expected to take most of the time.
@@ -207,7 +209,7 @@ def probe_bricks(pool: BrickPool, store: ResultsDatabase, seconds: float, most_b
         by_time = sorted(free, key=lambda job: -job.expected_ms * sum(use.times for use in job.uses))
         return replace(next_bricks(pool, by_time, seconds, most_bricks, PROBE_RULE), is_probe=True)
     jobs = tuple(wanted[:most_bricks])
-    return Chosen(jobs, holding(pool, jobs), is_probe=True)
+    return ChosenBricks(jobs, holding(pool, jobs), is_probe=True)
 
 
 def holding(pool: BrickPool, jobs: Iterable[Job]) -> tuple[Parcel, ...]:
@@ -221,7 +223,7 @@ def holding(pool: BrickPool, jobs: Iterable[Job]) -> tuple[Parcel, ...]:
     return tuple(found.values())
 
 
-def task_of(pool: BrickPool, chosen: Chosen, seconds_left: float | None, probe_seconds: float) -> Task:
+def task_of(pool: BrickPool, chosen: ChosenBricks, seconds_left: float | None, probe_seconds: float) -> Task:
     """Return the task that measures some bricks; `seconds_left` are those of the time budget of the host."""
     request = pool.part.request
     budgets = [it for it in (seconds_left, probe_seconds if chosen.is_probe else None) if it is not None]

@@ -29,11 +29,11 @@ from dlbricks_tui.store.records import (
     Measurement,
     Provenance,
     Record,
+    RuntimeRecord,
     Statistics,
     System,
     utc_now,
 )
-from dlbricks_tui.store.records import Runtime as RuntimeRecord
 from dlbricks_tui.store.statistics import mean_statistics
 from dlbricks_tui.store.verification import check_plausible
 
@@ -242,7 +242,7 @@ def _in_a_line(error: Exception) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredNews:
     """The news of a message of a host: bricks with new results, by their statistics, and failed bricks."""
 
     measured: Mapping[JobKey, Statistics] = field(default_factory=dict)
@@ -294,7 +294,7 @@ class FleetResults:
                 records.append(found)
         self._store.add(*records)
 
-    def keep(self, host: str, records: Sequence[Returned], jobs: Mapping[JobKey, Job]) -> Stored:
+    def keep(self, host: str, records: Sequence[Returned], jobs: Mapping[JobKey, Job]) -> StoredNews:
         """Store the records of a message durably, and return which bricks they are about.
 
         A result of a brick in another context than any in the models is kept and tells nothing new.
@@ -323,7 +323,7 @@ class FleetResults:
                     continue
         self._refuse_stolen(records)
         self._store.add(*kept)
-        return Stored(
+        return StoredNews(
             {key: mean_statistics(found) for key, found in measured.items() if key in jobs},
             {key: reason for key, reason in failed.items() if key in jobs and key not in measured},
         )

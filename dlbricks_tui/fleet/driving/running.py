@@ -10,20 +10,19 @@ from queue import SimpleQueue
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.comparison import read_prices
-from dlbricks_tui.estimate.predictors import Predictors
+from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.driving.driver import PATIENCE_SECONDS, Driver
 from dlbricks_tui.fleet.driving.host_work import HostWork
 from dlbricks_tui.fleet.engine.engine import Engine, News
 from dlbricks_tui.fleet.engine.scheduler import PLAIN, check_address, set_up
-from dlbricks_tui.fleet.events import FleetEnded, FleetStarted, HostState
 from dlbricks_tui.fleet.folder import FleetControl, FleetFolder, read_fleet_request
 from dlbricks_tui.fleet.parcels import FleetWorkload, read_workload
-from dlbricks_tui.fleet.request import FleetRequest, HostEntry
+from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest, FleetStarted, HostEntry
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event
-from dlbricks_tui.runs import launch
+from dlbricks_tui.runs import control
 from dlbricks_tui.runs.control import RunStopped, StopSignals, only_process
 from dlbricks_tui.runs.events import EventWriter
 from dlbricks_tui.runs.request import RunRequest
@@ -154,8 +153,8 @@ def outcome(hosts: Iterable[HostWork], patience_seconds: float) -> tuple[State, 
     hosts = tuple(hosts)
     if not hosts:
         return State.FAILED, f"no host joined within {patience_seconds / 60:.0f} minutes"
-    lacking = [host for host in hosts if host.state is not HostState.DONE]
-    if all(host.state is HostState.CANCELLED for host in hosts):
+    lacking = [host for host in hosts if host.state is not FleetHostState.DONE]
+    if all(host.state is FleetHostState.CANCELLED for host in hosts):
         return State.CANCELLED, "all of its hosts were cancelled"
     named = "; ".join(f"{it.name}: {it.message or it.state.value}" for it in lacking[:3])
     more = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
@@ -168,7 +167,7 @@ def outcome(hosts: Iterable[HostWork], patience_seconds: float) -> tuple[State, 
 
 def start_detached(folder: FleetFolder, data: DataFolder) -> None:
     """Drive the fleet run in a separate process, and return once that process has taken it over."""
-    launch.start_detached(folder, data, __name__)
+    control.start_detached(folder, data, __name__)
 
 
 def main(folder: str, data: str) -> None:

@@ -23,9 +23,9 @@ from dlbricks_tui.fleet.setting_up.judging import (
     OLDEST_PYTHON,
     PYTHONS,
     Examination,
+    FindingVerdict,
     HostFinding,
     Readiness,
-    Verdict,
     Wanted,
     judged,
 )
@@ -89,7 +89,7 @@ async def examine(host: HostEntry, connection: SshConnection, wanted: Wanted) ->
         seconds=_SECONDS_TO_CHECK,
     )
     received = time.time()
-    reached = HostFinding(subject="reachable", state="yes", verdict=Verdict.FINE)
+    reached = HostFinding(subject="reachable", state="yes", verdict=FindingVerdict.FINE)
     if asked.status:
         return _examination(host, (reached, await _no_python(host, connection, asked, wanted)))
     facts = facts_from(asked.out)
@@ -107,7 +107,7 @@ async def examine(host: HostEntry, connection: SshConnection, wanted: Wanted) ->
 
 def unreachable(host: HostEntry, error: FleetError) -> Examination:
     """Return what is known of a host that cannot be reached."""
-    finding = HostFinding(subject="reachable", state=printable(str(error)), verdict=Verdict.LACKS)
+    finding = HostFinding(subject="reachable", state=printable(str(error)), verdict=FindingVerdict.LACKS)
     return Examination(host=host.name, state=Readiness.UNREACHABLE, findings=(finding,))
 
 
@@ -117,7 +117,7 @@ def _examination(
     facts: HostFacts | None = None,
     checked: SelfCheck | None = None,
 ) -> Examination:
-    lacking = any(it.verdict is Verdict.LACKS for it in findings)
+    lacking = any(it.verdict is FindingVerdict.LACKS for it in findings)
     return Examination(
         host=host.name,
         state=Readiness.LACKING if lacking else Readiness.READY,
@@ -156,7 +156,7 @@ async def _no_python(host: HostEntry, connection: SshConnection, asked: Finished
     else:
         cure = f"install {PYTHONS} there (such as sudo apt install python3 python3-venv)"
         cure += "" if python == USUAL_PYTHON else ", or correct python in the hosts file"
-    return HostFinding(subject="Python", state=state, verdict=Verdict.LACKS, cure=cure, blocks_installing=True)
+    return HostFinding(subject="Python", state=state, verdict=FindingVerdict.LACKS, cure=cure, blocks_installing=True)
 
 
 def _not_started(facts: HostFacts, asked: Finished) -> HostFinding:
@@ -164,7 +164,7 @@ def _not_started(facts: HostFacts, asked: Finished) -> HostFinding:
     cure = (
         f"remove {facts.folder}/{ENVIRONMENT} there, and let dlbricks fleet doctor --hosts FILE --install make it again"
     )
-    return HostFinding(subject="dlbricks", state=f"does not start: {reason}", verdict=Verdict.LACKS, cure=cure)
+    return HostFinding(subject="dlbricks", state=f"does not start: {reason}", verdict=FindingVerdict.LACKS, cure=cure)
 
 
 def _frameworks(checked: SelfCheck, facts: HostFacts, wanted: Wanted) -> Iterator[HostFinding]:
@@ -173,6 +173,8 @@ def _frameworks(checked: SelfCheck, facts: HostFacts, wanted: Wanted) -> Iterato
         subject = traits_of(framework).title
         if reason := checked.failures.get(framework):
             cure = f"{facts.interpreter} -m dlbricks_tui runtimes check says more there"
-            yield HostFinding(subject=subject, state=f"does not start: {reason}", verdict=Verdict.LACKS, cure=cure)
+            yield HostFinding(
+                subject=subject, state=f"does not start: {reason}", verdict=FindingVerdict.LACKS, cure=cure
+            )
         else:
-            yield HostFinding(subject=subject, state="starts", verdict=Verdict.FINE)
+            yield HostFinding(subject=subject, state="starts", verdict=FindingVerdict.FINE)

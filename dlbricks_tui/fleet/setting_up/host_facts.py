@@ -140,7 +140,7 @@ def check(data_path: Path, frameworks: Sequence[str]) -> SelfCheck:
 
 def _measured_bricks(store: Path, system: str) -> int:
     from dlbricks_tui.store.database import ResultsDatabase
-    from dlbricks_tui.store.filters import equal
+    from dlbricks_tui.store.selections import equal
 
     if not store.exists():
         return 0

@@ -28,9 +28,9 @@ from dlbricks_tui.fleet.setting_up.host_script import PACKAGE, content_of, packa
 from dlbricks_tui.fleet.setting_up.judging import (
     BYTES_TO_INSTALL,
     Examination,
+    FindingVerdict,
     HostFinding,
     Readiness,
-    Verdict,
     Wanted,
     WantedPackage,
     in_bytes,
@@ -232,7 +232,7 @@ async def set_up(
         environment = await _install(host, connection, wanted, wheels, step)
     except FleetError as error:
         # A file that cannot be written there, too.
-        finding = HostFinding(subject="install", state=str(error), verdict=Verdict.LACKS)
+        finding = HostFinding(subject="install", state=str(error), verdict=FindingVerdict.LACKS)
         return replace(before, state=Readiness.LACKING, findings=(finding, *before.findings))
     after = await examine(host, connection, wanted)
     return replace(after, installed=f"made {environment}")

@@ -31,7 +31,7 @@ _ANOTHER_PYTHON = "name another interpreter as python in the hosts file"
 _PLATFORMS = {"Linux": "linux", "Darwin": "darwin"}
 
 
-class Verdict(str, Enum):
+class FindingVerdict(str, Enum):
     """The verdict on one finding."""
 
     FINE = "fine"
@@ -55,7 +55,7 @@ class HostFinding:
 
     subject: str
     state: str
-    verdict: Verdict
+    verdict: FindingVerdict
     cure: str = ""
     # True: `fleet doctor --install` is the cure.
     installable: bool = False
@@ -110,7 +110,7 @@ class Examination:
     @property
     def lacks(self) -> tuple[HostFinding, ...]:
         """The findings that keep it from measuring."""
-        return tuple(it for it in self.findings if it.verdict is Verdict.LACKS)
+        return tuple(it for it in self.findings if it.verdict is FindingVerdict.LACKS)
 
     @property
     def can_be_set_up(self) -> bool:
@@ -121,7 +121,7 @@ class Examination:
 def judged(host: HostEntry, facts: HostFacts, clock_seconds: float, wanted: Wanted) -> tuple[HostFinding, ...]:
     """Return one finding for each subject; `clock_seconds` is the least by which its clock can be ahead."""
     lacks_ours = tuple(_environment(facts, wanted))
-    must_install = any(it.verdict is Verdict.LACKS for it in lacks_ours)
+    must_install = any(it.verdict is FindingVerdict.LACKS for it in lacks_ours)
     return (
         *_python(host, facts, wanted, must_install),
         *(_to_install(host, facts) if must_install else ()),
@@ -307,18 +307,18 @@ def in_bytes(size: int) -> str:
 
 
 def _fine(subject: str, state: str) -> HostFinding:
-    return HostFinding(subject=subject, state=state, verdict=Verdict.FINE)
+    return HostFinding(subject=subject, state=state, verdict=FindingVerdict.FINE)
 
 
 def _note(subject: str, state: str, cure: str) -> HostFinding:
-    return HostFinding(subject=subject, state=state, verdict=Verdict.NOTE, cure=cure)
+    return HostFinding(subject=subject, state=state, verdict=FindingVerdict.NOTE, cure=cure)
 
 
 def _lack(subject: str, state: str, cure: str, *, installable: bool = False, blocks: bool = False) -> HostFinding:
     return HostFinding(
         subject=subject,
         state=state,
-        verdict=Verdict.LACKS,
+        verdict=FindingVerdict.LACKS,
         cure=cure,
         installable=installable,
         blocks_installing=blocks,

@@ -16,7 +16,7 @@ from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, Numbers, Tens
 from dlbricks_tui.models.input_shapes import short_shape
 from dlbricks_tui.models.onnx.branches import TakenNames, branch_of, holds, is_if
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, reads
-from dlbricks_tui.models.onnx.tensors import (
+from dlbricks_tui.models.onnx.stored_arrays import (
     MOST_ELEMENTS,
     DamagedValueError,
     declared,
@@ -72,7 +72,7 @@ _EVALUATOR_ERRORS = (
 
 
 @dataclass(slots=True)
-class Analysis:
+class ConstantAnalysis:
     """The types of all tensors, the constants among them, and the values of small ones."""
 
     types: dict[str, TensorType]
@@ -117,13 +117,13 @@ def analyse(
     inputs: Mapping[str, TensorType],
     settings: Iterable["TensorProto"] = (),
     conditions: Mapping[str, bool] | None = None,
-) -> Analysis:
+) -> ConstantAnalysis:
     """Separate layers from constants and infer the types of all tensors.
 
     `settings` are the values of inputs that count as constants, and `conditions` those of `If`s that a run has told.
     One pass, as nodes are in topological order.
     """
-    one_pass = _Pass(file.opsets, Analysis(dict(inputs)), conditions or {})
+    one_pass = _Pass(file.opsets, ConstantAnalysis(dict(inputs)), conditions or {})
     for weight in file.weights:
         one_pass.note(weight.name, weight)
     one_pass.note_matrices(weight.name for weight in file.weights)
@@ -135,7 +135,7 @@ def analyse(
 
 
 class _Pass:
-    def __init__(self, opsets: Mapping[str, int], analysis: Analysis, conditions: Mapping[str, bool]) -> None:
+    def __init__(self, opsets: Mapping[str, int], analysis: ConstantAnalysis, conditions: Mapping[str, bool]) -> None:
         self.analysis = analysis
         self._conditions = conditions
         self._opsets = opsets
@@ -259,7 +259,7 @@ def _named(value: "TensorProto", name: str) -> "TensorProto":
     return copy
 
 
-def _is_constant(node: "NodeProto", analysis: Analysis) -> bool:
+def _is_constant(node: "NodeProto", analysis: ConstantAnalysis) -> bool:
     if node.domain or node.op_type in _RANDOM or any(True for _ in graphs_inside(node)):
         return False
     # The author of the file calls such a node a layer, or a part of one.
@@ -271,7 +271,7 @@ def _is_constant(node: "NodeProto", analysis: Analysis) -> bool:
     return all(name in analysis.constants and name not in analysis.matrices for name in read)
 
 
-def _is_of_known_shape(node: "NodeProto", analysis: Analysis) -> bool:
+def _is_of_known_shape(node: "NodeProto", analysis: ConstantAnalysis) -> bool:
     """Return true if the node reads a shape or size that is known."""
     asks = node.op_type in _ONLY_THE_SHAPE and len(node.input) > 0
     return asks and analysis.type_of(node.input[0]).shape is not None

@@ -7,7 +7,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import listed, missing_shapes, refuse_too_large, short_shape
 from dlbricks_tui.models.input_values import refuse_unknown_inputs
-from dlbricks_tui.models.onnx.open_axes import (
+from dlbricks_tui.models.onnx.inputs import (
     Axes,
     axes_of,
     batch_axes,
@@ -18,7 +18,7 @@ from dlbricks_tui.models.onnx.open_axes import (
     shapes_to_ask,
     sized,
 )
-from dlbricks_tui.models.onnx.tensors import MOST_ELEMENTS, dtype_name
+from dlbricks_tui.models.onnx.stored_arrays import MOST_ELEMENTS, dtype_name
 
 if TYPE_CHECKING:
     from onnx import ValueInfoProto

@@ -22,12 +22,11 @@ from dlbricks_tui.models.graph import (
 )
 from dlbricks_tui.models.kinds import Kind, kind_of
 from dlbricks_tui.models.neutral import InnerForms
-from dlbricks_tui.models.onnx.constants import INDEX_DTYPES, ZERO_POINTS, Analysis, is_matrix
+from dlbricks_tui.models.onnx.constants import INDEX_DTYPES, ZERO_POINTS, ConstantAnalysis, is_matrix
+from dlbricks_tui.models.onnx.inputs import shape_places
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, outer_tensors, reads
-from dlbricks_tui.models.onnx.native import native_node, text_of
-from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx
-from dlbricks_tui.models.onnx.shape_inputs import shape_places
-from dlbricks_tui.models.onnx.tensors import array_of, dtype_name, value_of
+from dlbricks_tui.models.onnx.neutral import OnnxSite, native_node, neutral_onnx, text_of
+from dlbricks_tui.models.onnx.stored_arrays import array_of, dtype_name, value_of
 from dlbricks_tui.runtime.traits import Traits
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ _READ_SEQUENCES = frozenset(
 class OnnxGraph:
     """Nodes and constants, and the nodes of the file behind each node."""
 
-    analysis: Analysis
+    analysis: ConstantAnalysis
     inputs: Mapping[str, TensorType]
     # Its nodes, with the branch that runs in place of each `If`.
     file: OnnxFile
@@ -233,7 +232,7 @@ class _Builder:
         return "its shapes follow from values, which only the whole model knows, or from an operator that onnx lacks"
 
 
-def _kind(node: "NodeProto", op: str, analysis: Analysis) -> Kind:
+def _kind(node: "NodeProto", op: str, analysis: ConstantAnalysis) -> Kind:
     """Return the kind by name; a look-up in a stored table is an embedding."""
     if node.op_type == "Gather" and node.input and node.input[0] in analysis.constants:
         return Kind.EMBEDDING

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from dlbricks_tui.models.cache import Cache, ReadModel
+from dlbricks_tui.models.composites import Quantiser
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
@@ -16,24 +17,24 @@ from dlbricks_tui.models.input_shapes import example_shape
 from dlbricks_tui.models.input_values import refuse_unfit, value_advice
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
-from dlbricks_tui.models.onnx.branches import is_if
-from dlbricks_tui.models.onnx.composite_layers import with_composites
-from dlbricks_tui.models.onnx.constants import Analysis, analyse
-from dlbricks_tui.models.onnx.execution_graph import executed_graph
+from dlbricks_tui.models.onnx.branches import is_if, with_composites
+from dlbricks_tui.models.onnx.constants import ConstantAnalysis, analyse
+from dlbricks_tui.models.onnx.execution_graph import executed_graph, written_layers_behind
 from dlbricks_tui.models.onnx.input_types import input_types
+from dlbricks_tui.models.onnx.inputs import compared_numbers, depending_on_data, stated_inputs, stored_settings
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING, OnnxFile, parse_onnx
-from dlbricks_tui.models.onnx.origins import written_layers_behind
 from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx.recording import TellsTypes, Tensors, conditions_in_a_run, tensors_of
-from dlbricks_tui.models.onnx.settings import compared_numbers, stored_settings
-from dlbricks_tui.models.onnx.shape_inputs import depending_on_data
-from dlbricks_tui.models.onnx.stated_inputs import stated_inputs
-from dlbricks_tui.models.onnx.stored_arrays import checked_array_file_sizes, stored_bytes
+from dlbricks_tui.models.onnx.stored_arrays import (
+    DamagedValueError,
+    checked_array_file_sizes,
+    is_external,
+    stored_bytes,
+    type_of_weight,
+)
 from dlbricks_tui.models.onnx.suggestions import candidates, implied_axes
-from dlbricks_tui.models.onnx.tensors import DamagedValueError, is_external, type_of_weight
 from dlbricks_tui.models.onnx.writer import model_text, whole_model
-from dlbricks_tui.models.quantised import Quantiser
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 from dlbricks_tui.recorded_host import host_name
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
@@ -86,7 +87,7 @@ class _Model(NamedTuple):
     # The names of axes whose size is assumed, by input.
     assumed: Mapping[str, tuple[str, ...]]
 
-    def analysis(self, file: OnnxFile, conditions: Mapping[str, bool]) -> Analysis:
+    def analysis(self, file: OnnxFile, conditions: Mapping[str, bool]) -> ConstantAnalysis:
         """Return the analysis of a graph of the model, given the known conditions of each `If`."""
         return analyse(file, self.inputs, stored_settings(self.values, self.inputs), conditions)
 
@@ -283,7 +284,7 @@ class OnnxLoader:
             return file
         return self._analysed(file, model, Level.FUSED).chosen(file)
 
-    def _analysed(self, file: OnnxFile, model: _Model, level: Level) -> Analysis:
+    def _analysed(self, file: OnnxFile, model: _Model, level: Level) -> ConstantAnalysis:
         """Analyse a graph, with the branch that runs in place of each `If`.
 
         Where a condition depends on data, run the model on synthetic inputs: the branch that runs then is taken.
@@ -352,7 +353,7 @@ def _version_of_onnx() -> str:
         return ""
 
 
-def _written(file: OnnxFile, model: _Model, analysis: Analysis, traits: Traits) -> OnnxGraph:
+def _written(file: OnnxFile, model: _Model, analysis: ConstantAnalysis, traits: Traits) -> OnnxGraph:
     file = analysis.chosen(file)
     numbers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}
     parts = [numbers[next(filter(None, node.output))] for node in analysis.layers]
@@ -365,7 +366,9 @@ def _written(file: OnnxFile, model: _Model, analysis: Analysis, traits: Traits) 
 def _fused_graph(file: OnnxFile, told: Tensors, model: _Model, original: OnnxFile, written: LayerGraph) -> OnnxGraph:
     inputs = model.inputs
     failure = model.failure(told)
-    analysis = Analysis({**told.types, **inputs}, layers=list(file.nodes), numbers=told.numbers, failure=failure)
+    analysis = ConstantAnalysis(
+        {**told.types, **inputs}, layers=list(file.nodes), numbers=told.numbers, failure=failure
+    )
     for weight in file.weights:
         analysis.types[weight.name] = type_of_weight(weight)
         analysis.constants.add(weight.name)

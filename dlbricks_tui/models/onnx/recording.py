@@ -6,9 +6,9 @@ from math import prod
 from typing import TYPE_CHECKING, Protocol
 
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, Numbers, TensorType
+from dlbricks_tui.models.onnx.inputs import set_shapes
 from dlbricks_tui.models.onnx.model_file import OnnxFile, reads
-from dlbricks_tui.models.onnx.shape_inputs import set_shapes
-from dlbricks_tui.models.onnx.tensors import is_external, type_of_weight
+from dlbricks_tui.models.onnx.stored_arrays import is_external, type_of_weight
 from dlbricks_tui.models.onnx.writer import model_text
 from dlbricks_tui.models.type_cache import CachedTypes
 from dlbricks_tui.runtime.errors import WorkerRefusedError

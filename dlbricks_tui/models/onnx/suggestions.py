@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.input_shapes import example_shape
+from dlbricks_tui.models.onnx.inputs import Axes, axes_of
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside
-from dlbricks_tui.models.onnx.open_axes import Axes, axes_of
-from dlbricks_tui.models.onnx.tensors import DamagedValueError, array_of
+from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, array_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import Feed, LayerGraph, NativeNode, Origin, TensorType
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside
-from dlbricks_tui.models.onnx.native import NodeInPlace
-from dlbricks_tui.models.onnx.tensors import declared, dtype_number, is_external
+from dlbricks_tui.models.onnx.neutral import NodeInPlace
+from dlbricks_tui.models.onnx.stored_arrays import declared, dtype_number, is_external
 
 if TYPE_CHECKING:
     from onnx import ModelProto, TensorProto
@@ -115,7 +115,7 @@ def tensor_name(node: int, output: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class WholeModel:
+class WrittenModel:
     """All layers of a model as text, the types of its inputs and weights by name, and the layer of each node."""
 
     text: str
@@ -124,7 +124,7 @@ class WholeModel:
     owners: Mapping[int, int]
 
 
-def whole_model(graph: LayerGraph) -> WholeModel:
+def whole_model(graph: LayerGraph) -> WrittenModel:
     """Return the written layers of a model as one graph with types for its inputs."""
     sheet = OnnxSheet()
     owners: dict[int, int] = {}
@@ -149,7 +149,7 @@ def whole_model(graph: LayerGraph) -> WholeModel:
         node = sheet.operator(operator.native, layer.name, read)
         owners[node] = layer.index
         entries.update({Feed(layer.index, place): (node, wire.output) for place, wire in enumerate(layer.results)})
-    return WholeModel(sheet.text([entries[head] for head in graph.heads]), inputs, weights, owners)
+    return WrittenModel(sheet.text([entries[head] for head in graph.heads]), inputs, weights, owners)
 
 
 def model_text(

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.analysis.results import Cell
 from dlbricks_tui.answers.comparisons.changes import (
-    Comparison,
+    GroupComparison,
     NotCompared,
-    Pair,
+    ResultPair,
     false_alarms,
     mean_of,
     methods_of,
@@ -15,10 +15,10 @@ from dlbricks_tui.answers.comparisons.changes import (
     number_tested,
 )
 from dlbricks_tui.answers.comparisons.matching import value_in_words
-from dlbricks_tui.answers.comparisons.sides import Execution
+from dlbricks_tui.answers.comparisons.sides import ResultExecution
 from dlbricks_tui.documents.comparison import VERDICT_STYLES
-from dlbricks_tui.documents.pictures import Meaning
-from dlbricks_tui.evaluations.change import USUAL_SHARE, Verdict
+from dlbricks_tui.documents.pictures import LegendSign
+from dlbricks_tui.evaluations.change import USUAL_SHARE, CheckVerdict
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.comparing.columns import mean_words
 from dlbricks_tui.report.comparing.ratio_rows import DrawnRatio, ratio_rows, row_labels
@@ -29,11 +29,11 @@ from dlbricks_tui.wording.numbers import counted, percent
 
 _MOST_DRAWN = 40
 _MOST_ROWS = 200
-_OF_EITHER_SIDE = (Verdict.SLOWER, Verdict.FASTER)
+_OF_EITHER_SIDE = (CheckVerdict.SLOWER, CheckVerdict.FASTER)
 # This table is not folded.
 _MOST_ALONE = 20
-_SIGNS = {Verdict.SLOWER: "▶", Verdict.FASTER: "◀", Verdict.SAME: "●", Verdict.UNKNOWN: "○"}
-_VERDICTS = {it: Meaning(sign, it.value, VERDICT_STYLES[it]) for it, sign in _SIGNS.items()}
+_SIGNS = {CheckVerdict.SLOWER: "▶", CheckVerdict.FASTER: "◀", CheckVerdict.SAME: "●", CheckVerdict.UNKNOWN: "○"}
+_VERDICTS = {it: LegendSign(sign, it.value, VERDICT_STYLES[it]) for it, sign in _SIGNS.items()}
 _EXPLANATION = (
     "Only results of the same execution are compared: the same system, framework, threads, batch size, precision, "
     "level and method, except for what each side has one value of. A change of a model counts from "
@@ -58,7 +58,7 @@ def letters(number: int) -> str:
     return chr(ord("A") + number) if number < 26 else str(number + 1)
 
 
-def changes_section(comparisons: Sequence[Comparison]) -> Section:
+def changes_section(comparisons: Sequence[GroupComparison]) -> Section:
     """Return the section of the changes from the first side to each other one."""
     exhibits = tuple([it for number, found in enumerate(comparisons, 1) for it in _exhibits(number, found)])
     return Section(
@@ -71,17 +71,17 @@ def changes_section(comparisons: Sequence[Comparison]) -> Section:
     )
 
 
-def _answer(number: int, found: Comparison) -> str:
+def _answer(number: int, found: GroupComparison) -> str:
     way = f"From A to {letters(number)}"
     told = [_counts(pairs, noun) for pairs, noun in ((found.models, "model"), (found.bricks, "brick")) if pairs]
     return f"{way}, {', and '.join(told) or 'nothing can be compared'}."
 
 
-def _counts(pairs: Sequence[Pair], noun: str) -> str:
+def _counts(pairs: Sequence[ResultPair], noun: str) -> str:
     return f"of {counted(len(pairs), noun)} {verdict_counts([it.change.verdict for it in pairs])}"
 
 
-def _exhibits(number: int, found: Comparison) -> Iterator[Exhibit]:
+def _exhibits(number: int, found: GroupComparison) -> Iterator[Exhibit]:
     letter = letters(number)
     for kind, pairs in (("model", found.models), ("brick", found.bricks)):
         if pairs:
@@ -94,7 +94,7 @@ def _exhibits(number: int, found: Comparison) -> Iterator[Exhibit]:
         yield Exhibit(f"table-alone-{letter.lower()}", f"Of A or {letter} only{first}", "", exact)
 
 
-def _changes(what: str, letter: str, pairs: Sequence[Pair]) -> Exhibit:
+def _changes(what: str, letter: str, pairs: Sequence[ResultPair]) -> Exhibit:
     name, title = f"figure-{what}-{letter.lower()}", f"{what.capitalize()}, from A to {letter}"
     drawn = _drawn(pairs)
     caption = f"{_false_alarms(pairs, what)}{_shown_of(pairs)}"
@@ -109,13 +109,13 @@ def _changes(what: str, letter: str, pairs: Sequence[Pair]) -> Exhibit:
     return Exhibit(name, title, caption + many, exact, svg)
 
 
-def _circumstances(execution: Execution) -> Sequence[str]:
+def _circumstances(execution: ResultExecution) -> Sequence[str]:
     return *execution.in_words.split(", "), execution.system
 
 
-def _drawn(pairs: Sequence[Pair]) -> list[Pair]:
+def _drawn(pairs: Sequence[ResultPair]) -> list[ResultPair]:
     """Return the largest changes to either side, and after them others if there is room."""
-    ranks: Counter[Verdict] = Counter()
+    ranks: Counter[CheckVerdict] = Counter()
     places: list[tuple[bool, int]] = []
     for number, it in enumerate(pairs):
         ranks[it.change.verdict] += 1
@@ -124,7 +124,7 @@ def _drawn(pairs: Sequence[Pair]) -> list[Pair]:
     return [pairs[number] for number in sorted(number for _, number in sorted(places)[:_MOST_DRAWN])]
 
 
-def _false_alarms(pairs: Sequence[Pair], what: str) -> str:
+def _false_alarms(pairs: Sequence[ResultPair], what: str) -> str:
     significant, mean = sum(it.change.significant for it in pairs), mean_of(pairs)
     average = "nothing in common" if mean is None else mean_words(mean.ratio, (mean.low, mean.high))
     return (
@@ -142,7 +142,7 @@ def _shown_of(rows: Sequence[object]) -> str:
     )
 
 
-def _row(pair: Pair) -> tuple[Cell, ...]:
+def _row(pair: ResultPair) -> tuple[Cell, ...]:
     change, both = pair.change, pair.executions
     samples = [sum(len(it.samples_ms) for it in results) for results in (pair.first, pair.second)]
     return (
@@ -157,7 +157,7 @@ def _alone_row(it: NotCompared, side: str) -> tuple[Cell, ...]:
     return side, it.of, it.name, it.reason, it.execution, it.system, it.context, it.key
 
 
-def _missing(number: int, found: Comparison) -> Iterator[str]:
+def _missing(number: int, found: GroupComparison) -> Iterator[str]:
     """Yield what is not compared, counted and named, and what limits the verdicts."""
     letter = letters(number)
     yield from not_compared_lines(found, "A", letter)
@@ -180,5 +180,5 @@ def _missing(number: int, found: Comparison) -> Iterator[str]:
         )
 
 
-def _values(name: str, executions: Iterable[Execution]) -> str:
+def _values(name: str, executions: Iterable[ResultExecution]) -> str:
     return ", ".join(sorted({value_in_words(name, it) for it in executions}))

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.analysis.results import Cell
 from dlbricks_tui.answers.comparisons.columns import MOST_ESTIMATED, Columns, ComparedCell, ComparedRow
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.comparing.ratio_rows import DrawnRatio, ratio_rows, row_labels
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
-from dlbricks_tui.report.figures.rows import series_meaning
+from dlbricks_tui.report.figures.executions import series_meaning
 from dlbricks_tui.wording.numbers import counted, names_of
 
 _MOST_ROWS = 200

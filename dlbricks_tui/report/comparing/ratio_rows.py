@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dlbricks_tui.documents.pictures import Axis, Meaning, Row, Rows, round_ticks
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Rows, round_ticks
 from dlbricks_tui.printable import printable
-from dlbricks_tui.report.figures.rows import marked, thin_line
+from dlbricks_tui.report.figures.executions import marked, thin_line
 
 _LONGEST_LABEL = 37
 _ROOM = 0.04
@@ -23,7 +23,7 @@ _LEAST_DECIMAL = 0.2
 class DrawnRatio(NamedTuple):
     """A ratio with its 95 % interval, and the series that it belongs to."""
 
-    series: Meaning
+    series: LegendSign
     value: float
     low: float
     high: float
@@ -33,7 +33,7 @@ def ratio_rows(axis: str, says: str, labels: Sequence[str], ratios: Sequence[Seq
     """Return the ratios of each label, with a line at one."""
     low, high = ratios_shown([it for held in ratios for it in held])
     rows = [
-        Row(
+        BarRow(
             label,
             tuple(thin_line(it.low, it.high, it.series.style) for it in held),
             tuple(marked(it.series, it.value) for it in held),

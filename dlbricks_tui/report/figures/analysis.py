@@ -1,11 +1,12 @@
-"""The analysis of the models: bounds, the gains of changes, and gaps in parts."""
+"""The analysis of the models: bounds, the gains of changes, gaps in parts, and rooflines."""
 
 from collections.abc import Callable, Iterable, Sequence
 
+from dlbricks_tui.analysis.roofline import LayerPoint, Roof
 from dlbricks_tui.analysis.tables import ModelRow, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.analysis import table_rows
-from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.analysis import results
+from dlbricks_tui.answers.analysis.results import Cell, model_cells
 from dlbricks_tui.documents.analyses import (
     bounds_remarks,
     bounds_table,
@@ -15,24 +16,31 @@ from dlbricks_tui.documents.analyses import (
 )
 from dlbricks_tui.documents.analysis import BEST, GAP_PARTS, stacked
 from dlbricks_tui.documents.parts import Table
-from dlbricks_tui.documents.pictures import Axis, Mark, Meaning, Row, Rows
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Rows
+from dlbricks_tui.documents.what_ifs import roofline_plot
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
-from dlbricks_tui.report.figures.executions import EXECUTION_COLUMNS, ExecutedModels, executed_models, table_row
-from dlbricks_tui.report.figures.roofline import roofline_section
-from dlbricks_tui.report.figures.rows import bar_from_zero, marked, series_meaning
+from dlbricks_tui.report.figures.executions import (
+    EXECUTION_COLUMNS,
+    ExecutedModels,
+    bar_from_zero,
+    executed_models,
+    marked,
+    series_meaning,
+    table_row,
+)
 from dlbricks_tui.report.missing import command
 from dlbricks_tui.wording.numbers import capitalised, counted, percent
 
 # Greater losses, in percent, are arrows at the edge.
 _MOST_LOSS = -100.0
 _BOUNDS = (
-    Meaning("=", "sequential", "bar", "█"),
-    Meaning("■", "parallel", "bad"),
-    Meaning("◇", "roofline", "text"),
+    LegendSign("=", "sequential", "bar", "█"),
+    LegendSign("■", "parallel", "bad"),
+    LegendSign("◇", "roofline", "text"),
 )
 _KINDS = {kind: series_meaning(number, kind.value) for number, kind in enumerate(WhatIfKind)}
-_PROVED = Meaning("◇", "measured", "text")
+_PROVED = LegendSign("◇", "measured", "text")
 
 
 def analysis_sections(models: Sequence[ModelRow]) -> tuple[Section, ...]:
@@ -81,7 +89,7 @@ def analysis_sections(models: Sequence[ModelRow]) -> tuple[Section, ...]:
 def _bounds(group: ExecutedModels) -> Exhibit:
     bounds = [[_inverse(it.over_best), _inverse(it.over_parallel), _inverse(it.over_roofline)] for it in group.models]
     rows = [
-        Row(
+        BarRow(
             label,
             () if sequential is None else (bar_from_zero(sequential, _BOUNDS[0]),),
             tuple(marked(it, value) for it, value in zip(_BOUNDS[1:], others, strict=True) if value is not None),
@@ -95,8 +103,8 @@ def _bounds(group: ExecutedModels) -> Exhibit:
     told = f"{_count(group)} {_told('Geometric mean', means, '{:.2f}'.format)}"
     picture = Rows("bound over the latency (1 is equal)", told, axis, tuple(rows), legend, 1.0)
     ratios = ("best_over_latency", "parallel_over_latency", "roofline_over_latency")
-    cells = [(*table_rows.bound_cells(it), *held) for it, held in zip(group.models, bounds, strict=True)]
-    return _exhibit("bounds", group, (*table_rows.BOUND_COLUMNS, *ratios), cells, picture, bounds_table(group.models))
+    cells = [(*results.bound_cells(it), *held) for it, held in zip(group.models, bounds, strict=True)]
+    return _exhibit("bounds", group, (*results.BOUND_COLUMNS, *ratios), cells, picture, bounds_table(group.models))
 
 
 def _gains(group: ExecutedModels) -> Exhibit:
@@ -108,7 +116,7 @@ def _gains(group: ExecutedModels) -> Exhibit:
                 marks.append(_gain_mark(_KINDS[kind].mark, kind, gain.predicted))
                 marks += [] if gain.proved is None else [_gain_mark(_PROVED.mark, kind, gain.proved)]
         values += [mark.value for mark in marks]
-        rows.append(Row(label, marks=tuple(marks)))
+        rows.append(BarRow(label, marks=tuple(marks)))
     kinds = [kind for kind in WhatIfKind if any(kind in it.gains for it in group.models)]
     room = 0.05 * (max(values) - min(values))
     told = " ".join(
@@ -123,8 +131,8 @@ def _gains(group: ExecutedModels) -> Exhibit:
     axis = Axis(min(values) - room, max(values) + room)
     says = f"{_count(group)} {told}"
     picture = Rows("share of the latency that is saved, in percent", says, axis, tuple(rows), legend, 0.0)
-    cells = map(table_rows.gain_cells, group.models)
-    return _exhibit("gains", group, table_rows.GAIN_COLUMNS, cells, picture, gains_table(group.models))
+    cells = map(results.gain_cells, group.models)
+    return _exhibit("gains", group, results.GAIN_COLUMNS, cells, picture, gains_table(group.models))
 
 
 def _gain_mark(sign: str, kind: WhatIfKind, gain: float) -> Mark:
@@ -141,14 +149,14 @@ def _gaps(group: ExecutedModels) -> Exhibit:
         held = zip(meanings, parts, strict=False)
         pieces = stacked([(meaning, 100 * share) for meaning, share in held if share])
         ends += [end for it in pieces for end in (it.low, it.high)]
-        rows.append(Row(label, pieces))
+        rows.append(BarRow(label, pieces))
     by_part = list(zip(*(it for it in shares if it), strict=True)) or [()] * len(meanings)
     medians = [(meaning.name, middle(values)) for meaning, values in zip(meanings, by_part, strict=True)]
     told = f"{_count(group)} {_told('Median', medians, lambda share: percent(share, 1))}"
     axis = Axis(1.03 * min(ends), 1.03 * max(ends))
     picture = Rows("share of the latency in percent", told, axis, tuple(rows), meanings, 100.0)
-    cells = map(table_rows.gap_cells, group.models)
-    return _exhibit("gap", group, table_rows.GAP_COLUMNS, cells, picture, gaps_table(group.models))
+    cells = map(results.gap_cells, group.models)
+    return _exhibit("gap", group, results.GAP_COLUMNS, cells, picture, gaps_table(group.models))
 
 
 def _exhibit(
@@ -176,3 +184,64 @@ def _told(what: str, values: Iterable[tuple[str, float | None]], written: Callab
 
 def _inverse(value: float | None) -> float | None:
     return 1.0 / value if value else None
+
+
+# Layers with a smaller share of the time of their model are left out.
+_LEAST_SHARE = 0.02
+_COLUMNS = (
+    *("table1_id", "model", "first_layer", "layers", "times", "operations", "tensor_bytes", "weight_bytes"),
+    *("operations_per_byte", "billions_per_second", "latency_ms", "least_ms", "share_of_time", *EXECUTION_COLUMNS),
+)
+
+
+def roofline_section(groups: Sequence[ExecutedModels]) -> Section:
+    """Return the figures of each execution, one for each number of threads."""
+    found = [
+        (group, roof, [it for it in group.models if it.roof == roof])
+        for group in groups
+        for roof in {it.roof.threads: it.roof for it in group.models if it.roof is not None}.values()
+    ]
+    lacking = sum(it.roof is None for group in groups for it in group.models)
+    how = command("doctor", "--peaks")
+    missing = f"No peaks of the system for {counted(lacking, 'model')}: {how} measures those of this host."
+    return Section(
+        heading="Roofline: layers under the peaks of the system",
+        anchor="roofline",
+        explanation="Each letter is a layer sequence: its floating-point operations for each byte that it moves, and "
+        "the operations per second that it reaches. The lines are the measured peaks of arithmetic and bandwidth.",
+        exhibits=tuple([_roofline(group, roof, models) for group, roof, models in found]),
+        missing=(missing,) if lacking else (),
+    )
+
+
+def _roofline(group: ExecutedModels, roof: Roof, models: Sequence[ModelRow]) -> Exhibit:
+    name = f"figure-roofline-{group.slug}-{roof.threads}"
+    heavy = [(it, point, share) for it in models for point, share in _heavy(it)]
+    plot = roofline_plot([point for _, point, _ in heavy], roof)
+    rows: list[tuple[Cell, ...]] = [
+        (
+            *(it.table1_id, it.name, point.layers[0], len(point.layers), point.times),
+            *(point.work.operations, point.work.tensor_bytes, point.work.weight_bytes, point.work.intensity),
+            *(point.billions_per_second, point.latency_ms, point.least_ms, share),
+            *model_cells(it)[1:],
+        )
+        for it, point, share in heavy
+    ]
+    told = (
+        f"{counted(len(heavy), 'layer sequence')} with {percent(_LEAST_SHARE)} of the time of their model or more, on "
+        f"{counted(roof.threads, 'thread')}. {plot.says}"
+    )
+    svg = drawing.draw(name, f"Roofline of {group.title}", plot, says=told)
+    details = ("tensor_bytes", "weight_bytes", *EXECUTION_COLUMNS)
+    return Exhibit(name, group.title, told, csv_table(_COLUMNS, rows, details), svg)
+
+
+def _heavy(it: ModelRow) -> list[tuple[LayerPoint, float]]:
+    """Return the layers that compute and move something, with their share of the time, if it is large enough."""
+    total_ms = sum(point.times * point.latency_ms for point in it.points) or 1.0
+    shares = [(point, point.times * point.latency_ms / total_ms) for point in it.points]
+    return [
+        (point, share)
+        for point, share in shares
+        if share >= _LEAST_SHARE and point.work.operations and point.work.bytes
+    ]

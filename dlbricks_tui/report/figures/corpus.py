@@ -2,20 +2,19 @@
 
 from itertools import combinations
 
-from dlbricks_tui.answers.analysis.table_rows import Cell
-from dlbricks_tui.answers.published import LAYERS, UNIQUE_LAYERS, published_model
-from dlbricks_tui.answers.reported import ReportContents
+from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.reported import LAYERS, UNIQUE_LAYERS, ReportContents, published_model
 from dlbricks_tui.documents.corpus import repeated_words, totals_words
 from dlbricks_tui.documents.parts import Grid
-from dlbricks_tui.documents.pictures import Axis, Meaning, Row, Rows
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Rows
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
-from dlbricks_tui.report.figures.rows import bar_from_zero, marked
+from dlbricks_tui.report.figures.executions import bar_from_zero, marked
 from dlbricks_tui.wording.numbers import percent
 
-_UNIQUE = Meaning("=", "unique", "bar", "█")
-_REPEATED, _OTHERS = Meaning("=", "repeated in its model", "bar", "█"), Meaning("·", "not", "rest", "█")
-_PUBLISHED = Meaning("◇", "published", "muted")
+_UNIQUE = LegendSign("=", "unique", "bar", "█")
+_REPEATED, _OTHERS = LegendSign("=", "repeated in its model", "bar", "█"), LegendSign("·", "not", "rest", "█")
+_PUBLISHED = LegendSign("◇", "published", "muted")
 
 
 def uniqueness_section(contents: ReportContents) -> Section:
@@ -26,7 +25,7 @@ def uniqueness_section(contents: ReportContents) -> Section:
     for reported, model, it in zip(contents.reported_models, corpus.models, theirs, strict=True):
         published = () if it is None else (marked(_PUBLISHED, 100 * it.unique_layers / it.layers),)
         told = f"{model.unique_layers:,} of {model.layers:,}"
-        drawn.append(Row(reported.label, (bar_from_zero(100 * model.share, _UNIQUE),), published, told))
+        drawn.append(BarRow(reported.label, (bar_from_zero(100 * model.share, _UNIQUE),), published, told))
     legend = (_PUBLISHED,) if any(theirs) else ()
     rows: list[tuple[Cell, ...]] = [
         (
@@ -60,7 +59,7 @@ def repetition_section(contents: ReportContents) -> Section:
         return of / repeated if repeated else 0.0
 
     drawn = [
-        Row(
+        BarRow(
             it.kind.value,
             (bar_from_zero(it.layers, _OTHERS), bar_from_zero(it.repeated, _REPEATED)),
             text=percent(share(it.repeated), 1),

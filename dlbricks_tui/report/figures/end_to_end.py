@@ -1,17 +1,23 @@
 """Figure 9: the end-to-end latency of every model on every system."""
 
-from dlbricks_tui.answers.analysis.table_rows import Cell
-from dlbricks_tui.answers.published import SYSTEMS, published_model
-from dlbricks_tui.answers.reported import ModelResult, ReportContents, ReportedModel, Series
-from dlbricks_tui.documents.pictures import Axis, Meaning, Piece, Row, Rows
+from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.reported import (
+    SYSTEMS,
+    ModelResult,
+    ReportContents,
+    ReportedModel,
+    ReportedSeries,
+    published_model,
+)
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Piece, Rows
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
-from dlbricks_tui.report.figures.rows import marked, series_meaning
+from dlbricks_tui.report.figures.executions import marked, series_meaning
 from dlbricks_tui.report.missing import untimed
 from dlbricks_tui.report.tracing import TRACE, trace
 
 _NAME = "figure-9"
-_PAPER = Meaning("·", "the paper's four systems", "rest", "█")
+_PAPER = LegendSign("·", "the paper's four systems", "rest", "█")
 
 
 def end_to_end_section(contents: ReportContents) -> Section:
@@ -28,13 +34,13 @@ def end_to_end_section(contents: ReportContents) -> Section:
     )
 
 
-def _timed(series: Series) -> list[ModelResult]:
+def _timed(series: ReportedSeries) -> list[ModelResult]:
     return [it for it in series.at(1) if it.found.end_to_end is not None]
 
 
-def _exhibit(contents: ReportContents, timed: list[tuple[Series, list[ModelResult]]]) -> Exhibit:
+def _exhibit(contents: ReportContents, timed: list[tuple[ReportedSeries, list[ModelResult]]]) -> Exhibit:
     meanings = [series_meaning(number, series.title) for number, (series, _) in enumerate(timed)]
-    latencies: dict[ReportedModel, list[tuple[Meaning, float]]] = {}
+    latencies: dict[ReportedModel, list[tuple[LegendSign, float]]] = {}
     for meaning, (_, found) in zip(meanings, timed, strict=True):
         for it in found:
             if it.found.end_to_end is not None:
@@ -47,7 +53,7 @@ def _exhibit(contents: ReportContents, timed: list[tuple[Series, list[ModelResul
             theirs = published.end_to_end_ms.values()
             ends += theirs
             pieces = (Piece(min(theirs), max(theirs), _PAPER.mark, _PAPER.block, _PAPER.style),)
-        rows.append(Row(reported.label, pieces, tuple(marked(*it) for it in latencies[reported])))
+        rows.append(BarRow(reported.label, pieces, tuple(marked(*it) for it in latencies[reported])))
     legend = (*meanings, *((_PAPER,) if any(it.pieces for it in rows) else ()))
     says = f"A row for each of {len(rows)} models, with a mark for each of {len(timed)} systems."
     axis = Axis(min(ends) / 1.1, max(ends) * 1.1, is_log=True)
@@ -58,7 +64,7 @@ def _exhibit(contents: ReportContents, timed: list[tuple[Series, list[ModelResul
     return Exhibit(_NAME, "All systems", says, csv_table(columns, cells, TRACE), svg)
 
 
-def _row(series: Series, result: ModelResult) -> tuple[Cell, ...]:
+def _row(series: ReportedSeries, result: ModelResult) -> tuple[Cell, ...]:
     reported, latency = result.reported, result.found.end_to_end
     published = published_model(reported.table1_id)
     theirs = None if published is None else published.end_to_end_ms.get(series.paper_system)

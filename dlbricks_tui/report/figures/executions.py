@@ -1,17 +1,19 @@
-"""The models of a report by their executions: each execution has figures and tables of its own."""
+"""The models of a report by their executions, each with figures and tables of its own, and the rows of figures."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from dlbricks_tui.analysis.tables import ModelRow, by_execution
-from dlbricks_tui.answers.analysis import table_rows
-from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.analysis import results
+from dlbricks_tui.answers.analysis.results import Cell
 from dlbricks_tui.answers.reported import LONGEST_LABEL, file_name
+from dlbricks_tui.documents.pictures import LegendSign, Mark, Piece
+from dlbricks_tui.report.drawing import series_style
 from dlbricks_tui.wording.answers import way_line
 from dlbricks_tui.wording.numbers import model_label
 
 # The columns that tell the execution of a row.
-EXECUTION_COLUMNS = table_rows.MODEL_COLUMNS[1:]
+EXECUTION_COLUMNS = results.MODEL_COLUMNS[1:]
 
 
 class ExecutedModels(NamedTuple):
@@ -42,4 +44,30 @@ def executed_models(models: Sequence[ModelRow]) -> list[ExecutedModels]:
 
 def table_row(it: ModelRow, *cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
     """Return the row of a model: its name, some cells, and its execution."""
-    return (it.table1_id, it.name, *(cell for held in cells for cell in held), *table_rows.model_cells(it)[1:])
+    return (it.table1_id, it.name, *(cell for held in cells for cell in held), *results.model_cells(it)[1:])
+
+
+# Within 5 % of one, behind the marks of a row.
+CLOSE = Piece(0.95, 1.05, "·", "░", "rest")
+PUBLISHED_LAYERS = LegendSign("◇", "published, single layers", "muted")
+
+
+def series_meaning(number: int, name: str) -> LegendSign:
+    """Return the meaning of the sign of a series."""
+    found = series_style(number)
+    return LegendSign(found.sign, name, found.style)
+
+
+def marked(meaning: LegendSign, value: float, most: float = float("inf")) -> Mark:
+    """Return a mark at a value, or an arrow at the end of the axis for a value beyond it."""
+    return Mark(min(value, most), meaning.mark if value <= most else "▶", meaning.style)
+
+
+def bar_from_zero(high: float, meaning: LegendSign) -> Piece:
+    """Return a bar from zero."""
+    return Piece(0.0, high, meaning.mark, meaning.block, meaning.style)
+
+
+def thin_line(one: float, other: float, style: str) -> Piece:
+    """Return a line between two values, such as the ends of an interval."""
+    return Piece(min(one, other), max(one, other), "-", "─", style)

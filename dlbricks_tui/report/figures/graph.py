@@ -5,17 +5,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from dlbricks_tui.answers.analysis.table_rows import Cell
-from dlbricks_tui.answers.reported import ModelResult, ReportContents, ReportedModel, Series
-from dlbricks_tui.documents.pictures import Meaning
+from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.reported import ModelResult, ReportContents, ReportedModel, ReportedSeries
+from dlbricks_tui.documents.pictures import LegendSign
 from dlbricks_tui.estimate.explanation import layer_latencies, parallel_gain
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.titles import layer_title
+from dlbricks_tui.models.library import layer_title
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
-from dlbricks_tui.report.graph_layout import GraphLayout, lay_out
+from dlbricks_tui.report.graph_files import GraphLayout, lay_out
 from dlbricks_tui.report.missing import without_latencies
 from dlbricks_tui.wording.numbers import counted
 
@@ -32,24 +32,24 @@ _LEAST_RADIUS, _MOST_RADIUS, _UNKNOWN_RADIUS = 1.8, 5.3, 2.6
 class _Look(NamedTuple):
     """The sign of layers of some kinds."""
 
-    meaning: Meaning
+    meaning: LegendSign
     kinds: frozenset[Kind]
 
 
 _LOOKS = (
-    _Look(Meaning("●", "convolution", "bar"), frozenset({Kind.CONVOLUTION, Kind.DECONVOLUTION})),
-    _Look(Meaning("■", "linear", "mark"), frozenset({Kind.LINEAR, Kind.RECURRENT, Kind.ATTENTION, Kind.EMBEDDING})),
-    _Look(Meaning("◆", "normalization", "good"), frozenset({Kind.BATCHNORM, Kind.NORM, Kind.LRN})),
-    _Look(Meaning("▲", "elementwise", "warn"), frozenset({Kind.ELEMENTWISE})),
-    _Look(Meaning("▼", "pooling", "accent"), frozenset({Kind.POOLING, Kind.REDUCE})),
-    _Look(Meaning("✚", "joining", "bad"), frozenset({Kind.COMBINE, Kind.CONCAT})),
+    _Look(LegendSign("●", "convolution", "bar"), frozenset({Kind.CONVOLUTION, Kind.DECONVOLUTION})),
+    _Look(LegendSign("■", "linear", "mark"), frozenset({Kind.LINEAR, Kind.RECURRENT, Kind.ATTENTION, Kind.EMBEDDING})),
+    _Look(LegendSign("◆", "normalization", "good"), frozenset({Kind.BATCHNORM, Kind.NORM, Kind.LRN})),
+    _Look(LegendSign("▲", "elementwise", "warn"), frozenset({Kind.ELEMENTWISE})),
+    _Look(LegendSign("▼", "pooling", "accent"), frozenset({Kind.POOLING, Kind.REDUCE})),
+    _Look(LegendSign("✚", "joining", "bad"), frozenset({Kind.COMBINE, Kind.CONCAT})),
 )
-_OTHER = Meaning("✖", "other", "muted")
+_OTHER = LegendSign("✖", "other", "muted")
 
 
 def graph_section(contents: ReportContents) -> Section:
     """Figures 2 and 4: up to two of the models, with their latencies if known."""
-    known: dict[ReportedModel, tuple[Series, ModelResult]] = {}
+    known: dict[ReportedModel, tuple[ReportedSeries, ModelResult]] = {}
     for series in contents.series:
         for result in series.at(1):
             if result.found.estimate.coverage.complete and result.found.estimate.composed:
@@ -72,7 +72,7 @@ def graph_section(contents: ReportContents) -> Section:
 
 
 def _exhibit(
-    reported: ReportedModel, number: str, written: LayerGraph, known: tuple[Series, ModelResult] | None
+    reported: ReportedModel, number: str, written: LayerGraph, known: tuple[ReportedSeries, ModelResult] | None
 ) -> Exhibit:
     series, result = (None, None) if known is None else known
     graph = written if result is None else result.decomposition.graph
@@ -118,7 +118,7 @@ def _drawn(
     meanings = [
         it for it in (*(it.meaning for it in _LOOKS), _OTHER) if it in {sign_of_kind(it.kind) for it in graph.layers}
     ]
-    path = [Meaning("-", "critical path", "text")] if critical else []
+    path = [LegendSign("-", "critical path", "text")] if critical else []
     elements, top = drawing.svg_legend([*meanings, *path], _MARGIN, 0.0, _WIDTH - _MARGIN)
     steps, most_ms = frozenset(pairwise(critical)), max(latencies.values(), default=0.0)
     across = (_WIDTH - 2 * _MARGIN) / _LINE
@@ -171,7 +171,7 @@ def _radius(latency_ms: float, most_ms: float) -> float:
     return math.sqrt(least + (most - least) * math.sqrt(latency_ms / most_ms))
 
 
-def sign_of_kind(kind: Kind) -> Meaning:
+def sign_of_kind(kind: Kind) -> LegendSign:
     """Return the sign of layers of a kind."""
     return next((look.meaning for look in _LOOKS if kind in look.kinds), _OTHER)
 

@@ -2,13 +2,20 @@
 
 from collections.abc import Sequence
 
-from dlbricks_tui.answers.analysis.table_rows import Cell
-from dlbricks_tui.answers.published import CLOSENESS, COMPOSED_SYSTEM, published_model
-from dlbricks_tui.answers.reported import ModelResult, ReportContents, ReportedModel, Series
-from dlbricks_tui.documents.pictures import Axis, Meaning, Row, Rows
+from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.reported import (
+    CLOSENESS,
+    COMPOSED_SYSTEM,
+    ModelResult,
+    ReportContents,
+    ReportedModel,
+    ReportedSeries,
+    published_model,
+)
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Rows
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
-from dlbricks_tui.report.figures.rows import CLOSE, PUBLISHED_LAYERS, marked, series_meaning, thin_line
+from dlbricks_tui.report.figures.executions import CLOSE, PUBLISHED_LAYERS, marked, series_meaning, thin_line
 from dlbricks_tui.report.missing import coarser, unjudged
 from dlbricks_tui.report.tracing import TRACE, trace
 from dlbricks_tui.wording.numbers import percent
@@ -16,8 +23,8 @@ from dlbricks_tui.wording.numbers import percent
 _AXIS = "latency over the end-to-end latency (1 is equal)"
 # The axis ends here: one model that is far off must not compress all others.
 _MOST = 2.0
-_SEQUENTIAL, _PARALLEL = Meaning("●", "sequential", "bar"), Meaning("■", "parallel", "bad")
-_PUBLISHED = Meaning("○", "sequential, published", "muted"), Meaning("□", "parallel, published", "muted")
+_SEQUENTIAL, _PARALLEL = LegendSign("●", "sequential", "bar"), LegendSign("■", "parallel", "bad")
+_PUBLISHED = LegendSign("○", "sequential, published", "muted"), LegendSign("□", "parallel, published", "muted")
 
 
 def composed_section(contents: ReportContents) -> Section:
@@ -60,11 +67,11 @@ def _judged_at(contents: ReportContents, granularity: int) -> set[ReportedModel]
     return {it.reported for series in contents.series for it in _judged(series, granularity)}
 
 
-def _judged(series: Series, granularity: int) -> list[ModelResult]:
+def _judged(series: ReportedSeries, granularity: int) -> list[ModelResult]:
     return [it for it in series.at(granularity) if it.judged]
 
 
-def _composed(series: Series, judged: Sequence[ModelResult]) -> Exhibit:
+def _composed(series: ReportedSeries, judged: Sequence[ModelResult]) -> Exhibit:
     name = f"figure-3-{series.slug}"
     published = [
         it if series.paper_system == COMPOSED_SYSTEM and it is not None else None
@@ -74,7 +81,7 @@ def _composed(series: Series, judged: Sequence[ModelResult]) -> Exhibit:
     parallel = [_parallel_ratio(result) for result in judged]
 
     rows = [
-        Row(
+        BarRow(
             result.reported.label,
             (CLOSE, thin_line(other, min(one, _MOST), "muted")),
             (
@@ -110,7 +117,7 @@ def _composed(series: Series, judged: Sequence[ModelResult]) -> Exhibit:
     )
 
 
-def _constructed(series: Series) -> Exhibit:
+def _constructed(series: ReportedSeries) -> Exhibit:
     name = f"figure-10-{series.slug}"
     results = [it for granularity in series.granularities for it in _judged(series, granularity)]
     reported_models = dict.fromkeys(it.reported for it in series.results if it.judged)
@@ -127,7 +134,7 @@ def _constructed(series: Series) -> Exhibit:
         least = [it for it in held if it.granularity == series.granularities[0]]
         theirs = published.get(reported)
         rows.append(
-            Row(
+            BarRow(
                 reported.label,
                 (CLOSE, *(thin_line(*_interval(it), "bar") for it in least)),
                 (

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dlbricks_tui.answers.analysis.table_rows import Cell
+from dlbricks_tui.answers.analysis.results import Cell
 from dlbricks_tui.answers.reported import ReportContents, file_name
 from dlbricks_tui.documents.load_pictures import histogram_plot
 from dlbricks_tui.documents.pictures import Plot
@@ -12,10 +12,9 @@ from dlbricks_tui.report import drawing
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
 from dlbricks_tui.report.missing import command
 from dlbricks_tui.runtime.variant import stated_threads, threads_in_words
-from dlbricks_tui.scenarios.outcome import latencies_ms, measured_load, meets_bound, percentile_ms
+from dlbricks_tui.scenarios.scenario import latencies_ms, measured_load, meets_bound, percentile_ms
 from dlbricks_tui.store.records import LoadTest
-from dlbricks_tui.wording.ages import minute_of
-from dlbricks_tui.wording.numbers import counted, model_label
+from dlbricks_tui.wording.numbers import counted, minute_of, model_label
 from dlbricks_tui.wording.scenarios import percentile_name, scenario_line, scenario_of
 
 _NAME = "scenarios"

@@ -3,16 +3,22 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dlbricks_tui.answers.analysis.table_rows import Cell
-from dlbricks_tui.answers.published import BEST_SPEEDUP, CLOSENESS, SPEEDUP, geometric_mean
-from dlbricks_tui.answers.reported import ReportContents, Series
+from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.reported import (
+    BEST_SPEEDUP,
+    CLOSENESS,
+    SPEEDUP,
+    ReportContents,
+    ReportedSeries,
+    geometric_mean,
+)
 from dlbricks_tui.documents.estimates import accuracy_columns
 from dlbricks_tui.documents.parts import Column, Table, name_column
-from dlbricks_tui.documents.pictures import Axis, Row, Rows
-from dlbricks_tui.estimate.accuracy import Accuracy
+from dlbricks_tui.documents.pictures import Axis, BarRow, Rows
+from dlbricks_tui.estimate.comparison import Accuracy
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
-from dlbricks_tui.report.figures.rows import CLOSE, PUBLISHED_LAYERS, marked, series_meaning
+from dlbricks_tui.report.figures.executions import CLOSE, PUBLISHED_LAYERS, marked, series_meaning
 from dlbricks_tui.report.missing import unjudged
 from dlbricks_tui.wording.numbers import or_dash
 
@@ -22,7 +28,7 @@ _TRACE = ("system", "runtime", "level", "protocol", "granularity")
 class Judged(NamedTuple):
     """The accuracy of a series at a granularity, over all its models."""
 
-    series: Series
+    series: ReportedSeries
     granularity: int
     accuracy: Accuracy
 
@@ -115,7 +121,7 @@ def _section(
         marks = [marked(PUBLISHED_LAYERS, known)] if known else []
         marks += [marked(styles[it.granularity], value) for it, value in held]
         told = f"{held[0][1]:.3g}" if len(granularities) == 1 else ""
-        drawn.append(Row(_short(series.title), (CLOSE,) if is_around_one else (), tuple(marks), told))
+        drawn.append(BarRow(_short(series.title), (CLOSE,) if is_around_one else (), tuple(marks), told))
     axis = Axis(0.0, 1.15 * max([*values, *theirs]))
     if is_around_one:
         reach = max(0.1, *(abs(it - 1.0) for it in (*values, *theirs))) * 1.25

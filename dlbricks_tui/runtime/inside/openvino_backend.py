@@ -24,7 +24,7 @@ from dlbricks_tui.runtime.inside.openvino_models import (
     model_in_file,
     refuse_missing_precision,
 )
-from dlbricks_tui.runtime.inside.openvino_profiler import ProfiledModel
+from dlbricks_tui.runtime.inside.openvino_profiler import ProfiledOpenvinoModel
 from dlbricks_tui.runtime.protocol import (
     ArrayType,
     Described,
@@ -130,7 +130,7 @@ class _BoundModel(OnnxNetwork):
     def profiled(self) -> ProfiledNetwork:
         if self._text is None:
             raise RefusalError(Reason.UNBUILDABLE, "the nodes of a model file have no numbers")
-        return ProfiledModel(self._core, self._model, self._text, self.inputs, self._in_place)
+        return ProfiledOpenvinoModel(self._core, self._model, self._text, self.inputs, self._in_place)
 
     def _types(self) -> list[ArrayType]:
         return [ArrayType(tuple(it.shape), _numpys_name(it.element_type)) for it in self.outputs]

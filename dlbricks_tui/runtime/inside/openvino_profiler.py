@@ -24,7 +24,7 @@ _ROUNDED_OFF_US = 0.5
 _PASSING = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Split", "Concatenation", "StridedSlice")
 
 
-class ProfiledModel(ProfiledNetwork):
+class ProfiledOpenvinoModel(ProfiledNetwork):
     """A model that is compiled with counters, and again when these have become coarse."""
 
     def __init__(

@@ -5,10 +5,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.models.onnx.constants import COMPUTED, INDEX_DTYPES, ZERO_POINTS
+from dlbricks_tui.models.onnx.inputs import shape_places
 from dlbricks_tui.models.onnx.layer_graph import BESIDE_SCALARS, QUANTISED, SHAPE_FLOATS
 from dlbricks_tui.models.onnx.model_file import graphs_inside, reads
-from dlbricks_tui.models.onnx.shape_inputs import shape_places
-from dlbricks_tui.models.onnx.tensors import dtype_name, is_external
+from dlbricks_tui.models.onnx.stored_arrays import dtype_name, is_external
 from dlbricks_tui.share.errors import UnsuitableLayersError
 
 if TYPE_CHECKING:

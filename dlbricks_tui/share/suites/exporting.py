@@ -17,7 +17,7 @@ from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import ExportEndedError, ShareError
 from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey, write_key
 from dlbricks_tui.share.suites.manifest import MOST_BRICKS, MOST_NETWORK_BYTES, Manifest, SuiteBrick, sha256
-from dlbricks_tui.share.suites.packing import PackedBrick, Packing, Pair, SuiteModel
+from dlbricks_tui.share.suites.packing import PackedBrick, Packing, SuiteModel, SuitePair
 from dlbricks_tui.share.suites.seed import Seed
 from dlbricks_tui.share.suites.suite_files import is_archive, write_suite
 from dlbricks_tui.store.labels import label_of
@@ -183,7 +183,7 @@ class _Packer:
         self.networks: dict[str, bytes] = {}
         self.left_out: list[OmittedBrick] = []
         # The id of each brick that a framework runs, and its canonical form; no id for those that are left out.
-        self._tried: dict[str, dict[Pair, tuple[str, str]]] = {}
+        self._tried: dict[str, dict[SuitePair, tuple[str, str]]] = {}
 
     def pack_all(self, models: Sequence[SuiteModel]) -> dict[str, Meaning]:
         """Pack the bricks that take time, and return the meaning of each id."""

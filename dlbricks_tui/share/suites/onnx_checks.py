@@ -14,13 +14,12 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import GraphInput, TensorType
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.onnx.constants import INDEX_DTYPES
+from dlbricks_tui.models.onnx.inputs import KEY, stated_inputs
 from dlbricks_tui.models.onnx.model_file import graphs_inside, parse_onnx
 from dlbricks_tui.models.onnx.reading import refuse_too_many_parts
-from dlbricks_tui.models.onnx.stated_inputs import KEY, stated_inputs
-from dlbricks_tui.models.onnx.tensors import DamagedValueError, dtype_name
+from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, dtype_name
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.networks.onnx_network import onnx_network
-from dlbricks_tui.share.networks.onnx_texts import ANNOTATIONS, DOMAINS
+from dlbricks_tui.share.networks.onnx_network import ANNOTATIONS, DOMAINS, onnx_network
 from dlbricks_tui.share.networks.onnx_weights import LONGEST_LIST, MOST_INDICES
 
 if TYPE_CHECKING:

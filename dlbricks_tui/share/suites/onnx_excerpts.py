@@ -3,17 +3,28 @@
 A runtime fuses nodes with their neighbours and chooses memory layouts by them: alone, many layers would be others.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, TensorType, numbers_of, type_of
+from dlbricks_tui.bricks.contexts import FAR_BYTES
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.measure.jobs import memory_bytes
+from dlbricks_tui.measure.plan import is_run
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, Level, TensorType, numbers_of, type_of
+from dlbricks_tui.models.library import ONNX_SUFFIX, source_of
+from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.branches import is_if
+from dlbricks_tui.models.onnx.inputs import axes_of
 from dlbricks_tui.models.onnx.model_file import reads
-from dlbricks_tui.models.onnx.open_axes import axes_of
-from dlbricks_tui.models.onnx.tensors import declared
-from dlbricks_tui.share.errors import UnsuitableLayersError
+from dlbricks_tui.models.onnx.stored_arrays import declared
+from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
+from dlbricks_tui.share.errors import BrokenBrickError, ShareError, UnsuitableLayersError
 from dlbricks_tui.share.networks.onnx_network import file_of, onnx_network
+from dlbricks_tui.share.suites.onnx_checks import check_network
+from dlbricks_tui.share.suites.packing import PackedBrick, SuiteModel, SuitePair
 
 if TYPE_CHECKING:
     from onnx import NodeProto, ValueInfoProto
@@ -126,3 +137,95 @@ def _declared(name: str, found: TensorType, *, are_open: bool) -> "ValueInfoProt
             # Axes of one size have one name.
             axis.dim_param = f"axis{axis.dim_value}"
     return given
+
+
+class OnnxReader:
+    """Reads excerpts as a runtime has them; runtimes open files, which are written to a folder of drafts."""
+
+    def __init__(self, loader: Loader, level: Level, drafts: Path, most_bytes: int) -> None:
+        self._loader = loader
+        # Shapes are inferred, and memory is added up, before a runtime opens the file.
+        self._without_runtime = loader.without_optimiser()
+        self._level = level
+        self._draft = drafts / f"excerpt{ONNX_SUFFIX}"
+        self._most_bytes = most_bytes
+
+    def read(self, content: bytes) -> LayerGraph:
+        """Return the layers of an excerpt; raise BrokenBrickError, whose message completes "brick ... "."""
+        try:
+            check_network(content, self._most_bytes)
+            self._draft.write_bytes(content)
+            self._refuse_too_large(self._without_runtime.load(source_of(self._draft)))
+            graph = self._loader.load(source_of(self._draft), self._level)
+            self._refuse_too_large(graph)
+            return graph
+        except (UnsuitableLayersError, ModelError, WorkerRefusedError, WorkerLostError) as error:
+            raise BrokenBrickError(str(error)) from None
+        except OSError as error:
+            raise ShareError(f"cannot write {self._draft}: {error.strerror}; free some space") from error
+        finally:
+            self._draft.unlink(missing_ok=True)
+
+    def _refuse_too_large(self, graph: LayerGraph) -> None:
+        needed = memory_bytes(graph.layers)
+        if needed > self._most_bytes:
+            raise UnsuitableLayersError(f"would take {needed / 2**30:.3g} GiB of memory, more than there is")
+
+
+# Reads an excerpt; raises BrokenBrickError if it cannot be read.
+Read = Callable[[bytes], LayerGraph]
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxPacking:
+    """Packs the smallest excerpt of a model in which a runtime makes the same brick."""
+
+    read: Read
+
+    def pairs(self, model: SuiteModel) -> frozenset[SuitePair]:
+        """Return the bricks of a model that take time."""
+        return frozenset(pair for pair, _ in _layers(model))
+
+    def packed(self, model: SuiteModel, known: Container[SuitePair]) -> Iterator[PackedBrick]:
+        """Pack the bricks of a model that are not known yet, each once."""
+        graph = model.decomposition.graph
+        try:
+            excerpts, why = OnnxExcerpts(model.written or graph, graph), ""
+        except UnsuitableLayersError as refusal:
+            excerpts, why = None, str(refusal)
+        done: set[SuitePair] = set()
+        for pair, layer in _layers(model):
+            if pair in known or pair in done:
+                continue
+            done.add(pair)
+            canonical = brick_of(graph, (layer,)).canonical
+            if excerpts is None:
+                yield PackedBrick(pair, canonical, reason=why)
+                continue
+            try:
+                content = self._smallest(excerpts, layer, pair.brick)
+            except UnsuitableLayersError as refusal:
+                yield PackedBrick(pair, canonical, reason=str(refusal))
+            else:
+                yield PackedBrick(pair, canonical, cold=graph.weight_bytes > FAR_BYTES, content=content)
+
+    def _smallest(self, excerpts: OnnxExcerpts, layer: int, brick: str) -> bytes:
+        why = "belongs to no node of the file"
+        for content in excerpts.around(layer):
+            try:
+                graph = self.read(content)
+            except BrokenBrickError as error:
+                why = str(error)
+                continue
+            if any(brick_of(graph, (it.index,)).key == brick for it in graph.layers):
+                return content
+            why = "would not be read back as the same brick"
+        raise UnsuitableLayersError(why)
+
+
+def _layers(model: SuiteModel) -> Iterator[tuple[SuitePair, int]]:
+    """Yield each single layer that takes time, with its brick."""
+    for it in model.decomposition.occurrences:
+        if is_run(model.decomposition.graph, it):
+            (layer,) = it.sequence.layers
+            yield SuitePair(it.brick.key, ""), layer

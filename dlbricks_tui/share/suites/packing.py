@@ -1,21 +1,23 @@
-"""How bricks of each format become files of a suite."""
+"""How bricks of each format become files of a suite, and which of them share a file."""
 
-from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
+from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.layouts import output_layouts
+from dlbricks_tui.measure.jobs import memory_bytes
 from dlbricks_tui.measure.plan import is_run
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph
 from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
 from dlbricks_tui.share.networks.mxnet_network import packed
 from dlbricks_tui.share.suites.unpacking import Unpacker
 
 
-class Pair(NamedTuple):
+class SuitePair(NamedTuple):
     """A brick by its key, and its context, which is empty for bricks that are timed inside of networks."""
 
     brick: str
@@ -38,7 +40,7 @@ class SuiteModel:
 class PackedBrick(NamedTuple):
     """The file of a brick; without content, the reason why a suite cannot hold the brick."""
 
-    pair: Pair
+    pair: SuitePair
     canonical: str
     layers: int = 1
     cold: bool = False
@@ -49,10 +51,10 @@ class PackedBrick(NamedTuple):
 class Packing(Protocol):
     """The packing of the bricks of one framework."""
 
-    def pairs(self, model: SuiteModel) -> frozenset[Pair]:
+    def pairs(self, model: SuiteModel) -> frozenset[SuitePair]:
         """Return the bricks of a model that take time."""
 
-    def packed(self, model: SuiteModel, known: Container[Pair]) -> Iterator[PackedBrick]:
+    def packed(self, model: SuiteModel, known: Container[SuitePair]) -> Iterator[PackedBrick]:
         """Pack the bricks of a model that are not known yet, each once."""
 
 
@@ -63,22 +65,22 @@ class MXNetPacking:
         """Each file is read back by the unpacker, if there is one."""
         self._unpacker = unpacker
 
-    def pairs(self, model: SuiteModel) -> frozenset[Pair]:
+    def pairs(self, model: SuiteModel) -> frozenset[SuitePair]:
         """Return the bricks of a model that take time."""
-        return frozenset(Pair(it.brick.key, it.context) for it in _run(model))
+        return frozenset(SuitePair(it.brick.key, it.context) for it in _run(model))
 
-    def packed(self, model: SuiteModel, known: Container[Pair]) -> Iterator[PackedBrick]:
+    def packed(self, model: SuiteModel, known: Container[SuitePair]) -> Iterator[PackedBrick]:
         """Pack the bricks of a model that are not known yet, each once."""
         graph = model.decomposition.graph
         layouts = output_layouts(graph)
-        done: set[Pair] = set()
+        done: set[SuitePair] = set()
         for occurrence in _run(model):
-            pair = Pair(occurrence.brick.key, occurrence.context)
+            pair = SuitePair(occurrence.brick.key, occurrence.context)
             if pair not in known and pair not in done:
                 done.add(pair)
                 yield self._packed(pair, excerpt(graph, occurrence.sequence.layers, layouts))
 
-    def _packed(self, pair: Pair, alone: Excerpt) -> PackedBrick:
+    def _packed(self, pair: SuitePair, alone: Excerpt) -> PackedBrick:
         canonical = alone.brick.canonical
         try:
             content = packed(alone)
@@ -93,3 +95,95 @@ class MXNetPacking:
 
 def _run(model: SuiteModel) -> Iterator[Occurrence]:
     return (it for it in model.decomposition.occurrences if is_run(model.decomposition.graph, it))
+
+
+# The least memory of one network: of excerpts from models whose weights fit into caches, and from others.
+_WARM_BYTES, _COLD_BYTES = 16 << 20, 64 << 20
+_MOST_LAYERS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedExcerpts:
+    """A network of several excerpts, and the layers in it that do not stand for their bricks.
+
+    Those are at the edge of an excerpt, where a layer reads and writes other memory than inside of a model.
+    """
+
+    graph: LayerGraph
+    edges: frozenset[int]
+
+
+def joined_excerpts(warm: Sequence[LayerGraph], cold: Sequence[LayerGraph]) -> tuple[JoinedExcerpts, ...]:
+    """Return all excerpts in networks; bricks that are only at edges are timed there."""
+    graphs = [*_networks(warm, _WARM_BYTES), *_networks(cold, _COLD_BYTES)]
+    keys = [[brick_of(graph, (layer.index,)).key for layer in graph.layers] for graph in graphs]
+    at_edges = [_at_edges(graph) for graph in graphs]
+    inside = {
+        key
+        for edges, of_layers in zip(at_edges, keys, strict=True)
+        for layer, key in enumerate(of_layers)
+        if layer not in edges
+    }
+    return tuple(
+        JoinedExcerpts(
+            replace(graph, name=f"excerpts {number}"), frozenset(it for it in edges if of_layers[it] in inside)
+        )
+        for number, (graph, edges, of_layers) in enumerate(zip(graphs, at_edges, keys, strict=True), start=1)
+    )
+
+
+def _networks(graphs: Sequence[LayerGraph], fewest_bytes: int) -> Iterator[LayerGraph]:
+    """Yield networks of these graphs, of about equal size: a small one would stay in the caches."""
+    sizes = [memory_bytes(graph.layers) for graph in graphs]
+    parts = max(1, sum(sizes) // fewest_bytes, sum(len(graph.layers) for graph in graphs) // _MOST_LAYERS)
+    waiting: list[LayerGraph] = []
+    size, taken = 0, 0
+    for graph, own in zip(graphs, sizes, strict=True):
+        waiting.append(graph)
+        size += own
+        if size * parts >= sum(sizes) * (taken + 1) and taken + 1 < parts:
+            yield joined(waiting)
+            waiting = []
+            taken += 1
+    if waiting:
+        yield joined(waiting)
+
+
+def _at_edges(graph: LayerGraph) -> frozenset[int]:
+    writers = {head.layer for head in graph.heads}
+    readers = (layer.index for layer in graph.layers if any(feed.layer is None for feed in layer.feeds))
+    return frozenset(readers).union(index for index in writers if index is not None)
+
+
+def joined(graphs: Sequence[LayerGraph]) -> LayerGraph:
+    """Return one graph with the layers, inputs and outputs of all these, which have no tensor in common."""
+    layers: list[Layer] = []
+    inputs: list[GraphInput] = []
+    heads: list[Feed] = []
+    arrays = 0
+    for number, graph in enumerate(graphs):
+        moved = _move(len(layers), len(inputs))
+        # The list of inputs grows below.
+        first_input = len(inputs)
+        for layer in graph.layers:
+            layers.append(
+                replace(
+                    layer,
+                    index=len(layers),
+                    name=f"{number}.{layer.name}",
+                    feeds=tuple([moved(feed) for feed in layer.feeds]),
+                    nodes=(),
+                    arrays=tuple([arrays + array for array in layer.arrays]),
+                )
+            )
+        inputs += [given._replace(name=f"data{first_input + place}") for place, given in enumerate(graph.inputs)]
+        heads += [moved(head) for head in graph.heads]
+        arrays += 1 + max((array for layer in graph.layers for array in layer.arrays), default=0)
+    return replace(graphs[0], layers=tuple(layers), inputs=tuple(inputs), heads=tuple(heads))
+
+
+def _move(layers: int, inputs: int) -> Callable[[Feed], Feed]:
+    """Return a function that tells a tensor of a graph behind so many other layers and inputs."""
+    return lambda feed: (
+        Feed(None, inputs + feed.output) if feed.layer is None else Feed(layers + feed.layer, feed.output)
+    )

@@ -28,7 +28,7 @@ from dlbricks_tui.share.suites.preparation import PreparedPart, read_prepared
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
 from dlbricks_tui.store.numbered_threads import numbered
-from dlbricks_tui.store.records import BrickForm, Failure, Measurement, Record, Runtime, System, utc_now
+from dlbricks_tui.store.records import BrickForm, Failure, Measurement, Record, RuntimeRecord, System, utc_now
 from dlbricks_tui.store.verification import check_date, check_samples
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
@@ -49,7 +49,7 @@ class PartResults:
     There is one for each occurrence of a brick in the networks that were timed.
     """
 
-    runtime: Runtime
+    runtime: RuntimeRecord
     measured: Mapping[str, tuple[Measurement, ...]]
     failed: Mapping[str, str]
 
@@ -152,7 +152,9 @@ def read_results(path: Path) -> SuiteResults:
         raise ShareError(f"{path} {error}; nothing was imported") from None
 
 
-def _results(store: ResultsDatabase, prepared: PreparedPart, runtime: Runtime, conditions: Conditions) -> PartResults:
+def _results(
+    store: ResultsDatabase, prepared: PreparedPart, runtime: RuntimeRecord, conditions: Conditions
+) -> PartResults:
     failed = known_in(store, conditions, prepared.bricks.values()).failed
     measured: dict[str, tuple[Measurement, ...]] = {}
     reasons = dict(prepared.refused)
@@ -189,7 +191,7 @@ def _checked_part(part: Any, system: System) -> PartResults:
         # Earlier versions corrected the sums of isolated bricks by constants.
         part.pop("calibrations", None)
     check_fields(part, {"runtime": dict, "failed": dict, "measured": dict})
-    runtime = checked_record(Runtime, part["runtime"])
+    runtime = checked_record(RuntimeRecord, part["runtime"])
     if runtime.framework not in TRAITS:
         raise ValueError(f"has results of the unknown framework {runtime.framework[:40]!r}")
     is_name = is_key if method_of(runtime.framework) is Method.INSIDE else is_id
@@ -219,7 +221,7 @@ def _checked_part(part: Any, system: System) -> PartResults:
     )
 
 
-def _check_way(record: Measurement, system: System, runtime: Runtime) -> None:
+def _check_way(record: Measurement, system: System, runtime: RuntimeRecord) -> None:
     if (record.system, record.runtime) != (system.id, runtime.id):
         raise ValueError(f"has a result of another system or runtime than {system.id} and {runtime.id}")
     method = method_of(runtime.framework)

@@ -11,8 +11,14 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph, Level, TensorType, type_of
 from dlbricks_tui.models.literals import LiteralError, parse_tuple
 from dlbricks_tui.models.mxnet.layer_graph import FusedFrom, InferredFile, build_graph
-from dlbricks_tui.models.mxnet.loading import Framework, GraphAnswer
-from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol, unique_name
+from dlbricks_tui.models.mxnet.symbol_file import (
+    Framework,
+    GraphAnswer,
+    SymbolFile,
+    SymbolNode,
+    parse_symbol,
+    unique_name,
+)
 from dlbricks_tui.models.mxnet.variables import SHAPE_ATTRIBUTE, Role
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError

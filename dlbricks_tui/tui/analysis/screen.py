@@ -13,14 +13,11 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.analysis import actions, work
-from dlbricks_tui.tui.analysis.bounds import BoundsPanel
-from dlbricks_tui.tui.analysis.layers import LayersPanel
-from dlbricks_tui.tui.analysis.what_ifs import ChangePanel, WhatIfsPanel
+from dlbricks_tui.tui.analysis.panels import BoundsPanel, ChangePanel, LayersPanel, WhatIfsPanel
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
-from dlbricks_tui.wording.ages import measured_ago
-from dlbricks_tui.wording.numbers import capitalised, duration, percent
+from dlbricks_tui.wording.numbers import capitalised, duration, measured_ago, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.analysis import AnalysisDocument
     from dlbricks_tui.runs.request import RunRequest
-    from dlbricks_tui.tui.analysis.proving import Proving
+    from dlbricks_tui.tui.analysis.work import Proving
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
@@ -162,7 +159,7 @@ class AnalysisScreen(AnsweringScreen[None]):
         found = None if self._document is None else self._document.found
         picture = None if self._document is None else self._document.roofline
         if picture is not None:
-            from dlbricks_tui.tui.analysis.roofline import RooflineScreen
+            from dlbricks_tui.tui.analysis.boxes import RooflineScreen
 
             self.app.push_screen(RooflineScreen(self._model, picture))
         else:
@@ -173,7 +170,7 @@ class AnalysisScreen(AnsweringScreen[None]):
         if self._proving is not None:
             self._say_proving()
         elif self._document is not None:
-            from dlbricks_tui.tui.analysis.kernels import KernelsScreen
+            from dlbricks_tui.tui.analysis.panels import KernelsScreen
 
             box = KernelsScreen(self._document.found, self._session.data, self._kernels)
             self.app.push_screen(box, self._keep_kernels)
@@ -215,7 +212,7 @@ class AnalysisScreen(AnsweringScreen[None]):
 
     def _start_proving(self, what_ifs: tuple[WhatIf, ...], refusal: str) -> None:
         from dlbricks_tui.answers.analysis.proof_process import ProofOrder
-        from dlbricks_tui.tui.analysis.proving import Proving
+        from dlbricks_tui.tui.analysis.work import Proving
 
         if refusal:
             self.notify(refusal, severity="warning")
@@ -271,7 +268,7 @@ class AnalysisScreen(AnsweringScreen[None]):
             self.run_in_thread(plan, "plan", self._planned)
 
     def _planned(self, plan: MeasuringPlan | str) -> None:
-        from dlbricks_tui.tui.analysis.measuring import MeasureScreen
+        from dlbricks_tui.tui.analysis.boxes import MeasureScreen
 
         if isinstance(plan, str):
             self.notify(plan)

@@ -1,10 +1,14 @@
-"""Work of the analysis screen that takes time; the screen runs it in threads."""
+"""Work of the analysis screen that takes time, and the process that proves what-ifs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.analysis.proving import ProofError
+from dlbricks_tui.answers.analysis.proof_process import ProofDone, ProofWaits, RoundsDone, decode, proof_command
+from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFolder
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.runtime.variant import Precision
 
 if TYPE_CHECKING:
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.answers.analysis.analysing import Analysis
     from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+    from dlbricks_tui.answers.analysis.proof_process import ProofMessage, ProofOrder
     from dlbricks_tui.answers.child_process import ChildProcess
     from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.config.config import Config
@@ -20,7 +25,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.runtime.process import Worker
-    from dlbricks_tui.tui.analysis.proving import Proving
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
@@ -62,8 +66,6 @@ def read_kernels(
 
 def begun_proofs(model: str, data: DataFolder) -> Proving | None:
     """Return the proofs of a model that were begun before, and that nobody has followed to their end."""
-    from dlbricks_tui.tui.analysis.proving import Proving
-
     return Proving.begun(model, data)
 
 
@@ -123,3 +125,65 @@ def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOpt
         workers=choices.workers,
         measured_only=not choices.predictions,
     )
+
+
+class Proving:
+    """The proofs in progress: which what-if is proved now, how far it is, and how many follow."""
+
+    def __init__(self, order: ProofOrder, process: ChildProcess[ProofMessage]) -> None:
+        self._what_ifs = order.what_ifs
+        self._process = process
+        self._ended = 0
+        self.rounds: RoundsDone | None = None
+        # What the proof waits for; empty while it runs.
+        self.waits_for = ""
+
+    @classmethod
+    def new(cls, order: ProofOrder, data: DataFolder) -> Proving:
+        """Return proofs that start when they are followed."""
+        folder = JobFolder.new(data, WorkKind.PROOF)
+        return cls(order, ChildProcess(proof_command(data), order.encoded(), folder, decode))
+
+    @classmethod
+    def begun(cls, model: str, data: DataFolder) -> Proving | None:
+        """Return the proofs of a model that were begun before, and that nobody has followed to their end."""
+        found = JobFolder.last_of(data, WorkKind.PROOF, model)
+        return None if found is None else cls(found[1], ChildProcess.started_before(found[0], decode))
+
+    @property
+    def now(self) -> str:
+        """The id of the what-if that is proved now; empty at the end."""
+        return self._what_ifs[self._ended].id if self._ended < len(self._what_ifs) else ""
+
+    @property
+    def place(self) -> str:
+        """The place of the what-if among several: `2 of 5`; empty for a single one."""
+        several = len(self._what_ifs)
+        return f"{self._ended + 1} of {several}" if several > 1 else ""
+
+    @property
+    def stopped(self) -> bool:
+        """True once the user has cancelled it."""
+        return self._process.stopped
+
+    async def follow(self, take: Callable[[ProofMessage], None]) -> None:
+        """Run the process to its end, and pass on what it writes; raise ProofError if it fails."""
+
+        def pass_on(message: ProofMessage) -> None:
+            self._take(message)
+            take(message)
+
+        try:
+            await self._process.follow(pass_on)
+        except ChildError as error:
+            raise ProofError(f"{self.now or 'the last what-if'} was not proved: {error}") from error
+
+    def stop(self) -> None:
+        """Cancel the proof in progress; the proofs before it are kept."""
+        self._process.stop()
+
+    def _take(self, message: ProofMessage) -> None:
+        self.waits_for = message.holder if isinstance(message, ProofWaits) else ""
+        self.rounds = message if isinstance(message, RoundsDone) else None
+        if isinstance(message, ProofDone):
+            self._ended += 1

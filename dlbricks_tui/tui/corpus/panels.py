@@ -1,4 +1,4 @@
-"""The panels of unique layers, of repeated kinds, and of accuracy by granularity."""
+"""The panels of unique layers, of repeated kinds, of accuracy by granularity, and of alike models."""
 
 from __future__ import annotations
 
@@ -18,16 +18,24 @@ from dlbricks_tui.documents.corpus import (
     models_of,
     together,
 )
-from dlbricks_tui.documents.lines import Span, line
+from dlbricks_tui.documents.grid import legend, shaded
+from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
+from dlbricks_tui.documents.look import PANEL
 from dlbricks_tui.documents.parts import Column
 from dlbricks_tui.tui.corpus import actions
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.model_names import told_apart
-from dlbricks_tui.tui.widgets.panel import Orders, counts_text
+from dlbricks_tui.tui.model_names import LEAST_WIDTH, longest, told_apart
+from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, counts_text
+from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.table import TablePanel
+from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.wording.numbers import counted, percent
+from dlbricks_tui.wording.text_tables import TextTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from textual.app import ComposeResult
 
     from dlbricks_tui.bricks.corpus import Corpus
 
@@ -144,3 +152,203 @@ class GranularitiesPanel(TablePanel[GroupAccuracy]):
         """Show in the title what all rows have in common."""
         told = common_words(self.items)
         self.show_title(f": {', '.join(told)}" if told else "")
+
+
+# Two cells are about as wide as a line is high.
+_CELL = 2
+_NUMBER = 4
+# Wider names leave no room for a quarter of the columns.
+_NAMES_SHARE = 4
+_SAME = "=="
+_AND = " and "
+
+
+class LikenessRows(ItemRows[int]):
+    """The grid: a row and a column per model, by its number. The selected cell shows its percentage."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.corpus: Corpus | None = None
+        self.current = 0
+        self.first = 0
+        # The names as they are shown in a number of cells.
+        self._shown: tuple[int, list[str]] = (0, [])
+
+    def show(self, corpus: Corpus | None) -> None:
+        """Show other models."""
+        self.corpus, self._shown = corpus, (0, [])
+
+    @property
+    def pair(self) -> tuple[int, int] | None:
+        """The numbers of the models in the selected row and column."""
+        return None if self.selected is None else (self.selected, self.current)
+
+    def row(self, index: int, width: int) -> Line:
+        if self.corpus is None:
+            return ()
+        number = self.items[index]
+        similarities = self.corpus.jaccard[number]
+        cells = [
+            Span(_figure(similarities[other]), "match")
+            if index == self.cursor and other == self.current
+            else shaded(similarities[other], _CELL, PANEL.shades)
+            for other in self._columns(width)
+        ]
+        name = column(self._names(width)[number], self.name_width(width))
+        return (column(f"{number + 1} ", _NUMBER, "muted", right=True), name, Span(" "), *cells)
+
+    def heading(self, width: int) -> Line:
+        """Return the numbers of the models, in alternating shades because no gap fits between them."""
+        numbers = [
+            column(
+                f"{(other + 1) % 100}",
+                _CELL,
+                "match" if other == self.current else "text" if other % 2 else "muted",
+                right=True,
+            )
+            for other in self._columns(width)
+        ]
+        return (column("", _NUMBER), column("model", self.name_width(width) + 1, "muted"), *numbers)
+
+    def name_width(self, width: int) -> int:
+        """Return the cells for names: all that they need if each model keeps its column, else a share of the width."""
+        if self.corpus is None:
+            return LEAST_WIDTH
+        beside = width - _NUMBER - 1 - _CELL * len(self.corpus.models)
+        needed = longest(model.name for model in self.corpus.models)
+        return max(LEAST_WIDTH, min(needed, max(beside, width // _NAMES_SHARE)))
+
+    def _names(self, width: int) -> list[str]:
+        room = self.name_width(width)
+        if self._shown[0] != room and self.corpus is not None:
+            self._shown = (room, told_apart([model.name for model in self.corpus.models], room))
+        return self._shown[1]
+
+    def go_to_column(self, number: int) -> None:
+        """Select the column of a model and scroll it into view."""
+        count = len(self.corpus.models) if self.corpus else 0
+        self.current = min(max(number, 0), max(0, count - 1))
+        self._reveal()
+
+    def on_resize(self) -> None:
+        self._reveal()
+
+    def _reveal(self) -> None:
+        there = self._columns_in(self.line_width - 1)
+        self.first = min(max(self.first, self.current - there + 1), self.current)
+        self.refresh()
+
+    def _columns(self, width: int) -> range:
+        count = len(self.corpus.models) if self.corpus else 0
+        return range(self.first, min(count, self.first + self._columns_in(width)))
+
+    def _columns_in(self, width: int) -> int:
+        return max(1, (width - _NUMBER - self.name_width(width) - 1) // _CELL)
+
+
+class LikenessPanel(ItemPanel[int]):
+    """The similarity of each pair of models (figure 7 of the paper)."""
+
+    scope = actions.LIKENESS
+    TITLE = "Likeness"
+    REACHED_BY = "corpus.go_to_likeness"
+    SEARCH_HINT = "name of a model, among the rows"
+    HEADED = True
+    ABOUT = (
+        "The similarity of each pair of models: the bricks in both models over the bricks in either of them (Jaccard)."
+        " The columns have the numbers of the rows. The selected cell shows its percentage, or == if the models are "
+        "equal; the lines below name both models."
+    )
+
+    def __init__(self) -> None:
+        self._grid = LikenessRows()
+        super().__init__(self._grid, id="likeness")
+        self._foot = TextLines(self._foot_lines, classes="likeness-foot")
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield self._foot
+
+    def heading(self, width: int) -> Line:
+        return (Span(" "), *self._grid.heading(width - 1))
+
+    def as_texts(self) -> TextTable:
+        corpus = self._grid.corpus
+        if corpus is None:
+            return TextTable(("model",), ())
+        names = [model.name for model in corpus.models]
+        rows = [[names[row], *(percent(it, 1) for it in corpus.jaccard[row])] for row in self.found]
+        return TextTable(("model", *names), rows)
+
+    def show(self, corpus: Corpus | None) -> None:
+        self._grid.show(corpus)
+        self._grid.go_to_column(self._grid.current)
+        self.show_items(range(len(corpus.models) if corpus else 0))
+
+    def searched(self, item: int) -> str:
+        return self._grid.corpus.models[item].name if self._grid.corpus else ""
+
+    def show_counts(self) -> None:
+        self.heading_changed()
+        self._foot.refresh()
+
+    def go_to_model(self, number: int) -> None:
+        """Select the row of a model and the column of its most similar model."""
+        if number in self.found:
+            self.select(number)
+            self.action_most_alike()
+
+    def action_right(self) -> None:
+        self._go(self._grid.current + 1)
+
+    def action_left(self) -> None:
+        self._go(self._grid.current - 1)
+
+    def action_most_alike(self) -> None:
+        corpus, pair = self._grid.corpus, self._grid.pair
+        if corpus is not None and pair is not None:
+            row, _ = pair
+            others = [number for number in range(len(corpus.models)) if number != row]
+            self._go(max(others, key=lambda other: corpus.jaccard[row][other], default=row))
+
+    def action_exchange(self) -> None:
+        if self._grid.pair is not None:
+            row, current = self._grid.pair
+            if current in self.found:
+                self.select(current)
+                self._go(row)
+
+    def cursor_settled(self) -> None:
+        self._foot.refresh()
+
+    def _go(self, number: int) -> None:
+        self._grid.go_to_column(number)
+        self.heading_changed()
+        self._foot.refresh()
+
+    def _foot_lines(self, width: int) -> tuple[Line, ...]:
+        return (*self._pair_lines(width), *wrapped(legend(PANEL.shades), width))
+
+    def _pair_lines(self, width: int) -> tuple[Line, Line]:
+        corpus, pair = self._grid.corpus, self._grid.pair
+        if corpus is None or pair is None:
+            return (), ()
+        one, other = (corpus.models[number] for number in pair)
+        likeness = corpus.jaccard[pair[0]][pair[1]]
+        both = one.unique_layers + other.unique_layers
+        # likeness = shared / all, and shared + all = both.
+        shared = round(likeness * both / (1.0 + likeness))
+        verb = "is" if shared == 1 else "are"
+        said = Span(f" alike: {shared:,} of their {counted(both - shared, 'brick')} {verb} in both", "muted")
+        room = max(1, (width - len(_AND) - 2) // 2)
+        names = (Span(name, "accent") for name in told_apart([one.name, other.name], room))
+        return (
+            line(Span(f" {percent(likeness, 1)}", "strong"), said),
+            line(" ", next(names), Span(_AND, "muted"), next(names)),
+        )
+
+
+def _figure(likeness: float) -> str:
+    if likeness >= 1.0:
+        return _SAME
+    return f"{min(99, round(100 * likeness)):>{_CELL}}"

@@ -15,8 +15,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.choices import Choice, change_setting
 from dlbricks_tui.tui.corpus import actions, work
-from dlbricks_tui.tui.corpus.likeness import LikenessPanel
-from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, UniquenessPanel
+from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, LikenessPanel, UniquenessPanel
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
 from dlbricks_tui.wording.numbers import counted

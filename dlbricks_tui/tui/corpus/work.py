@@ -11,13 +11,12 @@ from textual.worker import get_current_worker
 from dlbricks_tui.bricks.corpus import compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.documents.corpus import GroupAccuracy
-from dlbricks_tui.estimate.accuracy import accuracy, by_group
+from dlbricks_tui.estimate.comparison import accuracy, by_group
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.models.loading import UNLOADABLE
-from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.selections import combinations
+from dlbricks_tui.store.selections import combinations, equal
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.wording.ages import measured_ago
+from dlbricks_tui.wording.numbers import measured_ago
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.message import Message
 
 from dlbricks_tui.answers.fleets.results import FleetEstimate, FleetModel
-from dlbricks_tui.documents.fleet import dollars, estimate_columns, fastest_hosts, host_columns, latency_on
-from dlbricks_tui.documents.fleet_picture import hosts_picture
+from dlbricks_tui.documents.fleet import (
+    dollars,
+    estimate_columns,
+    fastest_hosts,
+    host_columns,
+    hosts_picture,
+    latency_on,
+)
 from dlbricks_tui.documents.lines import Span, line
 from dlbricks_tui.documents.parts import Column, name_column
-from dlbricks_tui.fleet.events import HostRow
+from dlbricks_tui.fleet.request import HostRow
 from dlbricks_tui.tui.fleet import actions
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Orders

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.fleets.results import fleet_result
-from dlbricks_tui.fleet.events import EVENTS, FleetProgress
+from dlbricks_tui.fleet.request import EVENTS, FleetProgress
 from dlbricks_tui.runs.events import EventReader
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.fleets.results import FleetResult
-    from dlbricks_tui.fleet.events import HostRow
     from dlbricks_tui.fleet.folder import FleetFolder
+    from dlbricks_tui.fleet.request import HostRow
     from dlbricks_tui.runs.run_folder import RunState
 
 

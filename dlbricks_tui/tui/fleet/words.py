@@ -9,8 +9,8 @@ from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.run.words import STATE_STYLES
-from dlbricks_tui.wording.ages import ago
 from dlbricks_tui.wording.fleets import settled_line
+from dlbricks_tui.wording.numbers import ago
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.fleet.view import FleetView

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
 from dlbricks_tui.answers.language import asking
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.queue import Kind
+from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.language import opening
 from dlbricks_tui.language.orders import LanguageStopped, ModelMeasured, ModelNotMeasured, decode
 from dlbricks_tui.tui.followed import FollowedProcess
@@ -75,7 +75,7 @@ class LanguageMeasuring(FollowedProcess["LanguageMessage"]):
     @classmethod
     def begun(cls, data: DataFolder) -> LanguageMeasuring | None:
         """Return the newest measurement that was begun before, and that nobody has followed to its end."""
-        found = JobFolder.all_of(data, Kind.LANGUAGE)
+        found = JobFolder.all_of(data, WorkKind.LANGUAGE)
         return cls(ChildProcess.started_before(found[-1], decode)) if found else None
 
     @property

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from textual.app import App
 
-    from dlbricks_tui.answers.pairs.compared import Kind
+    from dlbricks_tui.answers.pairs.compared import PairKind
     from dlbricks_tui.answers.pairs.estimates import EstimatedSide
     from dlbricks_tui.models.library import ModelSource
 
@@ -27,7 +27,7 @@ class ComparableRow:
     `subject` is a model, an estimate in a variant, or the id of a system, a run or a result.
     """
 
-    kind: Kind
+    kind: PairKind
     identity: Hashable
     name: str
     subject: ModelSource | EstimatedSide | str

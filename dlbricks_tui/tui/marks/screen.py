@@ -19,7 +19,7 @@ from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.marks import actions, work
-from dlbricks_tui.tui.marks.pictures import latencies_picture
+from dlbricks_tui.tui.marks.work import latencies_picture
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
@@ -109,7 +109,7 @@ class MarkedScreen(AnsweringScreen[None]):
         "1 % on."
     )
 
-    def __init__(self, session: Session, marks: Marks, settings: Callable[[], work.Settings]) -> None:
+    def __init__(self, session: Session, marks: Marks, settings: Callable[[], work.ComparedSettings]) -> None:
         super().__init__()
         self._session = session
         self._marks = marks

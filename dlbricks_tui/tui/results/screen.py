@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Container
 
-from dlbricks_tui.answers.comparisons.selecting import NamedSelection
+from dlbricks_tui.answers.comparisons.contrasts import NamedSelection
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.results import actions, importing, work
-from dlbricks_tui.tui.results.comparison import ContrastScreen
-from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel
+from dlbricks_tui.tui.results import actions, dialogs, work
+from dlbricks_tui.tui.results.panels import ContrastScreen, HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.store.selections import Selection
-    from dlbricks_tui.tui.results.importing import ImportTold
+    from dlbricks_tui.tui.results.dialogs import ImportTold
     from dlbricks_tui.tui.session import Session
 
 _EVERYTHING = "all results"
@@ -79,7 +78,7 @@ class ResultsScreen(PanelledScreen[None]):
     def _find(self) -> None:
         self.run_in_thread(partial(work.find, self._store, self._table.result_query), "find", self._found)
 
-    def _found(self, found: work.Found) -> None:
+    def _found(self, found: work.QueriedResults) -> None:
         self._table.show(found)
         if not found.selection:
             self._record.show(None)
@@ -193,7 +192,7 @@ class ResultsScreen(PanelledScreen[None]):
 
     def _import(self, path: Path) -> None:
         self.notify(f"Reading {path.name}.", markup=False)
-        self.run_in_thread(partial(importing.import_from, self._store, path, self._data), then=self._imported)
+        self.run_in_thread(partial(dialogs.import_from, self._store, path, self._data), then=self._imported)
 
     def _imported(self, done: ImportTold) -> None:
         self._changed(done.text, done.is_warning)

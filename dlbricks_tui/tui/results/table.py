@@ -22,7 +22,7 @@ from dlbricks_tui.tui.results.columns import (
     is_right,
     placed,
 )
-from dlbricks_tui.tui.results.record import result_row
+from dlbricks_tui.tui.results.panels import result_row
 from dlbricks_tui.tui.results.work import ResultQuery, quoted
 from dlbricks_tui.tui.widgets.panel import Panel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import RowsView
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dlbricks_tui.tui.marks.marks import ComparableRow
-    from dlbricks_tui.tui.results.work import Found
+    from dlbricks_tui.tui.results.work import QueriedResults
 
 MARK, RESTORED = "•", "+"
 _DOWN, _UP = "↓", "↑"
@@ -169,7 +169,7 @@ class ResultsPanel(Panel):
         titles = ("when, UTC" if name == "when" else RESULT_COLUMNS[name].title for name in columns)
         return TextTable(tuple(titles), _texts_of(self.shown, columns))
 
-    def show(self, found: Found) -> None:
+    def show(self, found: QueriedResults) -> None:
         """Show results, unless the search has changed since."""
         if found.query != self.result_query:
             return

@@ -13,16 +13,14 @@ from dlbricks_tui.answers.comparisons.contrasts import compared_results
 from dlbricks_tui.store.contrast import contrast
 from dlbricks_tui.store.errors import DamagedResultError, QueryError
 from dlbricks_tui.store.exporting import export_selection
-from dlbricks_tui.store.filters import equal, parse_filter
-from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, SortOrder
+from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, SortOrder, equal, parse_filter
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tinydb.queries import QueryInstance
 
-    from dlbricks_tui.answers.comparisons.contrasts import ComparedResults
-    from dlbricks_tui.answers.comparisons.selecting import NamedSelection
+    from dlbricks_tui.answers.comparisons.contrasts import ComparedResults, NamedSelection
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.records import Provenance, Result
     from dlbricks_tui.tui.session import SharedStore
@@ -51,7 +49,7 @@ def quoted(column: str, value: str) -> str:
     return f'{column}=="{value}"' if re.search(r"[\s,]", value) else f"{column}=={value}"
 
 
-class Found(NamedTuple):
+class QueriedResults(NamedTuple):
     """The results of a query and the number of all results, or the problem with the query."""
 
     query: ResultQuery
@@ -60,15 +58,15 @@ class Found(NamedTuple):
     problem: str = ""
 
 
-def find(shared: SharedStore, query: ResultQuery) -> Found:
+def find(shared: SharedStore, query: ResultQuery) -> QueriedResults:
     """Find results, including those that were just stored."""
     with shared.held() as store:
         store.refresh()
         total = len(store.results(order=()))
         try:
-            return Found(query, store.results(*queries_of(query.text), order=query.orders), total)
+            return QueriedResults(query, store.results(*queries_of(query.text), order=query.orders), total)
         except QueryError as error:
-            return Found(query, None, total, str(error))
+            return QueriedResults(query, None, total, str(error))
 
 
 class ResultRead(NamedTuple):

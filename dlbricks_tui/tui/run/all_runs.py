@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.pairs.compared import Kind
+from dlbricks_tui.answers.pairs.compared import PairKind
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, SearchedDialog
 from dlbricks_tui.tui.keys.keymap import Hint
@@ -148,7 +148,7 @@ class _ComparableRuns(RunRows):
         if index >= len(self.items):
             return None
         state = self.items[index]
-        return ComparableRow(Kind.RUN, state.run, f"{names_of(state.models)}, {_began(state)}", state.run)
+        return ComparableRow(PairKind.RUN, state.run, f"{names_of(state.models)}, {_began(state)}", state.run)
 
 
 def _run_row(state: RunState, width: int) -> Line:

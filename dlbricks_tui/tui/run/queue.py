@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, spread
-from dlbricks_tui.host.queue import Kind
+from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, Dialog
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.run import actions
@@ -56,7 +56,10 @@ class QueueScreen(Dialog["Place"]):
         place = self._list.selected
         if place is None:
             return
-        if place.data_folder == str(self._data.path.absolute()) and place.kind not in (Kind.PEAKS, Kind.KERNELS):
+        if place.data_folder == str(self._data.path.absolute()) and place.kind not in (
+            WorkKind.PEAKS,
+            WorkKind.KERNELS,
+        ):
             self.dismiss(place)
         else:
             show_message(self.app, f"Nothing more is known of it here: {place}.")

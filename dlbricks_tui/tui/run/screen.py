@@ -14,7 +14,7 @@ from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.messages import ReplayChanged, ReplayWanted, RunBegun
 from dlbricks_tui.tui.run import actions
 from dlbricks_tui.tui.run.bricks import BricksPanel
-from dlbricks_tui.tui.run.replaying import ReplayChange
+from dlbricks_tui.tui.run.follower import ReplayChange
 from dlbricks_tui.tui.run.snapshot import RunModel, RunSnapshot
 from dlbricks_tui.tui.run.words import how_far, joined, load_of, state_of, what_now
 from dlbricks_tui.tui.widgets.panel import Panel

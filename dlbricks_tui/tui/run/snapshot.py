@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from dlbricks_tui.host.load import Load
+from dlbricks_tui.host.load import HostLoad
 from dlbricks_tui.runs.run_folder import ACTIVE, State
 from dlbricks_tui.wording.runs import NONE_DONE, Done, Note
 
@@ -119,7 +119,7 @@ class RunSnapshot:
     # Set if these are events of the past, shown again.
     replay: ReplayPace | None = None
     # The load of the host; None before it is known, and after the run.
-    load: Load | None = None
+    load: HostLoad | None = None
 
     @property
     def active(self) -> bool:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.host.load import LoadMeter
     from dlbricks_tui.host.queue import Place
     from dlbricks_tui.runs.run_folder import RunFolders
-    from dlbricks_tui.tui.run.follower import Follower
-    from dlbricks_tui.tui.run.replaying import ReplayChange, ReplayFollower
+    from dlbricks_tui.tui.run.follower import Follower, ReplayChange, ReplayFollower
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
 
 # Each look costs processor time, which disturbs measurements.
@@ -216,7 +215,7 @@ class RunWatch:
         with self._lock:
             changes, self._wanted_changes = self._wanted_changes, []
         if changes:
-            from dlbricks_tui.tui.run.replaying import ReplayFollower
+            from dlbricks_tui.tui.run.follower import ReplayFollower
 
             if isinstance(self._follower, ReplayFollower):
                 for change in changes:
@@ -228,7 +227,7 @@ class RunWatch:
 
     def _replay_of(self, replayed: Replayed) -> ReplayFollower:
         from dlbricks_tui.runs.run_folder import RunFolders
-        from dlbricks_tui.tui.run.replaying import ReplayFollower
+        from dlbricks_tui.tui.run.follower import ReplayFollower
 
         return ReplayFollower(RunFolders(self._data.runs).find(replayed.run), replayed.speed, begin=replayed.begin)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from dlbricks_tui.scenarios.scenario import Kind, usual_percentile
+from dlbricks_tui.scenarios.scenario import ScenarioKind, usual_percentile
 from dlbricks_tui.settings.loads import BATCHES, BOUND, FULL, INSTANCES, KIND, PERCENTILE, RATE
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.scenario import actions
@@ -17,7 +17,7 @@ class ScenarioSettings:
 
     # The names of the runtimes to choose from, the usual one first.
     runtimes: tuple[str, ...] = ()
-    kind: Kind = Kind.SERVER
+    kind: ScenarioKind = ScenarioKind.SERVER
     # None: ten times the estimate of a server, and no bound of the other kinds.
     bound_ms: float | None = None
     # None: that of MLPerf.
@@ -38,7 +38,7 @@ def _bound(settings: ScenarioSettings) -> str:
     bound_ms = settings.usual_bound_ms if settings.bound_ms is None else settings.bound_ms
     if bound_ms is not None:
         return f"{bound_ms:g} ms"
-    return "usual" if settings.kind is Kind.SERVER else "none"
+    return "usual" if settings.kind is ScenarioKind.SERVER else "none"
 
 
 SCENARIO_ROWS = (

@@ -7,29 +7,26 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.lines import BLANK, Line, Span, line
 from dlbricks_tui.documents.scenario import load_question
 from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.scenario import actions, work
 from dlbricks_tui.tui.scenario.form import ScenarioSettings, SettingsPanel
-from dlbricks_tui.tui.scenario.latencies import LatenciesPanel
-from dlbricks_tui.tui.scenario.load import LoadPanel
-from dlbricks_tui.tui.scenario.load_tests import LoadTestsPanel
-from dlbricks_tui.tui.scenario.words import answer_line, state_line
+from dlbricks_tui.tui.scenario.panels import LatenciesPanel, LoadPanel, LoadTestsPanel, answer_line, state_line
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.scenarios.outcome import PredictedLoad
+    from dlbricks_tui.scenarios.scenario import PredictedLoad
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.scenario.measuring import Measuring
-    from dlbricks_tui.tui.scenario.progress import Progress
+    from dlbricks_tui.tui.scenario.work import LoadMeasuring, TestsProgress
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.widgets.panel import Panel
 
@@ -59,9 +56,9 @@ class ScenarioScreen(AnsweringScreen[None]):
         self._refusal = ""
         # True while the view is that of earlier settings or results.
         self._is_looking = False
-        self._measuring: Measuring | None = None
+        self._measuring: LoadMeasuring | None = None
         # The tests of the last measurement, until the settings change.
-        self._last: Progress | None = None
+        self._last: TestsProgress | None = None
         # Why the last measurement failed.
         self._failure = ""
         # The load test that was measured here last, what its measurement warned about, and what was predicted before.
@@ -205,18 +202,18 @@ class ScenarioScreen(AnsweringScreen[None]):
         elif order is None:
             self.notify("The scenario cannot be measured here: it was looked up for another system or runtime.")
         else:
-            from dlbricks_tui.tui.scenario.measuring import Measuring
+            from dlbricks_tui.tui.scenario.work import LoadMeasuring
 
             self._failure, self._last = "", None
-            self._go_on(Measuring(order, self._session.data))
+            self._go_on(LoadMeasuring(order, self._session.data))
 
-    def _go_on(self, measuring: Measuring | None) -> None:
+    def _go_on(self, measuring: LoadMeasuring | None) -> None:
         if measuring is not None and self._measuring is None:
             self._measuring = measuring
             self._show_all()
             self.run_worker(self._follow(measuring), group="measurement", exit_on_error=False)
 
-    async def _follow(self, measuring: Measuring) -> None:
+    async def _follow(self, measuring: LoadMeasuring) -> None:
         try:
             await measuring.follow(self._show_all)
         finally:
@@ -241,8 +238,6 @@ class ScenarioScreen(AnsweringScreen[None]):
             self._show_all()
 
     def action_cancel(self) -> None:
-        from dlbricks_tui.tui.scenario.cancelling import CancelLoadScreen
-
         def cancel(_: bool) -> None:
             if self._measuring is not None:
                 self._measuring.cancel()
@@ -260,3 +255,23 @@ class ScenarioScreen(AnsweringScreen[None]):
 def _first_settings(session: Session, spec: ModelSpec, choices: Choices) -> ScenarioSettings:
     batch_sizes = () if choices.batch is None else (choices.batch,)
     return ScenarioSettings(work.runtimes_of(session, spec), batch_sizes=batch_sizes)
+
+
+class CancelLoadScreen(ConfirmingScreen):
+    """Returns True if the user confirms."""
+
+    HEADING = "Cancel the measurement?"
+    scope = actions.CANCEL
+    ABOUT = (
+        "The result of a scenario is stored once all of its tests have ended. If it is cancelled, the tests that have "
+        "ended are stored as load tests at their rates or batch sizes; the test in progress is lost."
+    )
+
+    def __init__(self, told: str) -> None:
+        super().__init__()
+        self._told = told
+
+    def paragraphs(self) -> Iterable[Line]:
+        yield line(self._told)
+        yield BLANK
+        yield line("The test in progress is lost; the tests that have ended are stored.")

@@ -13,17 +13,16 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.analysis.work import options_of
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.systems import actions, work
-from dlbricks_tui.tui.systems.machines import MachinesPanel
-from dlbricks_tui.tui.systems.systems import DoctorPanel, SystemPanel, SystemsPanel
+from dlbricks_tui.tui.systems.panels import DoctorPanel, MachinesPanel, SystemPanel, SystemsPanel
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
-from dlbricks_tui.wording.machines import machines_answer, machines_question
+from dlbricks_tui.wording.fleets import machines_answer, machines_question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.comparison import Candidate
-    from dlbricks_tui.store.records import Runtime
+    from dlbricks_tui.store.records import RuntimeRecord
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
@@ -48,7 +47,7 @@ class SystemsScreen(AnsweringScreen[tuple[str, Level]]):
         self._session = session
         self._spec = spec
         self._choices, self._config = choices, config
-        self._runtimes: Mapping[str, Runtime] = {}
+        self._runtimes: Mapping[str, RuntimeRecord] = {}
         self._found: tuple[Candidate, ...] | None = None
         self._systems = SystemsPanel()
         self._system = SystemPanel()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.systems import KnownSystem
     from dlbricks_tui.estimate.comparison import Candidate
     from dlbricks_tui.host.noise import Finding
-    from dlbricks_tui.store.records import Runtime
+    from dlbricks_tui.store.records import RuntimeRecord
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
 
@@ -26,7 +26,7 @@ class Systems(NamedTuple):
     """This host and the systems of the store, and the runtimes by id."""
 
     known: tuple[KnownSystem, ...]
-    runtimes: Mapping[str, Runtime]
+    runtimes: Mapping[str, RuntimeRecord]
 
 
 def list_systems(session: Session) -> Systems:

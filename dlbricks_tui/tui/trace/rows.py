@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.timeline import SpanTimes, Window
+from dlbricks_tui.documents.timeline import SpanTimes, TimeWindow
 from dlbricks_tui.traces.trace import TraceLevel, Track, TrackKind
 
 if TYPE_CHECKING:
-    from dlbricks_tui.traces.trace import Counter, LevelTrace, Span, Trace
+    from dlbricks_tui.traces.trace import Counter, LevelTrace, Trace, TraceSpan
 
 # The track that a closed level shows.
 _MAIN = {
@@ -41,7 +41,7 @@ class TimedTrack:
         return self._content.kind if isinstance(self._content, Track) else None
 
     @property
-    def spans(self) -> tuple[Span, ...]:
+    def spans(self) -> tuple[TraceSpan, ...]:
         """The spans of a track; a counter has none."""
         return self._content.spans if isinstance(self._content, Track) else ()
 
@@ -82,7 +82,7 @@ class TimedLevel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class TraceRow:
     """A level, or one of its tracks or counters."""
 
     level: TimedLevel
@@ -107,20 +107,20 @@ class TimelineState:
         self.levels = tuple(map(TimedLevel, trace.levels))
         self.layers = {layer.index: layer for layer in trace.layers}
         self._open = {it.level for it in self.levels if it.level not in _CLOSED_AT_FIRST}
-        self._rows = {it: (Row(it), *(Row(it, track) for track in it.tracks)) for it in self.levels}
-        self.rows: tuple[Row, ...] = ()
+        self._rows = {it: (TraceRow(it), *(TraceRow(it, track) for track in it.tracks)) for it in self.levels}
+        self.rows: tuple[TraceRow, ...] = ()
         self.anchor = 0
         # None: as much as the anchor takes.
-        self._window: Window | None = None
+        self._window: TimeWindow | None = None
         self._shows_everything = False
         # The time that the user looks at, from the start of the anchor, and the span that a key has selected.
         self._focus_ns = 0
-        self._selection: tuple[Row, int] | None = None
+        self._selection: tuple[TraceRow, int] | None = None
         self._list_rows()
 
     # Rows
 
-    def is_open(self, row: Row) -> bool:
+    def is_open(self, row: TraceRow) -> bool:
         return row.level.level in self._open
 
     def open(self, index: int) -> int:
@@ -155,12 +155,12 @@ class TimelineState:
 
     # The times in view
 
-    def window(self, width: int) -> Window:
+    def window(self, width: int) -> TimeWindow:
         """Return the times in view, from the start of the anchor."""
         if self._window is not None:
             return self._window
         took_ns = None if self._shows_everything else self._anchor_ns
-        return Window.fitting(*(self.extent_ns if took_ns is None else (0, took_ns)), width)
+        return TimeWindow.fitting(*(self.extent_ns if took_ns is None else (0, took_ns)), width)
 
     @property
     def extent_ns(self) -> tuple[int, int]:
@@ -185,7 +185,7 @@ class TimelineState:
         window = self.window(width)
         center = self._center(index, window, width)
         start, end = self.extent_ns
-        most = Window.fitting(start, end, width).cell_ns
+        most = TimeWindow.fitting(start, end, width).cell_ns
         cell_ns = window.cell_ns // _ZOOM if step > 0 else min(window.cell_ns * _ZOOM, max(most, window.cell_ns))
         self._show(window.zoomed(cell_ns, center), width)
 
@@ -204,12 +204,12 @@ class TimelineState:
         """Show the selected span as wide as the row."""
         found = self._times_of(index)
         if found is not None:
-            self._show(Window.fitting(*found, width), width)
+            self._show(TimeWindow.fitting(*found, width), width)
 
-    def _show(self, window: Window, width: int) -> None:
+    def _show(self, window: TimeWindow, width: int) -> None:
         self._window = window.within(*self.extent_ns, width)
 
-    def _center(self, index: int, window: Window, width: int) -> int:
+    def _center(self, index: int, window: TimeWindow, width: int) -> int:
         found = self._times_of(index)
         if found is not None:
             middle = sum(found) // 2
@@ -228,7 +228,7 @@ class TimelineState:
             return None
         return row.track.times.at(self._focus_ns + row.level.start_of(self.anchor))
 
-    def selected_span(self, index: int) -> Span | None:
+    def selected_span(self, index: int) -> TraceSpan | None:
         """Return the selected span of a row of spans."""
         track, number = self.rows[index].track, self.selected(index)
         return track.spans[number] if track is not None and track.spans and number is not None else None
@@ -310,7 +310,7 @@ class TimelineState:
         row, number = self.rows[index], self.selected(index)
         return None if row.track is None or number is None else self._span_times(row, row.track, number)
 
-    def _span_times(self, row: Row, track: TimedTrack, number: int) -> tuple[int, int]:
+    def _span_times(self, row: TraceRow, track: TimedTrack, number: int) -> tuple[int, int]:
         zero = row.level.start_of(self.anchor)
         return track.times.starts[number] - zero, track.times.ends[number] - zero
 

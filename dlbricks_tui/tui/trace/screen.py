@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.trace import level_answer, span_words, trace_words
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.open_model import LayerPlace, index_of
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.trace import actions, work
-from dlbricks_tui.tui.trace.span import SpanPanel
+from dlbricks_tui.tui.trace.panels import SpanPanel, TracesPanel
 from dlbricks_tui.tui.trace.timeline import TimelinePanel
-from dlbricks_tui.tui.trace.traces import TracesPanel
-from dlbricks_tui.tui.trace.words import answer_lines, progress_line, selection_line
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
-from dlbricks_tui.wording.tracing import trace_question
+from dlbricks_tui.wording.numbers import capitalised, in_ms, minute_of
+from dlbricks_tui.wording.tracing import signed_ms, trace_question
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.traces.messages import TraceOrder
+    from dlbricks_tui.traces.messages import LevelDone, TraceOrder
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
-    from dlbricks_tui.tui.trace.measuring import Tracing
-    from dlbricks_tui.tui.trace.start import TraceSettings
+    from dlbricks_tui.tui.trace.boxes import TraceSettings
+    from dlbricks_tui.tui.trace.work import OpenTrace, Tracing
     from dlbricks_tui.tui.widgets.panel import Panel
 
 
@@ -174,7 +174,7 @@ class TraceScreen(AnsweringScreen[LayerPlace]):
     # Files of other programs
 
     def action_write(self) -> None:
-        from dlbricks_tui.tui.trace.writing import WriteTraceScreen
+        from dlbricks_tui.tui.trace.boxes import WriteTraceScreen
 
         if self._opened is not None:
             self.ask(WriteTraceScreen(self._model), partial(self._write_to, self._opened))
@@ -197,7 +197,7 @@ class TraceScreen(AnsweringScreen[LayerPlace]):
             self.run_in_thread(first, "settings", self._ask_for_settings)
 
     def _ask_for_settings(self, settings: TraceSettings | str) -> None:
-        from dlbricks_tui.tui.trace.start import StartTraceScreen
+        from dlbricks_tui.tui.trace.boxes import StartTraceScreen
 
         if isinstance(settings, str):
             self._fail(settings)
@@ -210,7 +210,7 @@ class TraceScreen(AnsweringScreen[LayerPlace]):
         self.run_in_thread(order, "order", self._start)
 
     def _start(self, order: TraceOrder | str) -> None:
-        from dlbricks_tui.tui.trace.measuring import Tracing
+        from dlbricks_tui.tui.trace.work import Tracing
 
         if isinstance(order, str):
             self._fail(order)
@@ -241,7 +241,7 @@ class TraceScreen(AnsweringScreen[LayerPlace]):
         self.notify(f"The model is being traced: {key('trace.cancel')} cancels it.")
 
     def action_cancel(self) -> None:
-        from dlbricks_tui.tui.trace.cancelling import CancelTraceScreen
+        from dlbricks_tui.tui.trace.boxes import CancelTraceScreen
 
         def cancel(_: bool) -> None:
             if self._tracing is not None:
@@ -256,3 +256,52 @@ class TraceScreen(AnsweringScreen[LayerPlace]):
         if self._tracing is not None:
             show_message(self.app, "The trace goes on in the background; this screen shows it again.")
         self.dismiss(place)
+
+
+def answer_lines(opened: OpenTrace | None, row: int) -> Iterator[Line]:
+    """Yield what the level of a row says; nothing if no trace is open."""
+    if opened is not None and row < len(opened.state.rows):
+        level = opened.state.rows[row].level.content
+        answer = capitalised(f"{level.level.value} level: {level_answer(level, opened.slowest)}")
+        yield line(Span(f" {answer}", "strong"))
+
+
+def selection_line(opened: OpenTrace | None, row: int) -> Line:
+    """Return the selected span in one line; a narrow terminal has no room for its panel."""
+    if opened is None or row >= len(opened.state.rows):
+        return line(Span(" "))
+    state = opened.state
+    span, level = state.selected_span(row), state.rows[row].level.content
+    if span is None:
+        return line(Span(f" {trace_words(state.trace)}, {minute_of(state.trace.when)} UTC", "muted"))
+    time = None if span.layer is None else opened.times.get(span.layer)
+    return line(Span(f" {span.name}", "strong"), Span(f" {span_words(span, level, time)}", "muted"))
+
+
+def progress_line(tracing: Tracing) -> Line:
+    """Return how far a trace is: what ended levels have taken, and what runs now."""
+    if tracing.cancelled:
+        return line(Span(" cancelling", "warn"))
+    if tracing.waits_for:
+        return line(Span(f" waits for {tracing.waits_for}", "warn"))
+    levels, ended = tracing.order.levels, tracing.ended_levels
+    later = levels[len(ended) if tracing.level is None else levels.index(tracing.level) + 1 :]
+    then = f"then {', '.join(it.value for it in later)}" if later else ""
+    return line(Span(f" {', '.join(filter(None, [*map(_level_done, ended), _now(tracing), then]))}", "good"))
+
+
+def _now(tracing: Tracing) -> str:
+    if tracing.round is not None and tracing.round.rounds > 1:
+        return f"round {tracing.round.number} of {tracing.round.rounds} at all levels"
+    if tracing.level is None:
+        return "" if tracing.ended_levels else "reading the model"
+    if tracing.level in (it.level for it in tracing.ended_levels):
+        return ""
+    return f"{tracing.level.value} level {'starts' if tracing.round is None else 'is traced'}"
+
+
+def _level_done(message: LevelDone) -> str:
+    if message.inference_ms is None:
+        return f"no {message.level.value}"
+    added = "" if message.overhead_ms is None else f" ({signed_ms(message.overhead_ms)})"
+    return f"{message.level.value} {in_ms(message.inference_ms)}{added}"

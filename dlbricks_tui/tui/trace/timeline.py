@@ -27,7 +27,7 @@ from dlbricks_tui.traces.trace import TrackKind
 from dlbricks_tui.tui.trace import actions
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
-from dlbricks_tui.tui.widgets.texts import text_of
+from dlbricks_tui.tui.widgets.text import text_of
 from dlbricks_tui.wording.layers import usual_beginning
 from dlbricks_tui.wording.numbers import milliseconds
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from textual import events
 
     from dlbricks_tui.traces.layer_times import LayerTime
-    from dlbricks_tui.traces.trace import Span as TracedSpan
-    from dlbricks_tui.tui.trace.rows import Row, TimelineState
+    from dlbricks_tui.traces.trace import TraceSpan as TracedSpan
+    from dlbricks_tui.tui.trace.rows import TimelineState, TraceRow
 
 # As in the decomposition.
 _OPEN, _CLOSED = "- ", "+ "
@@ -87,7 +87,7 @@ class TimelineRows(RowsView):
         names = [text_of(self._label(state, row, self.name_width)) for row in state.rows]
         return [(Span(f"{name} "), *self._drawn(state, index)) for index, name in enumerate(names)]
 
-    def _label(self, state: TimelineState, row: Row, width: int) -> Line:
+    def _label(self, state: TimelineState, row: TraceRow, width: int) -> Line:
         if row.track is not None:
             counter = row.track.counter
             unit = f" ({counter.unit})" if counter is not None and counter.unit else ""

@@ -1,4 +1,4 @@
-"""Work of the trace screen that takes time; the screen runs it in threads."""
+"""Work of the trace screen that takes time, and the process that traces a model."""
 
 from __future__ import annotations
 
@@ -6,8 +6,21 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
+from dlbricks_tui.answers.traces.tracing import trace_process
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.traces.messages import (
+    LevelDone,
+    LevelStarted,
+    RoundStarted,
+    TraceDone,
+    TraceFailed,
+    TraceWaits,
+    decode,
+)
+from dlbricks_tui.tui.followed import FollowedProcess
 from dlbricks_tui.tui.trace.rows import TimelineState
 
 if TYPE_CHECKING:
@@ -16,14 +29,14 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.traces.file import StoredTrace
     from dlbricks_tui.traces.layer_times import LayerTime
-    from dlbricks_tui.traces.messages import TraceOrder
-    from dlbricks_tui.traces.stored import StoredTrace
+    from dlbricks_tui.traces.messages import TraceMessage, TraceOrder
+    from dlbricks_tui.traces.trace import TraceLevel
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
-    from dlbricks_tui.tui.trace.measuring import Tracing
-    from dlbricks_tui.tui.trace.start import TraceSettings
+    from dlbricks_tui.tui.trace.boxes import TraceSettings
 
 
 class ListedTraces(NamedTuple):
@@ -35,14 +48,12 @@ class ListedTraces(NamedTuple):
 
 def begun_trace(model: str, data: DataFolder) -> Tracing | None:
     """Return the trace of a model that was begun before, and that nobody has followed to its end."""
-    from dlbricks_tui.tui.trace.measuring import Tracing
-
     return Tracing.begun(model, data)
 
 
 def list_traces(session: Session, model: str) -> ListedTraces | str:
     """Return the stored traces of a model, or the reason why they cannot be listed."""
-    from dlbricks_tui.traces.stored import stored_traces
+    from dlbricks_tui.traces.file import stored_traces
 
     try:
         found = stored_traces(session.data.traces)
@@ -88,7 +99,7 @@ def first_settings(session: Session, spec: ModelSpec, choices: Choices, config: 
     """Return the settings to begin with: those in view, else those of the config; or why no runtime has the model."""
     from dlbricks_tui.runtime.registry import Registry
     from dlbricks_tui.tui.run.settings import runtimes_for
-    from dlbricks_tui.tui.trace.start import TraceSettings
+    from dlbricks_tui.tui.trace.boxes import TraceSettings
 
     registry = Registry(session.data.path)
     try:
@@ -116,3 +127,51 @@ def order_of(session: Session, spec: ModelSpec, choices: Choices, settings: Trac
         return trace_order(replace(settings, precision=precision, inputs=spec.shapes), spec.source, session.data)
     except UserError as error:
         return str(error)
+
+
+class Tracing(FollowedProcess["TraceMessage"]):
+    """A model that is being traced."""
+
+    RESULT = "a trace"
+
+    def __init__(self, order: TraceOrder, process: ChildProcess[TraceMessage]) -> None:
+        super().__init__(process)
+        self.order = order
+        # The process or run that it waits for; empty while it runs.
+        self.waits_for = ""
+        # The level that started last, and the round after that.
+        self.level: TraceLevel | None = None
+        self.round: RoundStarted | None = None
+        self.ended_levels: list[LevelDone] = []
+        # The id of the trace, once it is stored.
+        self.done = ""
+
+    @classmethod
+    def new(cls, order: TraceOrder, data: DataFolder) -> Tracing:
+        """Return a trace that starts when it is followed."""
+        return cls(order, trace_process(order, data))
+
+    @classmethod
+    def begun(cls, model: str, data: DataFolder) -> Tracing | None:
+        """Return the trace of a model that was begun before, and that nobody has followed to its end."""
+        found = JobFolder.last_of(data, WorkKind.TRACE, model)
+        return None if found is None else cls(found[1], ChildProcess.started_before(found[0], decode))
+
+    @property
+    def has_result(self) -> bool:
+        return bool(self.done)
+
+    def take(self, message: TraceMessage) -> None:
+        self.waits_for = message.holder if isinstance(message, TraceWaits) else ""
+        if isinstance(message, LevelStarted):
+            self.level, self.round = message.level, None
+        elif isinstance(message, RoundStarted):
+            self.round = message
+        elif isinstance(message, LevelDone):
+            self.ended_levels.append(message)
+            if message.inference_ms is not None:
+                self.level = self.round = None
+        elif isinstance(message, TraceDone):
+            self.done = message.id
+        elif isinstance(message, TraceFailed):
+            self.failure = message.reason

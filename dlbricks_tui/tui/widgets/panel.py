@@ -89,7 +89,7 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
 
     def as_texts(self) -> TextTable:
         """Return all rows of the list as texts, with the titles of their columns."""
-        from dlbricks_tui.tui.widgets.texts import WIDTH, columns_as_texts, lines_as_texts
+        from dlbricks_tui.tui.widgets.text import WIDTH, columns_as_texts, lines_as_texts
 
         rows, heading = self.rows.all_rows(WIDTH - 1), self.copied_heading(WIDTH)
         # The heading leaves room for the sign of the cursor.

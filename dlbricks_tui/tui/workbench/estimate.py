@@ -17,6 +17,7 @@ from dlbricks_tui.tui.widgets.text import LineBar, NamesKeys
 from dlbricks_tui.tui.workbench import actions
 from dlbricks_tui.tui.workbench.estimate_rows import (
     CHOOSE_A_MODEL,
+    NOTHING_UNDER_WAY,
     READING,
     EstimateRow,
     EstimateView,
@@ -24,9 +25,10 @@ from dlbricks_tui.tui.workbench.estimate_rows import (
     Note,
     Shown,
     Stop,
+    UnderWay,
     estimate_rows,
+    replaces,
 )
-from dlbricks_tui.tui.workbench.under_way import NOTHING_UNDER_WAY, UnderWay, replaces
 from dlbricks_tui.wording.answers import combination_words, figure_text, origin_words
 from dlbricks_tui.wording.numbers import counted, milliseconds
 

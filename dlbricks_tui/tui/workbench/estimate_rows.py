@@ -1,9 +1,10 @@
-"""An estimate and its settings as the rows of their panel."""
+"""An estimate, a run under way, next steps and settings as the rows of the panel of estimates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import fsum, sqrt
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dlbricks_tui.documents.layout import laid_out
@@ -13,16 +14,164 @@ from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
 from dlbricks_tui.tui.choices import Available, Choice, Choices, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.workbench.next_steps import NextStep, step_hints
-from dlbricks_tui.tui.workbench.under_way import NOTHING_UNDER_WAY, UnderWay, replaces, so_far_parts
-from dlbricks_tui.wording.ages import measured_ago
+from dlbricks_tui.tui.run.words import on_its_way
+from dlbricks_tui.wording.numbers import in_ms, measured_ago, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from dlbricks_tui.documents.estimate import EstimateDocument
-    from dlbricks_tui.estimate.slowest import Slowest
-    from dlbricks_tui.store.records import Runtime, System
+    from dlbricks_tui.documents.parts import Part
+    from dlbricks_tui.estimate.knowledge import Latency
+    from dlbricks_tui.estimate.parts import Slowest
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.store.records import RuntimeRecord, System
+    from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
+
+# Fewer samples of the whole model tell less than the short burst that times it at first.
+_ENOUGH_SAMPLES = 8
+# A mean lies within this many standard errors with 95 % confidence.
+_TWO_SIDED_95 = 1.96
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """The progress of a run of the open model: in words, and the figures of that run so far."""
+
+    words: str = ""
+    # From all layers of the model; None until each has samples.
+    estimate: Latency | None = None
+    # The latency of the whole model.
+    end_to_end: Latency | None = None
+
+    @property
+    def has_figures(self) -> bool:
+        return self.estimate is not None or self.end_to_end is not None
+
+
+NOTHING_UNDER_WAY = UnderWay()
+
+
+def under_way(run: RunSnapshot, model: str) -> UnderWay:
+    """Return the progress of a run of a model; nothing if the run is of other models, has ended or is replayed."""
+    words = on_its_way(run, model)
+    if not words:
+        return NOTHING_UNDER_WAY
+    # A run in several variants has several figures, of which none is the answer.
+    estimates = [it for it in run.estimates if it.name == model]
+    wholes = [it for it in run.bricks if it.whole and model in it.used_by]
+    if len(estimates) > 1 or len(wholes) > 1:
+        return UnderWay(words)
+    return UnderWay(
+        words,
+        next((found for it in estimates if (found := _estimate_so_far(it)) is not None), None),
+        next((found for it in wholes if (found := _timed(it)) is not None), None),
+    )
+
+
+def _estimate_so_far(model: RunModel) -> Latency | None:
+    from dlbricks_tui.estimate.knowledge import Latency
+
+    if model.is_partial or not model.sequential_ms or model.low_ms is None or model.high_ms is None:
+        return None
+    return Latency(model.sequential_ms, model.low_ms, model.high_ms)
+
+
+def _timed(whole: RunBrick) -> Latency | None:
+    from dlbricks_tui.estimate.knowledge import Latency
+
+    if len(whole.samples_ms) >= _ENOUGH_SAMPLES:
+        # Loaded here: the first screen needs no NumPy.
+        from dlbricks_tui.store.statistics import trimmed_mean
+
+        # Samples of the rounds of the bricks saw the host at the same speed as these. The bootstrap of the final
+        # interval would take the processor from the run.
+        value_ms, samples = trimmed_mean(whole.samples_ms), len(whole.samples_ms)
+        squares = fsum((it - value_ms) ** 2 for it in whole.samples_ms)
+        half_ms = _TWO_SIDED_95 * sqrt(squares / (samples - 1) / samples)
+        return Latency(value_ms, max(0.0, value_ms - half_ms), value_ms + half_ms)
+    if not whole.latency_ms:
+        return None
+    half_ms = whole.latency_ms * (whole.half_width or 0.0)
+    return Latency(whole.latency_ms, whole.latency_ms - half_ms, whole.latency_ms + half_ms)
+
+
+def replaces(under_way: UnderWay, found: SystemEstimate) -> bool:
+    """Return whether the figures of the run tell more than the stored results: until these cover the model."""
+    return under_way.has_figures and not found.estimate.coverage.complete
+
+
+def so_far_parts(under_way: UnderWay) -> Iterator[Part]:
+    """Yield the figures of a run in progress, each as soon as the run has it."""
+    # Loaded here: the first screen shows no run.
+    from dlbricks_tui.documents.parts import BarFigure, Figures, Sentence
+
+    estimate, whole = under_way.estimate, under_way.end_to_end
+    if estimate is None:
+        yield Sentence("The whole model is timed; its layers follow.", "strong")
+    else:
+        yield Sentence(f"The estimate so far is {milliseconds(estimate.value_ms)} ms.", "strong")
+    named = ("end to end", whole), ("sequential", estimate)
+    known = [(name, it) for name, it in named if it is not None]
+    yield Figures(tuple(BarFigure(name, in_ms(it.value_ms), it.value_ms, it.low_ms, it.high_ms) for name, it in known))
+    if estimate is not None:
+        ends = f"{milliseconds(estimate.low_ms)} to {milliseconds(estimate.high_ms)} ms"
+        yield Sentence(f"{ends}, the 95 % interval so far; more samples narrow it.", "muted")
+
+
+# The most steps that are suggested at a time.
+MOST_STEPS = 3
+
+
+class KnownAlready(NamedTuple):
+    """The facts that the store and the library have about a model and around it."""
+
+    # Combinations of runtime, threads, batch size and precision in which the whole model was timed on the system.
+    combinations: int = 0
+    proofs: int = 0
+    load_tests: int = 0
+    systems: int = 0
+    # Models that the user has added to the library.
+    own_models: int = 0
+
+
+class NextStep(Enum):
+    """A step by its action and the question that it answers, the most useful first."""
+
+    VARIANTS = ("workbench.show_comparison", "which runtime and batch are best")
+    ANALYSIS = ("workbench.show_analysis", "what could be faster")
+    LOAD = ("workbench.show_scenario", "how much load it can serve")
+    OWN_MODEL = ("workbench.open_path", "your own model: open its file")
+    HOSTS = ("workbench.show_fleet", "which host is best")
+
+    def __init__(self, action: str, question: str) -> None:
+        self.action = action
+        self.question = question
+
+    def is_done(self, known: KnownAlready) -> bool:
+        """Return whether the answer is known."""
+        return {
+            NextStep.VARIANTS: known.combinations > 1,
+            NextStep.ANALYSIS: known.proofs > 0,
+            NextStep.LOAD: known.load_tests > 0,
+            NextStep.OWN_MODEL: known.own_models > 0,
+            NextStep.HOSTS: known.systems > 1,
+        }[self]
+
+
+def next_steps(known: KnownAlready) -> tuple[NextStep, ...]:
+    """Return the first steps whose answers are not known."""
+    return tuple(step for step in NextStep if not step.is_done(known))[:MOST_STEPS]
+
+
+def step_hints(steps: tuple[NextStep, ...]) -> Iterator[Hint]:
+    """Yield a line for each step with its key, and one that hides them."""
+    if steps:
+        yield Hint("")
+        yield Hint("What next?", "heading")
+        for step in steps:
+            yield Hint(f"{{{step.action}}}  {step.question}")
+        yield Hint("{workbench.hide_steps}  hides these lines", "muted")
 
 
 def setting_text(setting: Choice, choices: Choices, available: Available) -> str:
@@ -41,11 +190,11 @@ def setting_text(setting: Choice, choices: Choices, available: Available) -> str
     return str(value.value if isinstance(value, Enum) else value)
 
 
-def _name_of(id_: str, known: Iterable[System | Runtime]) -> str:
+def _name_of(id_: str, known: Iterable[System | RuntimeRecord]) -> str:
     return next((it.name for it in known if it.id == id_), id_)
 
 
-def _runtime_name(id_: str, known: Sequence[Runtime]) -> str:
+def _runtime_name(id_: str, known: Sequence[RuntimeRecord]) -> str:
     """Return the name of a runtime, with its threads and limits on kernels if others have the same name."""
     name = _name_of(id_, known)
     several = sum(it.name == name for it in known) > 1

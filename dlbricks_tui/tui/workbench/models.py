@@ -1,11 +1,12 @@
-"""The panel of models."""
+"""The panel of models, and how its rows are arranged."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from textual import on
 from textual.message import Message
 
 from dlbricks_tui.documents.lines import Line, Span, contains_all, cut, cut_start, highlighted, line, width_of
@@ -14,16 +15,32 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.model_names import FAMILY_INDENT
 from dlbricks_tui.tui.open_model import ModelId, id_of
-from dlbricks_tui.tui.widgets.panel import ItemPanel, counts_text, marks_text
+from dlbricks_tui.tui.run.host import RunHostScreen
+from dlbricks_tui.tui.view_state import read_view, write_view
+from dlbricks_tui.tui.widgets.panel import ItemPanel, Panel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.screens import layout_of
 from dlbricks_tui.tui.workbench import actions
-from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, cells, columns_in, fitting, titles
-from dlbricks_tui.tui.workbench.model_order import ModelOrder, ModelRow, in_order, list_rows
+from dlbricks_tui.tui.workbench.model_columns import (
+    FIRST_COLUMNS,
+    ListedModel,
+    ModelOrder,
+    cells,
+    columns_in,
+    fitting,
+    in_order,
+    list_rows,
+    titles,
+)
+from dlbricks_tui.tui.workbench.panel_sizes import STEP, STEP_UPPER, USUAL, fitted, taller, wider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.tui.view_state import PanelSizes
     from dlbricks_tui.tui.workbench.model_columns import KnownLatency, ModelColumn
     from dlbricks_tui.wording.text_tables import TextTable
 
@@ -34,7 +51,7 @@ _SORTED = "▾"
 
 
 def row_line(
-    row: ModelRow,
+    row: ListedModel,
     columns: Sequence[ModelColumn],
     width: int,
     *,
@@ -74,11 +91,11 @@ def searched_text(source: ModelSource) -> str:
 class ModelRows(ItemRows["ModelSource"]):
     """The models with headings between them; names are shortened anew when the width changes."""
 
-    def __init__(self, arrange: Callable[[int], list[ModelRow]], draw: Callable[[ModelRow, int], Line]) -> None:
+    def __init__(self, arrange: Callable[[int], list[ListedModel]], draw: Callable[[ListedModel, int], Line]) -> None:
         super().__init__()
         self._arrange = arrange
         self._draw = draw
-        self._made: list[ModelRow] = []
+        self._made: list[ListedModel] = []
         self._made_for = -1
 
     @property
@@ -116,7 +133,7 @@ class ModelRows(ItemRows["ModelSource"]):
         else:
             self.scroll_to_cursor()
 
-    def _rows(self) -> list[ModelRow]:
+    def _rows(self) -> list[ListedModel]:
         width = self.line_width - 1
         if width != self._made_for and width > 0:
             here = self._made[self.cursor].source if self.cursor < len(self._made) else None
@@ -314,18 +331,97 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def _comparable(self, index: int) -> ComparableRow | None:
         # Loaded here: the first screen appears without it.
-        from dlbricks_tui.answers.pairs.compared import Kind
+        from dlbricks_tui.answers.pairs.compared import PairKind
 
         source = self._model_rows.source_at(index)
-        return None if source is None else ComparableRow(Kind.MODEL, id_of(source), source.name, source)
+        return None if source is None else ComparableRow(PairKind.MODEL, id_of(source), source.name, source)
 
-    def _arranged(self, width: int) -> list[ModelRow]:
+    def _arranged(self, width: int) -> list[ListedModel]:
         _, name_width = fitting(self.columns, width - _MARK_WIDTH)
         return list_rows(self.found, self.sorted_by, self._recent, name_width, in_groups=not self.words)
 
-    def _line(self, row: ModelRow, width: int) -> Line:
+    def _line(self, row: ListedModel, width: int) -> Line:
         if row.source is None:
             return row_line(row, self.columns, width)
         key = id_of(row.source)
         latency, marked = self._latencies.get(key), key in self._marked
         return row_line(row, self.columns, width, marked=marked, latency=latency, words=self.words, now=self._clock())
+
+
+class ArrangedScreen(RunHostScreen):
+    """Has the panel of models, and keeps its look and the sizes of all panels in a file."""
+
+    def __init__(self, session: Session, config: Callable[[], Config]) -> None:
+        super().__init__(session, config)
+        self.view = read_view(session.data.view)
+        orders = {order.value: order for order in ModelOrder}
+        # Models that are opened now stay where they are until the next start.
+        self._models = ModelsPanel(self.view.columns, orders.get(self.view.order, ModelOrder.LIBRARY), self.view.recent)
+
+    def on_mount(self) -> None:
+        self._apply_sizes()
+
+    def on_resize(self) -> None:
+        self._apply_sizes()
+
+    def keep_view(self) -> None:
+        """Write the look to its file."""
+        # The newest look, even if an earlier thread writes last.
+        self.run_in_thread(lambda: write_view(self.session.data.view, self.view), "view")
+
+    @on(ModelsPanel.ViewChanged)
+    def _view_changed(self) -> None:
+        shown = tuple(each.name for each in self._models.columns)
+        columns = None if shown == FIRST_COLUMNS else shown
+        self.view = replace(self.view, columns=columns, order=self._models.sorted_by.value)
+        self.keep_view()
+
+    @on(ModelsPanel.ColumnsAsked)
+    def _columns_wanted(self) -> None:
+        from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
+
+        self.ask(ModelColumnsScreen(each.name for each in self._models.columns), self._models.show_columns)
+
+    @property
+    def is_expert(self) -> bool:
+        return self.view.expert
+
+    def show_expert(self, expert: bool) -> None:
+        self.view = replace(self.view, expert=expert)
+        self.keep_view()
+
+    def action_wider(self) -> None:
+        self._resize(lambda sizes, panel: wider(sizes, panel, STEP))
+
+    def action_narrower(self) -> None:
+        self._resize(lambda sizes, panel: wider(sizes, panel, -STEP))
+
+    def action_taller(self) -> None:
+        self._resize(lambda sizes, panel: taller(sizes, panel, STEP_UPPER))
+
+    def action_shorter(self) -> None:
+        self._resize(lambda sizes, panel: taller(sizes, panel, -STEP_UPPER))
+
+    def _resize(self, change: Callable[[PanelSizes, str], PanelSizes]) -> None:
+        layout = layout_of(self.size.width)
+        panel = next((each for each in self.query(Panel) if each.has_class("-current")), None)
+        if layout not in USUAL or panel is None or self.shows_one_panel:
+            return
+        sizes = fitted(change(self._sizes_in(layout), panel.id or ""), self.size.width)
+        self.view = replace(self.view, sizes={**self.view.sizes, layout: sizes})
+        self._apply_sizes()
+        self.keep_view()
+
+    def _sizes_in(self, layout: str) -> PanelSizes:
+        return fitted(self.view.sizes.get(layout, USUAL[layout]), self.size.width)
+
+    def _apply_sizes(self) -> None:
+        layout, styles = layout_of(self.size.width), self.query_one(".panels").styles
+        if layout in self.view.sizes and layout in USUAL:
+            sizes = self._sizes_in(layout)
+            styles.grid_columns = f"{sizes.left} 1fr {sizes.right}"
+            styles.grid_rows = f"{sizes.upper}fr {100 - sizes.upper}fr"
+        elif styles.has_rule("grid_columns"):
+            # Those of the style sheet.
+            styles.clear_rule("grid_columns")
+            styles.clear_rule("grid_rows")

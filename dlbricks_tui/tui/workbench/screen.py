@@ -18,11 +18,10 @@ from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.workbench import actions, work
 from dlbricks_tui.tui.workbench.details import DetailsPanel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline
-from dlbricks_tui.tui.workbench.estimate_rows import Shown
+from dlbricks_tui.tui.workbench.estimate_rows import NOTHING_UNDER_WAY, Shown, replaces, under_way
 from dlbricks_tui.tui.workbench.model_columns import known_latency
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import TreePanel
-from dlbricks_tui.tui.workbench.under_way import NOTHING_UNDER_WAY, replaces, under_way
 from dlbricks_tui.tui.workbench.views import ViewsScreen
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The export of a suite: the box that asks for its file, the work in a thread, and the box that says what is next."""
+"""The boxes of suites and of scores of predictions."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING
 
 from textual.worker import get_current_worker
 
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, line
+from dlbricks_tui.documents.scores import score_parts
 from dlbricks_tui.tui.dialogs.dialog import TextDialog
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.widgets.text import TextView
+from dlbricks_tui.wording.fleets import suite_contents, untravelled
 from dlbricks_tui.wording.numbers import counted, names_of
-from dlbricks_tui.wording.suites import suite_contents, untravelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from dlbricks_tui.answers.suites.exporting import Exported
+    from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
@@ -113,3 +117,34 @@ class SuiteWrittenScreen(TextDialog[None]):
         if len(told) > _MOST_NAMED:
             more = counted(len(told) - _MOST_NAMED, "other")
             yield line(Span(f"and {more}", "warn"))
+
+
+class ScoresScreen(TextDialog[None]):
+    """Shows models as they would have been predicted, beside what was measured."""
+
+    HEADING = "How good predictions have been"
+    ABOUT = (
+        "The models of the library whose bricks were all measured on the system and runtime of the estimate: the "
+        "prediction before the run of each, and the sum of its measured bricks. Results of other systems do not count."
+    )
+
+    def __init__(self, read: Callable[[], Sequence[Score]]) -> None:
+        super().__init__()
+        self._read = read
+        self._found: Sequence[Score] | None = None
+
+    def on_mount(self) -> None:
+        self.run_in_thread(self._read, "scores", self._show)
+
+    def _show(self, found: Sequence[Score]) -> None:
+        self._found = found
+        # The box is as high as its content.
+        self.query_one(TextView).remake()
+        self.query_one(TextView).refresh(layout=True)
+
+    def paragraphs(self) -> Iterable[Line]:
+        if self._found is None:
+            yield line(Span("Predicting the models without their own results.", "muted"))
+            return
+        width = self.query_one(TextView).scrollable_content_region.width
+        yield from laid_out(score_parts(self._found), width)

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.bricks.regions import Repeat
-from dlbricks_tui.documents.outline import Node
+from dlbricks_tui.documents.outline import OutlineNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,9 +23,9 @@ class Unfolded:
 
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
-        self._tree: list[Node] = [outline.root]
-        self._open: set[Node] = set()
-        self._found: list[Node] | None = None
+        self._tree: list[OutlineNode] = [outline.root]
+        self._open: set[OutlineNode] = set()
+        self._found: list[OutlineNode] | None = None
         self._search_text = ""
         # True if the rows are sequences by their time.
         self.is_sorted = False
@@ -34,7 +34,7 @@ class Unfolded:
         self.expand(0)
 
     @property
-    def rows(self) -> Sequence[Node]:
+    def rows(self) -> Sequence[OutlineNode]:
         """The expanded parts, or the matches of a search."""
         return self._tree if self._found is None else self._found
 
@@ -47,13 +47,13 @@ class Unfolded:
         """The current search; empty if there is none."""
         return "" if self._found is None else self._search_text
 
-    def is_open(self, node: Node) -> bool:
+    def is_open(self, node: OutlineNode) -> bool:
         return node in self._open
 
-    def can_open(self, node: Node) -> bool:
+    def can_open(self, node: OutlineNode) -> bool:
         return self._found is None and node.can_open
 
-    def has_equal(self, node: Node) -> bool:
+    def has_equal(self, node: OutlineNode) -> bool:
         """Return whether an equal part occurs elsewhere."""
         if node is self.outline.root or not node.region.size:
             return False
@@ -89,7 +89,7 @@ class Unfolded:
         if self._found is not None:
             return index
         end = self._end(index)
-        pending, rows, added = self._tree[index:end][::-1], list[Node](), 0
+        pending, rows, added = self._tree[index:end][::-1], list[OutlineNode](), 0
         while pending:
             node = pending.pop()
             rows.append(node)
@@ -174,7 +174,7 @@ class Unfolded:
         return self.reveal(self.outline.leaf(self.outline.sequences[place]))
 
     def _show_found(self, sequences: Iterable[int]) -> None:
-        self._found = [Node(self.outline, self.outline.leaf(number)) for number in sequences]
+        self._found = [OutlineNode(self.outline, self.outline.leaf(number)) for number in sequences]
 
     def _unfold(self, index: int) -> None:
         node = self._tree[index]

@@ -11,7 +11,7 @@ from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.open_model import LayerPlace, ListedModels, index_of
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.tui.workbench.arranged import ArrangedScreen
+from dlbricks_tui.tui.workbench.models import ArrangedScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
 from dlbricks_tui.wording.numbers import capitalised, names_of
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.host.queue import Kind
+    from dlbricks_tui.host.queue import WorkKind
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
@@ -63,7 +63,7 @@ class ViewsScreen(ArrangedScreen):
         """Read a model and show it."""
         raise NotImplementedError
 
-    def follow_job(self, kind: Kind, model: str) -> None:
+    def follow_job(self, kind: WorkKind, model: str) -> None:
         if kind.value == "language model":
             # Its models are in no library of files.
             self.action_show_language()
@@ -175,7 +175,7 @@ class ViewsScreen(ArrangedScreen):
         self.choose(change_setting(Choice.WORKERS, self.choices, -1))
 
     def action_show_scores(self) -> None:
-        from dlbricks_tui.tui.workbench.scores import ScoresScreen
+        from dlbricks_tui.tui.workbench.suites import ScoresScreen
 
         specs, choices = self._library.specs(self.choices), self.choices
         self.app.push_screen(ScoresScreen(partial(work.read_scores, self.session, specs, choices)))

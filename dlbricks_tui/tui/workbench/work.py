@@ -25,14 +25,14 @@ from dlbricks_tui.settings.kinds import with_own
 from dlbricks_tui.settings.variant import BATCH_SIZES
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.open_model import AskedShape
+from dlbricks_tui.tui.workbench.estimate_rows import next_steps
 from dlbricks_tui.tui.workbench.model_columns import KnownLatency, known_latency
-from dlbricks_tui.tui.workbench.next_steps import next_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from dlbricks_tui.answers.answer import Answer, ModelReading
+    from dlbricks_tui.answers.estimating import Answer, ModelReading
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.documents.part_latencies import PartLatencies
     from dlbricks_tui.estimate.curve import Point

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.analysis.paired_rounds import ProofRule
-from dlbricks_tui.analysis.proving import ProofProgress
+from dlbricks_tui.analysis.proving import ProofProgress, ProofRule
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.answers.analysis.analysing import MeasuredGain
 from dlbricks_tui.answers.analysis.proof_process import (

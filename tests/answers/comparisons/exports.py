@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.answers.comparisons.changes import Group
+from dlbricks_tui.answers.comparisons.changes import ResultGroup
 from dlbricks_tui.answers.comparisons.sides import Side, side_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.exporting import export_all
@@ -49,10 +49,10 @@ def side(name: str, *records: Record) -> Side:
     return side_of(name, [*DEFINITIONS, *records])
 
 
-def group(name: str, *records: Record) -> Group:
+def group(name: str, *records: Record) -> ResultGroup:
     """A group of these results."""
     found = side(name, *records)
-    return Group(name, found.results, found.contents)
+    return ResultGroup(name, found.results, found.contents)
 
 
 def exported(path: Path, *records: Record) -> Path:

@@ -13,7 +13,7 @@ from dlbricks_tui.answers.comparisons.changes import (
     number_tested,
     regrouped,
 )
-from dlbricks_tui.evaluations.change import Verdict
+from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.store.records import Record
 from tests.answers.comparisons.exports import MXNET, NEWER, ONE, TWO, group, layer, model, origin
 
@@ -26,11 +26,11 @@ def test_models_are_slower_faster_the_same_or_unknown_and_the_largest_change_com
     second = group("b", *(model(name, it, noise=noise.get(name, 0.005)) for name, it in after.items()))
     found = compare(first, second)
     assert [(it.name, it.change.verdict) for it in found.models] == [
-        ("slower", Verdict.SLOWER),
-        ("slow", Verdict.SLOWER),
-        ("fast", Verdict.FASTER),
-        ("noisy", Verdict.UNKNOWN),
-        ("same", Verdict.SAME),
+        ("slower", CheckVerdict.SLOWER),
+        ("slow", CheckVerdict.SLOWER),
+        ("fast", CheckVerdict.FASTER),
+        ("noisy", CheckVerdict.UNKNOWN),
+        ("same", CheckVerdict.SAME),
     ]
     assert found.models[0].change.low < 0.3 < found.models[0].change.high
     assert (found.bricks, found.alone) == ((), ((), ()))
@@ -40,8 +40,8 @@ def test_a_change_of_a_brick_counts_from_one_percent_on_and_that_of_a_model_from
     first = group("a", model("m", 10.0, noise=0.001), layer(0, 10.0, noise=0.001), layer(1, 10.0, noise=0.001))
     second = group("b", model("m", 10.2, noise=0.001), layer(0, 10.2, noise=0.001), layer(1, 10.05, noise=0.001))
     found = compare(first, second)
-    assert [it.change.verdict for it in found.models] == [Verdict.SAME]
-    assert [it.change.verdict for it in found.bricks] == [Verdict.SLOWER, Verdict.SAME]
+    assert [it.change.verdict for it in found.models] == [CheckVerdict.SAME]
+    assert [it.change.verdict for it in found.bricks] == [CheckVerdict.SLOWER, CheckVerdict.SAME]
     assert all(it.change.significant for it in (*found.models, *found.bricks))
 
 
@@ -71,7 +71,7 @@ def test_models_of_one_name_with_other_layers_are_not_compared() -> None:
 def test_a_model_of_another_format_is_compared_by_its_name() -> None:
     (pair,) = compare(group("a", model("m", 10.0)), group("b", model("m", 5.0, runtime=MXNET, model="ef" * 32))).models
     assert pair.ratio == pytest.approx(0.5)
-    assert pair.change.verdict is Verdict.FASTER
+    assert pair.change.verdict is CheckVerdict.FASTER
 
 
 @pytest.mark.parametrize(("digest", "count"), [("0f" * 32, 1), ("1f" * 32, 0)])
@@ -110,7 +110,7 @@ def test_a_latency_of_zero_is_named_and_not_compared() -> None:
 
 def test_few_samples_are_unknown_and_not_tested() -> None:
     found = compare(group("a", model("m", 1.0, count=4)), group("b", model("m", 2.0, count=4)))
-    assert (found.models[0].change.verdict, number_tested(found.models)) == (Verdict.UNKNOWN, 0)
+    assert (found.models[0].change.verdict, number_tested(found.models)) == (CheckVerdict.UNKNOWN, 0)
 
 
 def test_one_in_twenty_significant_changes_is_expected_to_be_a_false_alarm() -> None:

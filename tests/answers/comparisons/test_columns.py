@@ -1,14 +1,14 @@
 import pytest
 
-from dlbricks_tui.answers.comparisons.changes import Group
+from dlbricks_tui.answers.comparisons.changes import ResultGroup
 from dlbricks_tui.answers.comparisons.columns import Columns, EstimateOf, hosts_of, versions_of
 from dlbricks_tui.answers.comparisons.sides import Found, Side
-from dlbricks_tui.evaluations.change import Verdict
+from dlbricks_tui.evaluations.change import CheckVerdict
 from tests.answers.comparisons.exports import MXNET, NEWER, model, origin, side
 
 
-def groups(*sides: Side) -> list[Group]:
-    return [Group(it.name, it.results, it.contents) for it in sides]
+def groups(*sides: Side) -> list[ResultGroup]:
+    return [ResultGroup(it.name, it.results, it.contents) for it in sides]
 
 
 def nothing(_: Found) -> None:
@@ -30,8 +30,8 @@ def test_systems_are_relative_to_the_first_one() -> None:
     # The geometric mean of a half and a quarter.
     assert there.ratio == pytest.approx(0.125**0.5)
     assert [(row.model, *(it.verdict for it in row.others)) for row in found.models] == [
-        ("m", Verdict.FASTER),
-        ("n", Verdict.FASTER),
+        ("m", CheckVerdict.FASTER),
+        ("n", CheckVerdict.FASTER),
     ]
 
 

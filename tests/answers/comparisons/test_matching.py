@@ -4,14 +4,16 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.answers.comparisons.matching import corresponding, value_in_words
-from dlbricks_tui.answers.comparisons.sides import Execution
+from dlbricks_tui.answers.comparisons.sides import ResultExecution
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision
 
-USUAL = Execution("here", "mxnet", "1.9.1", "3.11", 1, 1, Precision.F32, USUAL_KERNELS, (), Level.FUSED, "inside-1")
+USUAL = ResultExecution(
+    "here", "mxnet", "1.9.1", "3.11", 1, 1, Precision.F32, USUAL_KERNELS, (), Level.FUSED, "inside-1"
+)
 
 
-def variants(**fields: Any) -> list[Execution]:
+def variants(**fields: Any) -> list[ResultExecution]:
     """Executions that have these values one after the other."""
     (name, values), *_ = fields.items()
     return [replace(USUAL, **{name: value}) for value in values]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.evaluations.comparing import comparison
-from dlbricks_tui.evaluations.change import Verdict
+from dlbricks_tui.answers.evaluations.results import comparison
+from dlbricks_tui.evaluations.change import CheckVerdict
 from tests.evaluations.results import recorded
 
 UNTIMED: dict[str, Any] = {"measured_ms": None, "low_ms": None, "high_ms": None, "samples_ms": ()}
@@ -23,9 +23,9 @@ UNESTIMATED: dict[str, Any] = {"estimate_ms": None, "estimate_low_ms": None, "es
 )
 def test_an_unknown_verdict_has_its_reason(changed: dict[str, Any], reason: str) -> None:
     (found,) = comparison([recorded(**changed)], [recorded()], 0.03)
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, reason)
+    assert (found.verdict, found.reason) == (CheckVerdict.UNKNOWN, reason)
 
 
 def test_other_verdicts_need_no_reason() -> None:
     found = comparison([recorded(30.0), recorded(60.0, threads=1)], [recorded(), recorded(threads=1)], 0.03)
-    assert [(it.verdict, it.reason) for it in found] == [(Verdict.SAME, ""), (Verdict.SLOWER, "")]
+    assert [(it.verdict, it.reason) for it in found] == [(CheckVerdict.SAME, ""), (CheckVerdict.SLOWER, "")]

@@ -22,13 +22,13 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.scenarios.messages import ScenarioOrder
-from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from tests.runs.runs import FAKE, MODEL, Site
 from tests.store.samples import load_test
 
-SERVER = EvaluatedScenario(kind=Kind.SERVER, bound_ms=20.0)
+SERVER = EvaluatedScenario(kind=ScenarioKind.SERVER, bound_ms=20.0)
 QUIET = Match(subject="quiet", wanted="quiet", found="busy", matches=False)
 CORES = Match(subject="cores", wanted="8", found="2", matches=False)
 
@@ -79,7 +79,7 @@ def test_a_scenario_is_measured_once_and_then_taken_from_the_store(site: Site) -
     asked = checked(site, SERVER, unmet=(QUIET, CORES))
     (found,) = ready_loads(asked, site.data, again=False).measured(site.data, measure)
     assert found.measured is not None and found.failure is None
-    assert (found.model, found.kind, found.percentile, found.bound_ms) == ("ours", Kind.SERVER, 99.0, 20.0)
+    assert (found.model, found.kind, found.percentile, found.bound_ms) == ("ours", ScenarioKind.SERVER, 99.0, 20.0)
     assert found.unmet == ("quiet: wanted quiet, found busy", "cores: wanted 8, found 2")
     assert (orders[0].evaluation, orders[0].unmet) == (asked.evaluation.label, found.unmet)
     (again,) = ready_loads(asked, site.data, again=False).measured(site.data, measure)

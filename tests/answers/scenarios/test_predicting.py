@@ -18,7 +18,7 @@ from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, source_of
-from dlbricks_tui.scenarios.scenario import Kind, ScenarioError
+from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind
 from dlbricks_tui.scenarios.service import ServiceSource
 from dlbricks_tui.store.records import EndToEnd, LoadTest, Record
 from tests.estimate.stored import brick_records, model_record, store_of
@@ -29,7 +29,7 @@ from tests.store.samples import load_test, runtime, system
 IDENTITY = "onnxruntime-1.32.0 python-3.11 threads-1"
 WHERE: dict[str, Any] = {"system": "c5.xlarge", "runtime": IDENTITY}
 # Tests of the usual percentile, 99, take ten times as many requests.
-SERVER = ScenarioOptions(kind=Kind.SERVER, bound_ms=200.0, percentile=90.0)
+SERVER = ScenarioOptions(kind=ScenarioKind.SERVER, bound_ms=200.0, percentile=90.0)
 
 Ask = Callable[..., ScenarioAnswer]
 
@@ -214,18 +214,18 @@ def test_more_threads_than_cores_are_warned_of(ask: Ask) -> None:
         ({"bound_ms": 5.0, "instances": 257}, "instances 257: give a whole number from 1 to 256"),
         ({"bound_ms": 1e300}, "bound_ms 1e\\+300: give a number above 0 and up to 1,000,000"),
         ({"rate": float("inf")}, "rate inf: give a number above 0 and up to 1,000,000"),
-        ({"kind": Kind.SINGLE, "rate": 5.0}, "kind single has no rate"),
+        ({"kind": ScenarioKind.SINGLE, "rate": 5.0}, "kind single has no rate"),
     ],
 )
 def test_options_that_make_no_scenario_get_one_line(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ScenarioError, match=message) as caught:
-        ScenarioOptions(**{"kind": Kind.SERVER, **wrong})
+        ScenarioOptions(**{"kind": ScenarioKind.SERVER, **wrong})
     assert "\n" not in str(caught.value)
 
 
 def test_batches_that_no_scenario_has_get_one_line() -> None:
     with pytest.raises(ScenarioError, match="a single stream has one request at a time"):
-        ScenarioOptions(kind=Kind.SINGLE).scenario(4)
+        ScenarioOptions(kind=ScenarioKind.SINGLE).scenario(4)
     for size in (0, 257, 100_000):
         with pytest.raises(ScenarioError, match="give a whole number from 1 to 256"):
             replace(SERVER, batch_sizes=(size,)).scenario()
@@ -235,7 +235,7 @@ def test_the_batch_sizes_are_those_given_or_those_up_to_the_largest() -> None:
     assert SERVER.scenario().batch_sizes == (1,)
     assert SERVER.scenario(6).batch_sizes == (1, 2, 4, 6)
     assert replace(SERVER, batch_sizes=(4,)).scenario(6).batch_sizes == (1, 2, 4)
-    offline = ScenarioOptions(kind=Kind.OFFLINE)
+    offline = ScenarioOptions(kind=ScenarioKind.OFFLINE)
     assert offline.scenario().batch_sizes == (1, 2, 4, 8)
     assert replace(offline, batch_sizes=(8, 2, 8)).scenario(6).batch_sizes == (2, 8)
     # A request that waits alone is served alone.

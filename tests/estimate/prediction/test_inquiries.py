@@ -7,10 +7,9 @@ import pytest
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.explanation import unpredicted_operators
-from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.prediction import stored
-from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import Measurement, Record

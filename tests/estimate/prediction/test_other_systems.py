@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
 from dlbricks_tui.estimate.prediction import other_systems, transfer
 from dlbricks_tui.estimate.prediction.other_systems import FEWEST_IN_COMMON, OtherSystems, ways_of_others, with_others
 from dlbricks_tui.estimate.prediction.transfer import KnownBrick
-from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.labels import kind_of_label, label_of

@@ -7,11 +7,10 @@ import pytest
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.estimate import Estimate, Options
 from dlbricks_tui.estimate.explanation import unpredicted_operators
-from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
-from dlbricks_tui.estimate.prediction.prior import PRIORS, WithPrior, prior_of, speed_by
+from dlbricks_tui.estimate.prediction.saved import PRIORS, WithPrior, prior_of, speed_by
 from dlbricks_tui.estimate.prediction.training import train
-from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
 from tests.estimate.table1 import table1

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.estimate.prediction.nearest import NearestBricks
-from dlbricks_tui.estimate.prediction.prior import PRIORS
-from dlbricks_tui.estimate.prediction.saved import Trained, read_trained, write_trained
+from dlbricks_tui.estimate.prediction.saved import PRIORS, Trained, read_trained, write_trained
 
 
 def test_a_full_disk_is_an_error_and_no_complaint_on_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.prediction.score import Basis, Score, scores, scores_on
+from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score, scores, scores_on
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import Measurement
@@ -30,7 +30,11 @@ def scored(folder: Path, *hours: int) -> dict[str, Score]:
 def test_a_model_is_scored_by_the_results_from_before_its_run(tmp_path: Path) -> None:
     found = scored(tmp_path, 1, 2, 3)
     # Nothing was measured before SqueezeNet.
-    expected = {"SqueezeNet": Basis.LEFT_OUT, "VGG-16": Basis.HISTORY, "ResNet-50": Basis.HISTORY}
+    expected = {
+        "SqueezeNet": PredictionBasis.LEFT_OUT,
+        "VGG-16": PredictionBasis.HISTORY,
+        "ResNet-50": PredictionBasis.HISTORY,
+    }
     assert {name: score.basis for name, score in found.items()} == expected
     for score in found.values():
         assert abs(score.error) < 0.2
@@ -39,7 +43,7 @@ def test_a_model_is_scored_by_the_results_from_before_its_run(tmp_path: Path) ->
     # Layers that could not be predicted do not count: neither of the others has batch norms.
     assert found["ResNet-50"].refused_share > 0
     # Models of one run are scored without their own bricks.
-    assert {score.basis for score in scored(tmp_path / "one run", 1, 1, 1).values()} == {Basis.LEFT_OUT}
+    assert {score.basis for score in scored(tmp_path / "one run", 1, 1, 1).values()} == {PredictionBasis.LEFT_OUT}
 
 
 def test_models_that_were_not_measured_in_full_have_no_score(tmp_path: Path) -> None:
@@ -65,6 +69,6 @@ def test_models_that_their_usual_runtime_has_not_measured_are_scored_by_another(
 
 @pytest.mark.parametrize(("measured_ms", "holds"), [(9.9, False), (10.0, True), (12.0, True), (12.1, False)])
 def test_an_interval_holds_a_latency_inside_of_it(measured_ms: float, holds: bool) -> None:
-    score = Score("a", Basis.HISTORY, 11.0, 10.0, 12.0, 0.5, measured_ms, 0.0)
+    score = Score("a", PredictionBasis.HISTORY, 11.0, 10.0, 12.0, 0.5, measured_ms, 0.0)
     assert score.holds is holds
     assert score.error == pytest.approx(11.0 / measured_ms - 1)

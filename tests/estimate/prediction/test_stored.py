@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.estimate.knowledge import Unmeasured
 from dlbricks_tui.estimate.prediction import stored, training
 from dlbricks_tui.estimate.prediction.stored import examples_of
-from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import MXNET, Traits

@@ -6,7 +6,7 @@ import pytest
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Unmeasured
-from dlbricks_tui.estimate.prediction.worth import needed_for
+from dlbricks_tui.estimate.prediction.choice import needed_for
 from tests.estimate.knowledge_of import measured
 from tests.estimate.table1 import table1
 

@@ -14,31 +14,32 @@ import pytest
 
 from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
-from dlbricks_tui.fleet.events import (
-    FleetEnded,
-    FleetProgress,
-    HostBrickFailed,
-    HostChanged,
-    HostEstimate,
-    HostState,
-    OrderFound,
-    ResultStored,
-)
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
 from dlbricks_tui.fleet.messages import Parcel, Task, TaskNote, message_text
 from dlbricks_tui.fleet.parcels import FleetPart, FleetWorkload
-from dlbricks_tui.fleet.request import FleetRequest, HostEntry, Question
+from dlbricks_tui.fleet.request import (
+    FleetEnded,
+    FleetHostState,
+    FleetProgress,
+    FleetRequest,
+    HostBrickFailed,
+    HostChanged,
+    HostEntry,
+    HostEstimate,
+    OrderFound,
+    Question,
+    ResultStored,
+)
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.runs.planning import cut_models
-from dlbricks_tui.runs.probing import PROBE_RULE
+from dlbricks_tui.runs.planning import PROBE_RULE, cut_models
 from dlbricks_tui.runs.run_folder import RunState, State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import NoRoomError
-from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Measurement, Provenance, Record
+from dlbricks_tui.store.selections import equal
 from tests.fleet.fake_engine import FakeEngine, FakeHost, Lie, another_system, progress, record_text
 from tests.runs.runs import Site
 
@@ -114,7 +115,7 @@ class Fleet:
         """What its events tell."""
         return self.folder.progress()
 
-    def states(self) -> dict[str, HostState]:
+    def states(self) -> dict[str, FleetHostState]:
         return {name: row.state for name, row in self.progress.hosts.items()}
 
     def measured(self) -> Counter[tuple[str, str]]:
@@ -169,7 +170,7 @@ def test_each_host_measures_each_brick_once_and_results_are_durable_before_they_
     assert (state.bricks.total, state.bricks.measured) == (2 * fleet.bricks, 2 * fleet.bricks)
     assert_everything_once(fleet, "one", "two")
     assert len(fleet.told(ResultStored)) == 2 * fleet.bricks
-    assert fleet.states() == {"one": HostState.DONE, "two": HostState.DONE}
+    assert fleet.states() == {"one": FleetHostState.DONE, "two": FleetHostState.DONE}
     assert {row.bricks for row in fleet.progress.hosts.values()} == {fleet.bricks}
     last = {(it.host, it.model): it for it in fleet.told(HostEstimate)}
     assert set(last) == {(host, model) for host in ("one", "two") for model in MODELS}
@@ -209,7 +210,7 @@ def test_a_host_that_dies_costs_the_brick_in_flight_and_continues_when_it_return
     at_step(engine, {4: partial(engine.lose, "one"), 30: partial(engine.bring_back, "one")})
     state = fleet.drive()
     assert (state.state, state.message) == (State.FINISHED, "")
-    assert HostState.LOST.value in [it.state for it in fleet.told(HostChanged) if it.host == "one"]
+    assert FleetHostState.LOST.value in [it.state for it in fleet.told(HostChanged) if it.host == "one"]
     assert_everything_once(fleet, "one", "two")
 
 
@@ -305,7 +306,7 @@ def test_a_paused_host_gets_no_work_until_it_is_resumed(tmp_path: Path, small_wo
     )
     assert fleet.drive().state is State.FINISHED
     assert sent[0] == sent[1] < fleet.bricks
-    assert HostState.PAUSED.value in [it.state for it in fleet.told(HostChanged) if it.host == "one"]
+    assert FleetHostState.PAUSED.value in [it.state for it in fleet.told(HostChanged) if it.host == "one"]
     assert_everything_once(fleet, "one", "two")
 
 
@@ -331,7 +332,7 @@ def test_a_cancelled_host_ends_and_the_others_continue(tmp_path: Path, small_wor
     at_step(fleet.engine, {3: lambda: fleet.folder.cancel_host("one")})
     state = fleet.drive()
     assert state.state is State.FINISHED
-    assert fleet.states() == {"one": HostState.CANCELLED, "two": HostState.DONE}
+    assert fleet.states() == {"one": FleetHostState.CANCELLED, "two": FleetHostState.DONE}
     assert "one: cancelled" in state.message
 
 
@@ -400,13 +401,17 @@ LIES = {
 
 
 REPORTS = {
-    "another version": ({"dlbricks": "0.0.1"}, HostState.REFUSED, "has dlbricks 0.0.1"),
-    "a method of another version": ({"methods": {"inside": "inside-0"}}, HostState.REFUSED, "by the method inside-0"),
-    "no framework": ({"runtimes": ()}, HostState.REFUSED, "lacks MXNet 1.9.1"),
-    "a clock of long ago": ({"clock": "2001-01-01T00:00:00+00:00"}, HostState.REFUSED, "has a clock"),
-    "a clock without a zone": ({"clock": "2026-01-01T00:00:00"}, HostState.DISTRUSTED, "time zone"),
-    "a system without an id": ({"system": {}}, HostState.DISTRUSTED, "report"),
-    "a very long text": ({"python": "3" * 2000}, HostState.DISTRUSTED, "python of 2,000 letters"),
+    "another version": ({"dlbricks": "0.0.1"}, FleetHostState.REFUSED, "has dlbricks 0.0.1"),
+    "a method of another version": (
+        {"methods": {"inside": "inside-0"}},
+        FleetHostState.REFUSED,
+        "by the method inside-0",
+    ),
+    "no framework": ({"runtimes": ()}, FleetHostState.REFUSED, "lacks MXNet 1.9.1"),
+    "a clock of long ago": ({"clock": "2001-01-01T00:00:00+00:00"}, FleetHostState.REFUSED, "has a clock"),
+    "a clock without a zone": ({"clock": "2026-01-01T00:00:00"}, FleetHostState.DISTRUSTED, "time zone"),
+    "a system without an id": ({"system": {}}, FleetHostState.DISTRUSTED, "report"),
+    "a very long text": ({"python": "3" * 2000}, FleetHostState.DISTRUSTED, "python of 2,000 letters"),
 }
 
 
@@ -434,16 +439,16 @@ def crowd(tmp_path_factory: pytest.TempPathFactory, small_workload: FleetWorkloa
 @pytest.mark.parametrize("name", LIES)
 def test_a_host_that_lies_is_distrusted_in_a_line(crowd: Fleet, name: str) -> None:
     row = crowd.progress.hosts[name]
-    assert row.state is HostState.DISTRUSTED
+    assert row.state is FleetHostState.DISTRUSTED
     assert LIES[name][1] in row.message
     assert "\n" not in row.message
     assert len(row.message) < 500
 
 
 def test_nothing_that_a_host_lies_about_is_stored_and_the_others_continue(crowd: Fleet) -> None:
-    assert crowd.states()["two"] is HostState.DONE
-    assert crowd.states()["thief"] is HostState.DISTRUSTED
-    assert crowd.states()["full"] is HostState.FAILED
+    assert crowd.states()["two"] is FleetHostState.DONE
+    assert crowd.states()["thief"] is FleetHostState.DISTRUSTED
+    assert crowd.states()["full"] is FleetHostState.FAILED
     assert crowd.progress.hosts["full"].message == FULL_DISK
     stored = crowd.site.contents().measurements
     truths = {it.uuid for host in crowd.engine.hosts.values() for it in host.store.values()}
@@ -489,7 +494,7 @@ def test_a_host_that_stays_away_is_given_up_after_a_while(tmp_path: Path, small_
     at_step(fleet.engine, {3: partial(fleet.engine.lose, "one")})
     state = fleet.drive()
     assert state.state is State.FAILED
-    assert fleet.states() == {"one": HostState.FAILED, "two": HostState.FAILED}
+    assert fleet.states() == {"one": FleetHostState.FAILED, "two": FleetHostState.FAILED}
     assert "did not come back within 10 minutes: its connection ended" in fleet.progress.hosts["one"].message
     assert "did not join" in fleet.progress.hosts["two"].message
     assert isinstance(fleet.events[-1], FleetEnded)
@@ -517,7 +522,7 @@ def test_a_host_is_probed_before_it_measures_the_rest(
     assert (first.request.rule, first.request.time_budget_seconds) == (PROBE_RULE, 14.0)
     assert (second.request.rule, second.request.time_budget_seconds) == (workload.parts[0].request.rule, None)
     states = [it.state for it in fleet.told(HostChanged)]
-    assert states.index(HostState.PROBING.value) < states.index(HostState.MEASURING.value)
+    assert states.index(FleetHostState.PROBING.value) < states.index(FleetHostState.MEASURING.value)
     assert_everything_once(fleet, "one")
 
 
@@ -546,7 +551,7 @@ def test_a_host_whose_connection_is_refused_is_left_out_with_the_reason(
         ("connecting", "nothing answers"),
         ("refused", "its key is not the known one"),
     ]
-    assert fleet.states()["two"] is HostState.DONE
+    assert fleet.states()["two"] is FleetHostState.DONE
 
 
 def test_a_signal_cancels_all_tasks_and_keeps_what_was_measured(tmp_path: Path, small_workload: FleetWorkload) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.fleet.driving.orders import EQUAL_SHARE, Comparison, HostLatency, Order, sigmas_for
+from dlbricks_tui.fleet.driving.orders import EQUAL_SHARE, HostComparison, HostLatency, Order, sigmas_for
 
 SIGMAS_OF_INTERVAL = 1.959964
 
@@ -26,7 +26,7 @@ def from_log(host: str, log: float, deviation: float) -> HostLatency:
 
 
 def order_of(latencies: Sequence[HostLatency]) -> Order:
-    return Comparison(latencies).order
+    return HostComparison(latencies).order
 
 
 def test_hosts_that_differ_by_far_are_in_order_and_settled() -> None:
@@ -130,7 +130,7 @@ def test_all_pairs_of_a_settled_order_are_as_certain_as_it_claims(found: list[Ho
 
 @given(latencies)
 def test_each_host_of_an_open_group_and_no_other_has_an_open_pair(found: list[HostLatency]) -> None:
-    comparison = Comparison(found)
+    comparison = HostComparison(found)
     is_open = {host: group for group in comparison.order.open for host in group}
     for each in found:
         others = {pair.other for pair in comparison.open_pairs(each.host)}
@@ -139,7 +139,7 @@ def test_each_host_of_an_open_group_and_no_other_has_an_open_pair(found: list[Ho
 
 
 def test_a_thousand_hosts_in_one_open_group_are_compared_with_few_neighbours() -> None:
-    comparison = Comparison([latency(str(number), 10 + number / 1000, 0.2) for number in range(1_000)])
+    comparison = HostComparison([latency(str(number), 10 + number / 1000, 0.2) for number in range(1_000)])
     assert [len(group) for group in comparison.order.open] == [1_000]
     assert all(1 <= len(comparison.open_pairs(str(number))) <= 4 for number in range(1_000))
 

@@ -17,7 +17,7 @@ import pytest
 from dlbricks_tui.fleet.setting_up import host_script
 from dlbricks_tui.fleet.setting_up.host_facts import HostFacts, facts_from, facts_script
 from dlbricks_tui.host import queue
-from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork
+from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind
 from tests.fleet.facts import hasty
 
 
@@ -108,7 +108,7 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
 
 def test_a_run_that_measures_there_is_named_until_its_process_has_ended(tmp_path: Path) -> None:
     line = HostQueue(tmp_path / "lock")
-    first, second = (line.join(QueuedWork(Kind.RUN, [model], tmp_path)) for model in ("alexnet", "320n"))
+    first, second = (line.join(QueuedWork(WorkKind.RUN, [model], tmp_path)) for model in ("alexnet", "320n"))
     assert facts(tmp_path).measuring == ""
     assert first.try_take()
     assert facts(tmp_path).measuring == f"run of alexnet by {getpass.getuser()} (process {os.getpid()})"

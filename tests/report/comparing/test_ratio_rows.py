@@ -1,9 +1,9 @@
 import pytest
 
-from dlbricks_tui.documents.pictures import Meaning
+from dlbricks_tui.documents.pictures import LegendSign
 from dlbricks_tui.report.comparing.ratio_rows import DrawnRatio, ratio_axis, ratio_rows, ratios_shown, row_labels
 
-SLOWER = Meaning("▶", "slower", "bad")
+SLOWER = LegendSign("▶", "slower", "bad")
 
 
 def test_wide_intervals_leave_the_changes_visible() -> None:

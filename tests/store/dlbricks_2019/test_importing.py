@@ -7,11 +7,10 @@ from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.dlbricks_2019.importing import SystemReport, import_checkout
-from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
-from dlbricks_tui.store.dlbricks_2019.results import RUNTIME
+from dlbricks_tui.store.dlbricks_2019.checkout import PublishedModels
+from dlbricks_tui.store.dlbricks_2019.results import RUNTIME, SystemReport, import_checkout
 from dlbricks_tui.store.errors import ExchangeError
-from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Runtime
+from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, RuntimeRecord
 from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.store.statistics import summarise
 from tests.bricks.graphs import DATA, Spec, after, built
@@ -75,7 +74,7 @@ def test_a_checkout_is_imported_whole_counted_by_system_and_once(store: ResultsD
         *("", Level.WRITTEN, "dlbricks-2019", "mxnet-2019-wolfram", 1, "float32"),
     )
     assert one.good and one.statistics == summarise([0.080])
-    assert store.records(Runtime) == [RUNTIME]
+    assert store.records(RuntimeRecord) == [RUNTIME]
     # Times above a million are microseconds, too.
     (pool,) = [each for each in measurements(store) if ("layer", "pool") in each.occurrence]
     assert pool.samples_ms == (2500.0,)

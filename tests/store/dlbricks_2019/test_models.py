@@ -7,7 +7,7 @@ from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
+from dlbricks_tui.store.dlbricks_2019.checkout import PublishedModels
 from tests.bricks.graphs import DATA, Spec, after, built
 from tests.models.table_framework import TableFramework
 
