@@ -21,7 +21,7 @@ from dlbricks_tui.scenarios.loadgen import (
     read_verdict,
 )
 from dlbricks_tui.scenarios.messages import LoadMessage
-from dlbricks_tui.scenarios.progress import Searched, TestFinding, TestTeller
+from dlbricks_tui.scenarios.progress import LoadFinding, LoadTeller, Searched
 from dlbricks_tui.scenarios.scenario import ScenarioError, percentile_of
 from dlbricks_tui.scenarios.serving import Serving
 
@@ -65,7 +65,7 @@ class LoadTests:
         # What a user should know before believing the results.
         self.warnings: list[str] = []
         # All tests that have ended, also those of a search that has not.
-        self.findings: list[TestFinding] = []
+        self.findings: list[LoadFinding] = []
         self._serving = serving
         self._folder = folder
         # Set when LoadGen ends, or an instance fails.
@@ -77,7 +77,7 @@ class LoadTests:
         # Of all tests that LoadGen was started for.
         self._tests = 0
 
-    def run(self, settings: LoadSettings, batch_size: int) -> TestFinding:
+    def run(self, settings: LoadSettings, batch_size: int) -> LoadFinding:
         """Carry out a test, and tell its progress."""
         before = self._serving.contention()
         test, progress, step = self._run(settings, batch_size)
@@ -104,7 +104,7 @@ class LoadTests:
         self._starts += 1
         test = LoadGenTest(settings, self._folder / f"loadgen-{self._starts}", self._serving.issue, self._changed)
         log = LoadGenLog(test.folder, settings.rate)
-        progress = TestTeller(
+        progress = LoadTeller(
             self._serving, settings, batch_size, log, self._write, self._clocks.steady, self._tests, self.findings
         )
         self._serving.largest = batch_size
@@ -154,7 +154,7 @@ class LoadTests:
                 "host, and leave LoadGen a core"
             )
 
-    def _warn(self, found: TestFinding, folder: Path) -> None:
+    def _warn(self, found: LoadFinding, folder: Path) -> None:
         if found.verdict.errors:
             self.warnings.append(f"LoadGen met {found.verdict.errors} errors, which its logs in {folder} name")
         percentile = found.settings.percentile
@@ -172,5 +172,5 @@ class _Ended(NamedTuple):
     """A test of LoadGen that has ended, its progress, and a warning if the clock was set meanwhile."""
 
     test: LoadGenTest
-    progress: TestTeller
+    progress: LoadTeller
     step: str

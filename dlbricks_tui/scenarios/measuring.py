@@ -39,7 +39,7 @@ from dlbricks_tui.scenarios.messages import (
     LoadWaits,
     ScenarioOrder,
 )
-from dlbricks_tui.scenarios.progress import TestFinding
+from dlbricks_tui.scenarios.progress import LoadFinding
 from dlbricks_tui.scenarios.rate_search import RateSearch
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Scenario, ScenarioError, ScenarioKind, fewest_queries
 from dlbricks_tui.scenarios.serving import Instance, Serving, SingleRequests, single_requests
@@ -184,7 +184,7 @@ class _Measuring:
             share = min(message.seconds / self._seconds_of_test, _MOST_SHARE)
             self._ticket.progress(share, max(0.0, self._seconds_of_test - message.seconds))
 
-    def _keep(self, findings: Sequence[TestFinding], job: Job, system: System, error: Exception) -> None:
+    def _keep(self, findings: Sequence[LoadFinding], job: Job, system: System, error: Exception) -> None:
         """Store the tests that have ended before the measurement did."""
         if not findings:
             return
@@ -277,7 +277,7 @@ class _Measuring:
         rule, clock = self._rule, self._clocks.steady
         return single_requests(serving, rule.warm_seconds, rule.pause_seconds, clock, self._signals.waiting)
 
-    def _carry_out(self, tests: LoadTests) -> TestFinding:
+    def _carry_out(self, tests: LoadTests) -> LoadFinding:
         kind, largest = self._scenario.kind, max(self._scenario.batch_sizes)
         if kind is ScenarioKind.OFFLINE:
             return self._offline(tests)
@@ -291,7 +291,7 @@ class _Measuring:
         expected_ms = self._batch_ms[1] if kind is ScenarioKind.SINGLE else SAMPLES_PER_QUERY * 1000 / self._capacity
         return tests.run(self._settings(expected_ms / _FASTER), largest)
 
-    def _offline(self, tests: LoadTests) -> TestFinding:
+    def _offline(self, tests: LoadTests) -> LoadFinding:
         """Measure the throughput of each batch size, and return the best."""
         found = []
         for size in self._scenario.batch_sizes:
@@ -341,7 +341,7 @@ class _Measuring:
         if self._origin is not None:
             yield from (replace(self._origin, run=it.uuid, uuid=new_uuid(), when=it.when) for it in records)
 
-    def _record(self, found: TestFinding, job: Job, system: System) -> LoadTest:
+    def _record(self, found: LoadFinding, job: Job, system: System) -> LoadTest:
         """Return a test as a record of its own."""
         scenario, settings = self._scenario, found.settings
         return LoadTest(

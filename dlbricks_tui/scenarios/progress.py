@@ -20,7 +20,7 @@ _TOO_MANY_SLOW = "more requests exceeded the bound than LoadGen's search allows"
 _NS_PER_SECOND, _NS_PER_MS = 1e9, 1e6
 
 
-class TestFinding(NamedTuple):
+class LoadFinding(NamedTuple):
     """The result of a test: its verdict and its latencies."""
 
     # When the test ended.
@@ -55,7 +55,7 @@ class Searched(NamedTuple):
     inferences_ms: Sequence[float]
 
 
-class TestTeller:
+class LoadTeller:
     """Tells the tests of one start of LoadGen: when each begins, its latencies about once a second, and its end."""
 
     def __init__(
@@ -67,7 +67,7 @@ class TestTeller:
         write: Callable[[LoadMessage], None],
         clock: Callable[[], float],
         tests_before: int,
-        findings: list[TestFinding],
+        findings: list[LoadFinding],
     ) -> None:
         self._serving = serving
         self._settings = settings
@@ -100,11 +100,11 @@ class TestTeller:
         if self._started and self._clock() >= self._next:
             self._tell(self._end_of(self._log.tests[self._started - 1]))
 
-    def end(self, verdict: LoadgenVerdict, latencies: Latencies) -> TestFinding:
+    def end(self, verdict: LoadgenVerdict, latencies: Latencies) -> LoadFinding:
         """Tell the end of the only test, and return what it has found by LoadGen's logs."""
         self._answered += self._serving.take_answered()
         self._tell(len(self._answered))
-        found = TestFinding(utc_now(), self._settings, self._batch_size, verdict, latencies)
+        found = LoadFinding(utc_now(), self._settings, self._batch_size, verdict, latencies)
         self._findings.append(found)
         bound_ms = self._settings.bound_ms
         self._done(found, passed=verdict.valid and (bound_ms is None or found.percentile_ms <= bound_ms))
@@ -152,7 +152,7 @@ class TestTeller:
         if answered and rate is not None and passed is not None:
             verdict = LoadgenVerdict(passed, () if passed else (_TOO_MANY_SLOW,), 0)
             settings = replace(self._settings, rate=rate, search=None)
-            found = TestFinding(utc_now(), settings, self._batch_size, verdict, latencies_since_due(answered, rate))
+            found = LoadFinding(utc_now(), settings, self._batch_size, verdict, latencies_since_due(answered, rate))
             self._findings.append(found)
             self._done(found, passed=passed)
 
@@ -181,7 +181,7 @@ class TestTeller:
                 )
             )
 
-    def _done(self, found: TestFinding, *, passed: bool) -> None:
+    def _done(self, found: LoadFinding, *, passed: bool) -> None:
         self._write(
             LoadTestDone(
                 number=self._number,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from dlbricks_tui.scenarios.load_tests import LoadTests
 from dlbricks_tui.scenarios.loadgen import LoadSettings, Search
-from dlbricks_tui.scenarios.progress import TestFinding
+from dlbricks_tui.scenarios.progress import LoadFinding
 from dlbricks_tui.scenarios.queueing import slower_allowed
 from dlbricks_tui.scenarios.scenario import ScenarioError, percentile_of
 
@@ -44,7 +44,7 @@ class RateSearch:
     capacity: float
     passing_ms: float
 
-    def find(self, expected: float | None) -> TestFinding:
+    def find(self, expected: float | None) -> LoadFinding:
         """Return the test of the highest rate that LoadGen finds and calls valid; raise ScenarioError if none passes.
 
         The search begins near the expected rate, if there is one.
@@ -53,7 +53,7 @@ class RateSearch:
         found = self._test(self._highest(_FIRST * min(expected or self._likely(), self.capacity)))
         return self._raised(found) if found.verdict.valid else self._lowered(found)
 
-    def _raised(self, found: TestFinding) -> TestFinding:
+    def _raised(self, found: LoadFinding) -> LoadFinding:
         """Return the last valid test at rising rates; the given one is the first."""
         for _ in range(_MOST_CONFIRMATIONS):
             further = self._test((1 + _CONFIRM) * found.rate)
@@ -62,7 +62,7 @@ class RateSearch:
             found = further
         return found
 
-    def _lowered(self, found: TestFinding) -> TestFinding:
+    def _lowered(self, found: LoadFinding) -> LoadFinding:
         """Return the first valid test at falling rates, or else the last one."""
         for _ in range(_MOST_CONFIRMATIONS):
             found = self._test((1 - _CONFIRM) * found.rate)
@@ -70,7 +70,7 @@ class RateSearch:
                 break
         return found
 
-    def _test(self, rate: float) -> TestFinding:
+    def _test(self, rate: float) -> LoadFinding:
         return self.tests.run(replace(self.settings, rate=rate, seconds=self._seconds), self.batch_size)
 
     def _highest(self, rate: float) -> float:

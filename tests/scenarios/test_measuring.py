@@ -27,7 +27,7 @@ from dlbricks_tui.scenarios.messages import (
     LoadTestStarted,
     LoadWaits,
 )
-from dlbricks_tui.scenarios.progress import TestFinding
+from dlbricks_tui.scenarios.progress import LoadFinding
 from dlbricks_tui.scenarios.scenario import ScenarioKind, fewest_queries, measured_load
 from dlbricks_tui.scenarios.serving import Serving
 from dlbricks_tui.store.database import ResultsDatabase
@@ -161,9 +161,9 @@ def test_the_best_batch_size_counts_offline(batch_host: Host) -> None:
 def test_an_offline_test_that_ends_too_early_is_repeated_with_more_samples(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, tried = LoadTests.run, list[TestFinding]()
+    run, tried = LoadTests.run, list[LoadFinding]()
 
-    def early(tests: LoadTests, settings: LoadSettings, batch_size: int) -> TestFinding:
+    def early(tests: LoadTests, settings: LoadSettings, batch_size: int) -> LoadFinding:
         found = run(tests, settings, batch_size)
         if len(tried) < 2:
             verdict = replace(found.verdict, valid=False, reasons=("min duration not satisfied",))

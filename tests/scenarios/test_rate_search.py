@@ -7,7 +7,7 @@ import pytest
 
 from dlbricks_tui.scenarios.load_tests import LoadTests
 from dlbricks_tui.scenarios.loadgen import Latencies, LoadgenVerdict, LoadSettings
-from dlbricks_tui.scenarios.progress import Searched, TestFinding
+from dlbricks_tui.scenarios.progress import LoadFinding, Searched
 from dlbricks_tui.scenarios.rate_search import RateSearch
 from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind, percentile_of
 
@@ -29,14 +29,14 @@ class KnownServer(LoadTests):
         rate = settings.rate or 0.0
         return Searched(self.highest if rate <= self.highest else None, self.inferences_ms)
 
-    def run(self, settings: LoadSettings, batch_size: int) -> TestFinding:
+    def run(self, settings: LoadSettings, batch_size: int) -> LoadFinding:
         rate = settings.rate or 0.0
         self.confirmed.append(rate)
         verdict = LoadgenVerdict(rate <= self.valid, (), 0)
-        return TestFinding("2026-11-27T08:00:00+00:00", settings, batch_size, verdict, Latencies([1], [0], 1.0))
+        return LoadFinding("2026-11-27T08:00:00+00:00", settings, batch_size, verdict, Latencies([1], [0], 1.0))
 
 
-def find(tests: KnownServer, expected: float | None, settings: LoadSettings = SETTINGS) -> TestFinding:
+def find(tests: KnownServer, expected: float | None, settings: LoadSettings = SETTINGS) -> LoadFinding:
     return RateSearch(tests, settings, 1, 50.0, 0.2).find(expected)
 
 

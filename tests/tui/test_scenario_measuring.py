@@ -34,7 +34,7 @@ from dlbricks_tui.settings.loads import KIND
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.scenario.form import ScenarioSettings
 from dlbricks_tui.tui.scenario.screen import CancelLoadScreen, ScenarioScreen
-from dlbricks_tui.tui.scenario.work import TestsProgress
+from dlbricks_tui.tui.scenario.work import LoadStanding
 from dlbricks_tui.tui.session import Session
 from tests.tui.application import NARROW, WIDE, WRITTEN, AppWithoutWorkbench, eventually, press, screen_text, settled
 from tests.tui.results import store_run
@@ -331,7 +331,7 @@ async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(timed: D
 
 
 def test_the_progress_of_a_test_starts_anew_with_each_test() -> None:
-    found = TestsProgress()
+    found = LoadStanding()
     for message in (READY, FIRST, progress(1, [3.0, 1.0]), progress(1, [2.0])):
         found.take(message)
     assert list(found.latencies_ms) == [3.0, 1.0, 2.0] and found.ordered_ms == [1.0, 2.0, 3.0]

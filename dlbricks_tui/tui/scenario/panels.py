@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.scenarios.messages import LoadTestDone
     from dlbricks_tui.scenarios.scenario import PredictedLoad, Scenario
     from dlbricks_tui.store.records import LoadTest
-    from dlbricks_tui.tui.scenario.work import LoadMeasuring, ScenarioView, TestsProgress
+    from dlbricks_tui.tui.scenario.work import LoadMeasuring, LoadStanding, ScenarioView
 
 
 def answer_line(model: str, view: ScenarioView | None, refusal: str) -> Line:
@@ -113,10 +113,10 @@ class LoadPanel(Panel):
         self._list = LineRows(self._lines)
         super().__init__(self._list, id="load")
         self._view: ScenarioView | None = None
-        self._progress: TestsProgress | None = None
+        self._progress: LoadStanding | None = None
         self._test: LoadTest | None = None
 
-    def show(self, view: ScenarioView | None, progress: TestsProgress | None, test: LoadTest | None) -> None:
+    def show(self, view: ScenarioView | None, progress: LoadStanding | None, test: LoadTest | None) -> None:
         """Show a prediction with the tests of a measurement, or with a stored one."""
         self._view, self._progress, self._test = view, progress, test
         self.show_picture(None if view is None else self._picture_of(view))
@@ -149,7 +149,7 @@ class LoadPanel(Panel):
         yield from (ended_line(test, answer.scenario) for test in reversed(_ended(self._progress)))
 
 
-def curve_of(view: ScenarioView, progress: TestsProgress | None) -> LoadCurve:
+def curve_of(view: ScenarioView, progress: LoadStanding | None) -> LoadCurve:
     """Return what is known about the latencies of a server: its prediction, and the tests of a measurement."""
     running = None
     if progress is not None and progress.test is not None and progress.test.rate is not None and progress.ordered_ms:
@@ -157,7 +157,7 @@ def curve_of(view: ScenarioView, progress: TestsProgress | None) -> LoadCurve:
     return LoadCurve.of(view.answer, view.curve, None if progress is None else progress.ended, running)
 
 
-def _ended(progress: TestsProgress | None) -> Sequence[LoadTestDone]:
+def _ended(progress: LoadStanding | None) -> Sequence[LoadTestDone]:
     return progress.ended if progress is not None else ()
 
 

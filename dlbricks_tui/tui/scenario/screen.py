@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.scenario.work import LoadMeasuring, TestsProgress
+    from dlbricks_tui.tui.scenario.work import LoadMeasuring, LoadStanding
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.widgets.panel import Panel
 
@@ -58,7 +58,7 @@ class ScenarioScreen(AnsweringScreen[None]):
         self._is_looking = False
         self._measuring: LoadMeasuring | None = None
         # The tests of the last measurement, until the settings change.
-        self._last: TestsProgress | None = None
+        self._last: LoadStanding | None = None
         # Why the last measurement failed.
         self._failure = ""
         # The load test that was measured here last, what its measurement warned about, and what was predicted before.

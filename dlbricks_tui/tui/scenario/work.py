@@ -141,7 +141,7 @@ def runtimes_of(session: Session, spec: ModelSpec) -> tuple[str, ...]:
     return runtimes_for(Registry(session.data.path), (spec.source,))
 
 
-class TestsProgress:
+class LoadStanding:
     """The tests that have ended, and the latencies of the test in progress."""
 
     def __init__(self) -> None:
@@ -205,7 +205,7 @@ class LoadMeasuring:
         self._process = begun
         self.was_begun_before = begun is not None
         self._resumed = asyncio.Event()
-        self.progress = TestsProgress()
+        self.progress = LoadStanding()
         self.paused = self.cancelled = False
 
     @classmethod
