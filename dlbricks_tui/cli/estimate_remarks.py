@@ -1,4 +1,4 @@
-"""What `dlbricks estimate` writes beside and after its figures."""
+"""The remarks of `dlbricks estimate`, and the output of its figures."""
 
 from __future__ import annotations
 

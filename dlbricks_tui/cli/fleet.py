@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.fleet.request import FleetProgress
 
 _SECONDS_BETWEEN_LOOKS = 0.5
-_PROBE_SECONDS = 20.0
 
 
 def register(parser: Parser) -> None:

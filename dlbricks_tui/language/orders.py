@@ -1,4 +1,4 @@
-"""What the process that measures language models is told, and what it tells: one JSON object a line."""
+"""The orders to the process that measures language models, and its messages: one JSON object a line."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ MOST_IN_A_BATCH = 2**31 - 1
 # As the identity of a runtime spells them.
 _THREADS = re.compile(r"\bthreads-(\d{1,9})\b")
 _PRECISION = re.compile(r"\bprecision-(\w+)")
-_NUMBER = re.compile(r"-?[0-9]{1,18}")
 # oneDNN 2 and 3 read this variable: no kernel uses wider instructions.
 INSTRUCTIONS_VARIABLE = "DNNL_MAX_CPU_ISA"
 # The worker of ONNX Runtime reads this one.
@@ -180,12 +179,6 @@ def states(
         and precision in (None, stated_precision(identity))
         and kernels in (None, stated_kernels(identity))
     )
-
-
-def numbers_in(text: str) -> tuple[int, ...] | None:
-    """Return the whole numbers between commas, each once; None for any other text."""
-    words = [word.strip() for word in text.split(",")]
-    return tuple(dict.fromkeys(map(int, words))) if all(map(_NUMBER.fullmatch, words)) else None
 
 
 def without_variant(identity: str) -> str:

@@ -1,1 +1,1 @@
-"""What a user can choose: each setting is declared once, and options, boxes, the config file and commands follow."""
+"""The settings, each declared once: options, boxes, the config file and repeated commands follow from it."""

@@ -7,7 +7,7 @@ from dlbricks_tui.settings.setting import Setting
 
 
 class Switch(str, Enum):
-    """Whether something is done; `auto` lets the connection decide."""
+    """On, off, or `auto`, which lets the connection decide."""
 
     AUTO = "auto"
     ON = "on"

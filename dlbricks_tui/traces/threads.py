@@ -255,7 +255,7 @@ _MOST_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class ThreadActivity:
-    """What the threads of a process did between two moments."""
+    """The activity of a process's threads between two moments."""
 
     tracks: tuple[Track, ...]
     # Of all threads together, from 0 on.

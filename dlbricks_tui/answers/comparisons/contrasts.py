@@ -25,7 +25,7 @@ class NamedSelection(NamedTuple):
 
 
 class _Meaning(NamedTuple):
-    """What a word stands for, and the query for its results."""
+    """The meaning of a word, and the query for its results."""
 
     words: str
     query: QueryInstance

@@ -1,4 +1,4 @@
-"""What the Python of a host does for the doctor and the installer, before anything is installed there.
+"""The script that a host's own Python runs for the doctor and the installer, before anything is installed there.
 
 This file is sent as text, with a call of `tell`, `prepare` or `install` at its end. It needs only the standard library
 of Python 3.7 and no rights beyond those of the user, and prints one JSON document of bounded size.

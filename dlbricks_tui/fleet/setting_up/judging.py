@@ -76,7 +76,7 @@ class WantedPackage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a host must have to measure for this machine: this dlbricks, and packages of the same versions."""
+    """The requirements on a host that measures for this machine: this dlbricks, and packages of the same versions."""
 
     dlbricks: str
     # The digest of the files of this dlbricks.
