@@ -138,11 +138,15 @@ class SshServer:
 
 
 async def _pump(source: Any, target: Any) -> None:
-    """Copy bytes until one side ends; the input of a command ends with its connection, as with sshd."""
+    """Copy bytes until the source ends; the input of a command ends with its connection, as with sshd.
+
+    A source is read to its end without a target, too: asyncio closes a process once its output was read.
+    """
     try:
         while chunk := await source.read(1 << 16):
-            target.write(chunk)
-            await target.drain()
+            with suppress(OSError, asyncssh.Error):
+                target.write(chunk)
+                await target.drain()
     except (OSError, asyncssh.Error):
         pass
     finally:
