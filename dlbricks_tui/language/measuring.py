@@ -48,6 +48,7 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink, runtime_record
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
+from dlbricks_tui.measure.time_left import Agenda, stages
 from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.onnx.neutral import native_node
 from dlbricks_tui.models.onnx.writer import OnnxSheet
@@ -158,9 +159,11 @@ class _Measuring:
                 described = worker.describe()
                 keep_provenance(store, provenance(self.run, system, runtime, described, (), protocol=PROTOCOL))
                 rule = Adaptive(most_seconds=_MOST_SECONDS)
-                timing = Inside(worker, sink, self, rule, sink.take, memory_reference(), NoiseMonitor(), beside=beside)
                 # What a carrier takes together with what the runtime makes of it.
                 together = list(groups(carriers, min(memory, _MOST_AT_ONCE)))
+                agenda = Agenda(stages((), together))
+                reference, noise = memory_reference(), NoiseMonitor()
+                timing = Inside(worker, sink, self, rule, sink.take, reference, noise, beside=beside, agenda=agenda)
                 for number, group in enumerate(together, start=1):
                     if beside is not None:
                         beside.part = number / len(together)

@@ -24,7 +24,7 @@ from dlbricks_tui.store.statistics import trimmed_mean
 
 # A carrier is loaded this often, unless it is slow or loading takes longer than this many seconds.
 COPIES, SECONDS_TO_COPY = 2, 2.5
-_FEWEST_ROUNDS = FEWEST_SAMPLES
+_FEWEST_ROUNDS, _MOST_ROUNDS = FEWEST_SAMPLES, Adaptive().most_of_quick
 # Noise averages out within one run of a network slower than this.
 _SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
 # Models with up to this expected latency are timed whole. Most of a round of a shorter carrier would be untimed runs,
@@ -37,6 +37,8 @@ _PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 3), (1, 1), 150.0
 _MOST_ADDED = 0.9
 # A heavy carrier is profiled in so many rounds; their shares of its latency count for later ones.
 PROFILES_OF_HEAVY = 2
+# Before its rounds a carrier is expected to need a number between the fewest and the most, as logarithms.
+_SHARE_OF_THE_MOST = 0.85
 # With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
 # A carrier takes at most so many times the usual most rounds while it waits for a quiet host.
@@ -236,15 +238,57 @@ class TimedCarrier:
 
     def _is_sure(self, rule: Adaptive, plain_ms: Sequence[float]) -> bool:
         """True if so many rounds are enough for a narrow interval."""
-        rounds, (fewest, _) = len(plain_ms), rule.bounds(median(plain_ms))
-        lasted = self.seconds_per_round * rounds > _SECONDS_TO_BE_SURE
-        return rounds >= _ROUNDS_TO_BE_SURE or (rounds >= fewest and lasted)
+        return len(plain_ms) >= self._sure_rounds(rule, plain_ms)
 
-    def rounds_left(self, rule: Adaptive) -> int:
-        """The rounds that it takes part in at most from now on."""
-        most = rule.bounds(median(self.plain_ms))[1] if self.plain_ms else _FEWEST_ROUNDS
-        within = self.most_seconds / self.seconds_per_round if self.seconds_per_round else math.inf
-        return max(0, math.ceil(max(self.fewest_rounds, min(most, within))) - len(self.plain_ms))
+    def _sure_rounds(self, rule: Adaptive, plain_ms: Sequence[float]) -> float:
+        fewest, _ = rule.bounds(median(plain_ms))
+        return max(fewest, min(_ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE / self.seconds_per_round))
+
+    def rounds_left(self, rule: Adaptive) -> float:
+        """The rounds that it probably takes part in from now on, unless it waits for a quiet host."""
+        rounds, per_round = len(self.plain_ms), self.seconds_per_round
+        if rounds < self.fewest_rounds:
+            usual = usual_rounds(median(self.plain_ms) if rounds else self.first_ms, self.most_seconds)
+            return max(self.fewest_rounds, usual) - rounds
+        most = max(self.fewest_rounds, min(rule.bounds(median(self.plain_ms))[1], self.most_seconds / per_round))
+        found = self.counting
+        plain_ms = found.of(self.plain_ms)
+        # An interval becomes narrower with the root of its samples.
+        narrow = len(plain_ms) * (drifting_half_width_ms(plain_ms) / (rule.target * median(plain_ms))) ** 2
+        needed = max(narrow, self._sure_rounds(rule, plain_ms)) * rounds / len(plain_ms)
+        expected = most if found.doubt or needed > most else math.sqrt(needed * most)
+        return max(0.0, max(self.fewest_rounds, expected) - rounds)
+
+    def quiet_rounds_lacking(self, rule: Adaptive) -> float:
+        """The rounds that it probably takes part in while it waits for a quiet host; infinite without a quiet one."""
+        found = self.counting
+        quiet, rounds = len(found.places), len(self.plain_ms)
+        if found.doubt:
+            return math.inf
+        if quiet == rounds:
+            return 0.0
+        needed = self._sure_rounds(rule, found.of(self.plain_ms)) * rounds / quiet
+        return max(0.0, needed - rounds - self.rounds_left(rule))
+
+
+def round_seconds(latency_ms: float, profiled: int = 0) -> float:
+    """Return what a network takes in a round, with so many runs under the profiler."""
+    return (untimed_runs(latency_ms, whole=True) + timed_runs(latency_ms) + profiled) * latency_ms / 1000
+
+
+def carrier_seconds(latency_ms: float) -> float:
+    """Return what a carrier takes in a round."""
+    return round_seconds(latency_ms, sum(_SLOW_PROFILED if latency_ms > SLOW_MS else _PROFILED))
+
+
+def usual_rounds(latency_ms: float, most_seconds: float) -> float:
+    """Return how many rounds a carrier takes part in on an ordinary host: between the fewest and the most."""
+    if latency_ms > _SLOWEST_MS:
+        return _FEWEST_ROUNDS_OF_THE_SLOWEST
+    per_round = carrier_seconds(latency_ms)
+    most = max(FEWEST_OF_THE_LONGEST, min(_MOST_ROUNDS, most_seconds / per_round))
+    sure = min(most, max(_FEWEST_ROUNDS, min(_ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE / per_round)))
+    return sure * float((most / sure) ** _SHARE_OF_THE_MOST)
 
 
 def layer_times(profile: Profiled, owners: Mapping[int, int], plain_ms: float) -> Mapping[int, float]:

@@ -45,7 +45,7 @@ from dlbricks_tui.measure.renewal import renewed
 from dlbricks_tui.measure.results import CarrierOccurrence, Checkpoints, ResultSink
 from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, samples_of
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
-from dlbricks_tui.measure.time_left import PLAIN_SECONDS, most_seconds_per_carrier
+from dlbricks_tui.measure.time_left import PATIENCE_SECONDS, PLAIN_SECONDS, Agenda, most_seconds_per_carrier
 from dlbricks_tui.runtime.protocol import Profiled, Program, Reason
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import Facts, Statistics
@@ -56,8 +56,6 @@ _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
 _NULL_CALLS = 10
 # In a longer round the reference is timed more than once.
 _SECONDS_PER_MOMENT = 1.0
-# A run waits this long for a quiet host, by more rounds: neighbours on shared hosts are often busy for half a minute.
-_PATIENCE_SECONDS = 30.0
 
 
 @dataclass(slots=True)
@@ -108,6 +106,7 @@ class Inside:
         noise: NoiseMonitor,
         usual_reference_ms: float | None = None,
         beside: Beside | None = None,
+        agenda: Agenda | None = None,
     ) -> None:
         self._worker = worker
         # What is timed in the rounds besides programs of the worker.
@@ -125,6 +124,7 @@ class Inside:
         self._read_at, self._own_seconds, self._runs = -math.inf, 0.0, 0
         self._contention: Contention | None = None
         self._waited_seconds = 0.0
+        self._agenda = agenda or Agenda()
         # The bricks that are already in the store.
         self._kept: set[Job] = set()
         self._worker.load(REFERENCE, reference, fixture=True)
@@ -138,16 +138,23 @@ class Inside:
         """
         for job in models:
             self._control.checkpoint()
+            began, waited_seconds = time.monotonic(), self._waited_seconds
+            self._tell(BatchStarted(number=1, of=1, programs=1, seconds_left=self._within_budget(self._agenda.seconds)))
             whole = self._loaded(job)
-            if whole is None:
-                continue
-            self._results.loaded(job, whole.first_run_ms / 1000, (), allocates=whole.allocates)
-            self._sample_for_a_while(whole, patient=not before_carriers)
-            if whole.samples_ms:
-                self._keep_whole(whole)
-            if self._worker.holds(job.name):
-                self._timed_wholes.append(whole)
-            self._worker.clear()
+            if whole is not None:
+                self._time_model(whole, patient=not before_carriers)
+            self._agenda.end_stage(time.monotonic() - began - (self._waited_seconds - waited_seconds))
+
+    def _time_model(self, whole: _Whole, *, patient: bool) -> None:
+        job = whole.job
+        self._results.loaded(job, whole.first_run_ms / 1000, (), allocates=whole.allocates)
+        self._sample_for_a_while(whole, patient=patient)
+        if whole.samples_ms:
+            self._keep_whole(whole)
+            self._agenda.learn(job.expected_ms, median(whole.samples_ms))
+        if self._worker.holds(job.name):
+            self._timed_wholes.append(whole)
+        self._worker.clear()
 
     def _loaded(self, job: Job) -> _Whole | None:
         """Load the file of a model, or else its layers; store the reason if neither runs."""
@@ -180,6 +187,7 @@ class Inside:
 
         The whole models that are timed beside them may take `most_bytes` of memory together.
         """
+        began, waited_seconds = time.monotonic(), self._waited_seconds
         self._wholes = self._beside(carriers, most_bytes)
         running = self._load(carriers, most_seconds_per_carrier(max(of, len(carriers))))
         started = list(running)
@@ -204,6 +212,10 @@ class Inside:
         for whole in self._wholes:
             if len(whole.samples_ms) >= FEWEST_OF_THE_LONGEST:
                 self._keep_whole(whole, again=True)
+        for it in started:
+            if it.plain_ms:
+                self._agenda.learn(it.what.expected_ms, median(it.plain_ms))
+        self._agenda.end_stage(time.monotonic() - began - (self._waited_seconds - waited_seconds))
         self._worker.clear()
 
     def _beside(self, carriers: Sequence[CarrierJob], most_bytes: float) -> list[_Whole]:
@@ -219,7 +231,8 @@ class Inside:
 
     def _load(self, carriers: Sequence[CarrierJob], most_seconds: float) -> list[TimedCarrier]:
         bricks = dict.fromkeys(job for it in carriers for job in it.bricks.values())
-        self._tell(BatchStarted(number=1, of=1, programs=len(bricks)))
+        left = self._within_budget(self._agenda.seconds)
+        self._tell(BatchStarted(number=1, of=1, programs=len(bricks), seconds_left=left))
         firsts: list[tuple[CarrierJob, float, int]] = []
         for what in carriers:
             self._control.checkpoint()
@@ -304,7 +317,7 @@ class Inside:
     @property
     def _is_patient(self) -> bool:
         """True if programs may still be timed for longer, until the host is quiet."""
-        return self._waited_seconds < _PATIENCE_SECONDS and self._noise.time_left
+        return self._waited_seconds < PATIENCE_SECONDS and self._noise.time_left
 
     def _wait(self, seconds: float, seconds_left: float) -> None:
         """Note the time that programs were timed for longer, as the host was not quiet."""
@@ -373,7 +386,8 @@ class Inside:
             began = time.monotonic()
             if not self._sample_whole(whole):
                 return
-            self._wait(time.monotonic() - began, _PATIENCE_SECONDS - self._waited_seconds)
+            left = PATIENCE_SECONDS - self._waited_seconds + self._agenda.later_seconds
+            self._wait(time.monotonic() - began, self._within_budget(left))
         self._read_reference()
 
     def _sample_whole(self, whole: _Whole) -> bool:
@@ -390,13 +404,22 @@ class Inside:
         return True
 
     def _seconds_left(self, running: Sequence[TimedCarrier], round_seconds: float) -> float:
-        """Seconds that the carriers still need at most; `round_seconds` is what the last round took."""
+        """Seconds that these carriers and all after them probably need; `round_seconds` is what the last round took."""
         rounds = {it.what.name: it.rounds_left(self._rule) for it in running}
         beside = max(0.0, round_seconds - math.fsum(it.seconds_per_round for it in running))
         carriers = math.fsum(rounds[it.what.name] * it.seconds_per_round for it in running)
-        left = carriers + beside * max(rounds.values(), default=0)
+        left = carriers + beside * max(rounds.values(), default=0.0) + self._agenda.later_seconds
+        if self._is_patient:
+            known = [it for it in running if len(it.plain_ms) >= it.fewest_rounds]
+            lacking = max((it.quiet_rounds_lacking(self._rule) for it in known), default=0.0)
+            if known:
+                self._agenda.wait_seconds = min(lacking * round_seconds, PATIENCE_SECONDS - self._waited_seconds)
+            left += self._agenda.wait_seconds
+        return self._within_budget(left)
+
+    def _within_budget(self, seconds: float) -> float:
         budget = self._control.seconds_left
-        return left if budget is None else min(left, budget)
+        return seconds if budget is None else min(seconds, budget)
 
     def _keep_bricks(
         self, started: Sequence[TimedCarrier], running: Sequence[TimedCarrier], *, finished: bool = True

@@ -1,13 +1,17 @@
 """The time left of a run, predicted from the pace of the work so far."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from statistics import fmean
+from typing import NamedTuple
 
+from dlbricks_tui.measure.carriers import COPIES, CarrierJob, carrier_seconds, round_seconds, usual_rounds
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NoiseMonitor
-from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
+from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, StoppingRule
 
 # Starting a worker imports its framework.
 WORKER_START_SECONDS = 3.0
@@ -23,8 +27,8 @@ _MORE_OF_THE_SAME = 0.5
 _ROUNDS_OF_FIRST_GUESS = 10
 # After this much work only its pace counts, and no longer the first guess.
 _SECONDS_TO_TRUST = 2.0
-# A line through expected and measured latencies (as logarithms) corrects the former. It needs this many programs.
-_JOBS_TO_COMPARE = 8
+# A line through guessed and measured latencies (as logarithms) corrects the former; of fewer programs, a factor does.
+_PROGRAMS_FOR_A_LINE = 8
 # Bounds of its slope: expected latencies have different errors for small and for large programs.
 _LEAST_SLOPE, _MOST_SLOPE = 0.4, 1.1
 # Shorter latencies count as this one: zero has no logarithm.
@@ -33,10 +37,33 @@ _QUICKEST_MS = 1e-3
 PLAIN_SECONDS = 2.0
 # The longest time for a carrier that is timed alone, and for each of many.
 _SECONDS_PER_CARRIER, _SECONDS_PER_CARRIER_OF_MANY = 15.0, 3.0
-# The runs of a carrier until it is finished: for a quick carrier on an ordinary host, and for a slow one.
-_RUNS_OF_A_CARRIER, _RUNS_OF_A_SLOW_CARRIER = 200, 5
-# However short a carrier is, it settles for a while in each of its rounds.
-_LEAST_SECONDS_PER_CARRIER = 10.0
+# In each round a reference is timed, and the host is looked at.
+_ROUND_SECONDS = 0.1
+# After all is measured a run trains its predictors, and the first one asks for the versions of kernels.
+END_SECONDS = 2.0
+# A run waits this long for a quiet host, by more rounds: neighbours on shared hosts are often busy for half a minute.
+PATIENCE_SECONDS = 30.0
+
+
+class Guesses:
+    """Latencies guessed from shapes, corrected by those that were measured."""
+
+    def __init__(self) -> None:
+        # Logarithms of the guessed and the measured latency of each finished program.
+        self._compared: list[tuple[float, float]] = []
+        self._slope, self._shift = 1.0, 0.0
+
+    def learn(self, guessed_ms: float, measured_ms: float) -> None:
+        """Compare a guess with what was measured."""
+        self._compared.append((_log(guessed_ms), _log(measured_ms)))
+        if len(self._compared) >= _PROGRAMS_FOR_A_LINE:
+            self._slope, self._shift = _line(self._compared)
+        else:
+            self._shift = fmean(measured - guessed for guessed, measured in self._compared)
+
+    def corrected_ms(self, guessed_ms: float) -> float:
+        """Return what a program probably takes."""
+        return math.exp(self._slope * _log(guessed_ms) + self._shift)
 
 
 class Pace:
@@ -54,18 +81,14 @@ class Pace:
         self._loading_seconds = self._sampling_seconds = self._repeated_seconds = 0.0
         # The number of samples of each loaded program.
         self._taken = Counter[Job]()
-        # Logarithms of the expected and the measured latency of each finished program.
-        self._compared: list[tuple[float, float]] = []
-        self._slope, self._shift = 1.0, 0.0
+        self._guesses = Guesses()
         # A cache: every round needs these values.
         self._latencies_ms: dict[Job, float] = {}
 
     def learn(self, job: Job, latency_ms: float) -> None:
         """Correct the expected latencies by a measured one."""
-        self._compared.append((_log(job.expected_ms), _log(latency_ms)))
-        if len(self._compared) >= _JOBS_TO_COMPARE:
-            self._slope, self._shift = _line(self._compared)
-            self._latencies_ms.clear()
+        self._guesses.learn(job.expected_ms, latency_ms)
+        self._latencies_ms.clear()
 
     def loaded(self, job: Job, seconds: float) -> None:
         """Note the time that a program took to load."""
@@ -126,7 +149,7 @@ class Pace:
 
     def _expected_ms(self, job: Job) -> float:
         if job not in self._latencies_ms:
-            self._latencies_ms[job] = math.exp(self._slope * _log(job.expected_ms) + self._shift)
+            self._latencies_ms[job] = self._guesses.corrected_ms(job.expected_ms)
         return self._latencies_ms[job]
 
     def _samples_left(self, job: Job, taken: int) -> float:
@@ -144,6 +167,78 @@ class Pace:
         return (max(needed, _USUAL_SHARE * min(most, self._rule.most)) if quick else needed), most
 
 
+class Stage(NamedTuple):
+    """What `inside` times together, by guessed latencies: a whole model, or carriers with whole models beside them."""
+
+    wholes_ms: tuple[float, ...]
+    carriers_ms: tuple[float, ...] = ()
+
+
+class Agenda:
+    """The stages that `inside` has yet to time, one after another, and the time that they and the run's end take."""
+
+    def __init__(self, stages: Iterable[Stage] = (), others: float = 0.0, end_seconds: float = 0.0) -> None:
+        self._stages = deque(stages)
+        self._others = others
+        self._end_seconds = (1 + others) * end_seconds
+        # How long the run will wait for a quiet host, as far as is known before its rounds.
+        self.wait_seconds = min(1.0, others) * PATIENCE_SECONDS
+        self._most_seconds = most_seconds_per_carrier(sum(len(it.carriers_ms) for it in self._stages))
+        self._guesses = Guesses()
+        # What the stages that are over have taken, and what they were expected to take.
+        self._spent_seconds = self._expected_seconds = 0.0
+
+    def learn(self, guessed_ms: float, measured_ms: float) -> None:
+        """Correct the guesses by a measured latency."""
+        self._guesses.learn(guessed_ms, measured_ms)
+
+    def end_stage(self, seconds: float) -> None:
+        """Note how long the first stage has taken."""
+        if self._stages:
+            self._expected_seconds += self._seconds_of(self._stages.popleft())
+            self._spent_seconds += seconds
+
+    @property
+    def seconds(self) -> float:
+        """The time that all stages will take at the pace so far, with the wait for a quiet host."""
+        return self._at_pace(self._stages) + self.wait_seconds
+
+    @property
+    def later_seconds(self) -> float:
+        """The time that the stages after the first will take."""
+        return self._at_pace(islice(self._stages, 1, None))
+
+    def _at_pace(self, stages: Iterable[Stage]) -> float:
+        pace = (self._spent_seconds + _SECONDS_TO_TRUST) / (self._expected_seconds + _SECONDS_TO_TRUST)
+        return pace * sum(map(self._seconds_of, stages)) + self._end_seconds
+
+    def _seconds_of(self, stage: Stage) -> float:
+        """Return what a stage takes: models are timed no longer on a busy host, and all else is slower there."""
+        wholes_ms, carriers_ms = (
+            [(1 + self._others) * self._guesses.corrected_ms(it) for it in latencies_ms]
+            for latencies_ms in (stage.wholes_ms, stage.carriers_ms)
+        )
+        loaded_ms = wholes_ms + carriers_ms * COPIES
+        loading = sum((1 + self._others) * _LOAD_MS + _PASSES_TO_LOAD * it for it in loaded_ms) / 1000
+        if not carriers_ms:
+            return loading + sum(max(PLAIN_SECONDS, FEWEST_OF_THE_LONGEST * round_seconds(it)) for it in wholes_ms)
+        rounds = [usual_rounds(it, self._most_seconds) for it in carriers_ms]
+        carriers = sum(carrier_seconds(it) * times for it, times in zip(carriers_ms, rounds, strict=True))
+        return loading + carriers + max(rounds) * (_ROUND_SECONDS + sum(map(round_seconds, wholes_ms)))
+
+
+def stages(wholes: Sequence[Job], groups: Iterable[Sequence[CarrierJob]]) -> Iterator[Stage]:
+    """Yield the stages of a run: whole models, then groups of carriers, beside whose first its model is timed again."""
+    left = list(wholes)
+    for job in wholes:
+        yield Stage((job.expected_ms,))
+    for group in groups:
+        used = {use.model for it in group for job in it.bricks.values() for use in job.uses}
+        beside = [job for job in left if any(use.model in used for use in job.uses)]
+        left = [job for job in left if job not in beside]
+        yield Stage(tuple(job.expected_ms for job in beside), tuple(it.expected_ms for it in group))
+
+
 def expected_seconds(method: Method, rule: StoppingRule, jobs: Iterable[Job], others: float = 0.0) -> float:
     """Return a first guess of the time of a run of these jobs, with the start of its worker; `others` as for `Pace`."""
     jobs = tuple(jobs)
@@ -152,23 +247,16 @@ def expected_seconds(method: Method, rule: StoppingRule, jobs: Iterable[Job], ot
     start_seconds = WORKER_START_SECONDS * (1 + others)
     if method is Method.ALONE:
         return start_seconds + Pace(rule, others=others).seconds_for(dict.fromkeys(jobs, 0))
-    return start_seconds + _expected_inside_seconds(jobs, 1 + others)
-
-
-def _expected_inside_seconds(jobs: Sequence[Job], slowdown: float) -> float:
-    """Return the expected time of the method `inside`.
-
-    A busy host slows down each run. Models and carriers are timed for as long as on a quiet host, with fewer runs.
-    """
-    seconds = {job: slowdown * job.expected_ms / 1000 for job in jobs}
-    bricks_seconds = sum(seconds[job] for job in jobs if not job.whole)
-    wholes = sum(max(PLAIN_SECONDS, _RUNS_OF_A_SLOW_CARRIER * seconds[job]) for job in jobs if job.whole)
     # About as many carriers as models with a brick of their own.
-    carriers = len({(job.graph.name, job.graph.batch_size) for job in jobs if not job.whole})
-    least = _LEAST_SECONDS_PER_CARRIER if bricks_seconds else 0.0
-    timing = min(carriers * most_seconds_per_carrier(carriers), max(least, _RUNS_OF_A_CARRIER * bricks_seconds))
-    loading = slowdown * _LOAD_MS / 1000 * len(jobs)
-    return wholes + max(timing, _RUNS_OF_A_SLOW_CARRIER * bricks_seconds) + loading
+    carriers_ms: defaultdict[tuple[str, int | None], float] = defaultdict(float)
+    for job in jobs:
+        if not job.whole:
+            carriers_ms[job.graph.name, job.graph.batch_size] += job.expected_ms
+    wholes_ms = tuple(job.expected_ms for job in jobs if job.whole)
+    stages = [Stage((it,)) for it in wholes_ms]
+    if carriers_ms:
+        stages.append(Stage(wholes_ms, tuple(carriers_ms.values())))
+    return start_seconds + Agenda(stages, others, END_SECONDS).seconds
 
 
 def most_seconds_per_carrier(carriers: int) -> float:

@@ -22,6 +22,7 @@ from dlbricks_tui.measure.reference import reference_program
 from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
+from dlbricks_tui.measure.time_left import END_SECONDS, Agenda, stages
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control, RunStopped, StopSignals
 from dlbricks_tui.runs.errors import RunError
@@ -220,24 +221,28 @@ def _measure_inside(
     conditions = session.conditions
     usual_ms = host_speed(store, conditions.system, conditions.runtime, conditions.protocol).usual_ms
 
-    def inside(worker: SupervisedWorker) -> Inside:
-        return Inside(worker, results, session.control, rule, session.tell, reference, session.noise, usual_ms)
-
     wholes = [job for job in jobs if job.whole]
+    bricks = {job.key.brick: job for job in jobs if not job.whole}
+    carriers, most_bytes = carrier_jobs(models, bricks), session.batch_limits.memory_bytes
+    together = list(groups(carriers, most_bytes))
+    agenda = Agenda(stages(wholes, together), session.competing, END_SECONDS)
+
+    def inside(worker: SupervisedWorker) -> Inside:
+        control, tell, noise = session.control, session.tell, session.noise
+        return Inside(worker, results, control, rule, tell, reference, noise, usual_ms, agenda=agenda)
+
     profiled, timed = request.runtime.for_profiling(), request.runtime.as_timed()
     # Carriers need the engine of the profiler, and whole models the one that the runtime names.
     if wholes and timed.identity != profiled.identity:
         with session.worker(timed) as worker:
             inside(worker).time_models(wholes)
         wholes = []
-    bricks = {job.key.brick: job for job in jobs if not job.whole}
     kept: Collection[Job] = ()
     if wholes or bricks:
         with session.worker(profiled) as worker:
             timing = inside(worker)
             timing.time_models(wholes, before_carriers=bool(bricks))
-            carriers, most_bytes = carrier_jobs(models, bricks), session.batch_limits.memory_bytes
-            for group in groups(carriers, most_bytes):
+            for group in together:
                 timing.time_carriers(group, len(carriers), most_bytes)
         kept = timing.kept
     left = [job for job in bricks.values() if job not in kept]

@@ -24,7 +24,7 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
     """Take few samples inside of networks, without waiting for calm: figures do not matter in tests of commands."""
     patch.setattr("dlbricks_tui.measure.inside._MOST_PLAIN_RUNS", 12)
     patch.setattr("dlbricks_tui.measure.inside.most_seconds_per_carrier", lambda _: 0.3)
-    patch.setattr("dlbricks_tui.measure.inside._PATIENCE_SECONDS", 0.0)
+    patch.setattr("dlbricks_tui.measure.inside.PATIENCE_SECONDS", 0.0)
     patch.setattr("dlbricks_tui.measure.supervised_worker.SupervisedWorker.contention", lambda _: None)
     patch.setattr("dlbricks_tui.host.noise.SECONDS_TO_WATCH", 0.01)
     # No power fails here; tests of the store and of runs prove what survives.

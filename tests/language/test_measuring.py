@@ -61,7 +61,7 @@ TINY = NamedModel(
 @pytest.fixture(autouse=True)
 def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "Adaptive", lambda **_: Adaptive(target=0.9, least=3, most=8))
-    monkeypatch.setattr("dlbricks_tui.measure.inside._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("dlbricks_tui.measure.inside.PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr("dlbricks_tui.measure.carriers._ROUNDS_TO_BE_SURE", 8)
     monkeypatch.setattr(measuring, "_REFERENCE_BYTES", 1 << 16)
 

@@ -161,7 +161,7 @@ def test_a_quiet_host_takes_no_more_rounds_than_a_narrow_interval_needs() -> Non
 
 
 def test_on_a_host_that_stays_slow_the_run_ends_and_the_results_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inside, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(inside, "PATIENCE_SECONDS", 0.05)
     notes = measured_inside(changing(lambda _: 2.0), [chain("conv", "pool")], usual_reference_ms=REFERENCE_MS)
     facts = dict(next(iter(notes.kept.values()))[0].noise)
     assert latency_ms(notes) == pytest.approx(6.0, rel=0.03)

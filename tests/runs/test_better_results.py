@@ -24,7 +24,7 @@ RULE = Adaptive(least=10, most=10, most_of_quick=10)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let runs end soon: these hosts never become quiet within one."""
     monkeypatch.setattr(inside, "_MOST_PLAIN_RUNS", 10)
-    monkeypatch.setattr(inside, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(inside, "PATIENCE_SECONDS", 0.0)
 
 
 def planned_by(site: Site, model: str = MODEL, *, end_to_end: bool = True, again: bool = False) -> Planned:
