@@ -3,15 +3,39 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from dlbricks_tui.language.architecture import MIXTURES, Architecture, LanguageError, shown_value
 
-Values = Mapping[str, object]
+Values = Mapping[str, Any]
+
+# The form of each family's blocks, by model_type, and values of missing keys. Of a bias that is not named, a key of the
+# config says whether it is there. If the model has a window, blocks are windowed that layer_types names, else:
+# - last: all but the first max_window_layers
+# - most: all but each one of sliding_window_pattern
+_FORMS: Mapping[str, Values] = json.loads(Path(__file__).with_name("families.json").read_bytes())
+# Names of GGUF and of onnxruntime-genai.
+_OTHER_NAMES = {"gemma3": "gemma3_text", "gpt-oss": "gpt_oss", "gptoss": "gpt_oss", "qwen3moe": "qwen3_moe"}
+FAMILY_NAMES = frozenset([*_FORMS, *_OTHER_NAMES])
+
+_MOST_BYTES = 4 * 2**20
+_SILUS, _GELUS = ("silu", "swish"), ("gelu", "gelu_new", "gelu_pytorch_tanh")
+_FULL, _WINDOWED = "full_attention", "sliding_attention"
+_CAPS = ("attn_logit_softcapping", "final_logit_softcapping")
+# Keys whose null is a value: without it, or computed.
+_NULLABLE = frozenset({"num_key_value_heads", "head_dim", "sliding_window", *_CAPS})
+_EXPERTS, _ACTIVE_EXPERTS = "num_local_experts", "num_experts_per_tok"
+# Other names of the same values.
+_SYNONYMS = {"num_experts": _EXPERTS, "experts_per_token": _ACTIVE_EXPERTS}
+_SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
+_LENGTHS = ("vocab_size", "max_position_embeddings")
 
 
 def parsed_config(content: bytes) -> Values:
+    if len(content) > _MOST_BYTES:
+        raise LanguageError("it is too large for a config.json; give one of Hugging Face, a GGUF file or a folder")
     try:
         values = json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -31,105 +55,37 @@ def architecture_of_config(values: Values) -> Architecture:
     if isinstance(inner, dict):
         values = {"tie_word_embeddings": values.get("tie_word_embeddings"), **inner}
     name = values.get("model_type")
-    form = _FORMS.get(_OTHER_NAMES.get(name, name)) if isinstance(name, str) else None
-    if form is None:
+    kind = _OTHER_NAMES.get(name, name) if isinstance(name, str) else ""
+    if kind not in _FORMS:
         unknown = "it has no model_type" if name is None else f"its family {shown_value(name)} is not known"
         raise LanguageError(f"{unknown}; known are {', '.join(_FORMS)}")
-    return _ConfigReader(form, values).architecture()
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """The form of a family's blocks. None for a bias: a key of the file says so."""
-
-    family: str
-    # The blocks that are windowed if the model has a window. Those that layer_types names, else:
-    # - last: all but the first max_window_layers
-    # - most: all but each second one, or as sliding_window_pattern says
-    windows: Literal["none", "all", "last", "most"]
-    defaults: Values = field(default_factory=dict)
-    qkv_bias: bool | None = None
-    output_bias: bool | None = None
-    inner_bias: bool | None = False
-
-
-_GEMMA: Values = {
-    "head_dim": 256,
-    "hidden_act": "gelu_pytorch_tanh",
-    "tie_word_embeddings": True,
-    "query_pre_attn_scalar": 256,
-    "sliding_window": 4096,
-}
-_GEMMA2: Values = {**_GEMMA, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}
-# Google's files of the larger models leave out sizes that are defaults.
-_GEMMA3: Values = {
-    **_GEMMA,
-    "sliding_window_pattern": 6,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "vocab_size": 262_208,
-    "max_position_embeddings": 131_072,
-}
-_QWEN: Values = {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28}
-_GPT_OSS: Values = {"head_dim": 64, "sliding_window": 128, "rms_norm_eps": 1e-5, "attention_bias": True}
-_OWN_KEYS: Values = {"num_key_value_heads": None}
-
-# By model_type.
-_FORMS: Mapping[str, _Form] = {
-    "llama": _Form("llama", "none", _OWN_KEYS, inner_bias=None),
-    "qwen2": _Form("qwen2", "last", _QWEN, True, False),
-    "qwen3": _Form("qwen3", "last", {**_QWEN, "head_dim": 128}),
-    "mistral": _Form("mistral", "all", {"sliding_window": 4096}, False, False),
-    "gemma2": _Form("gemma2", "most", _GEMMA2),
-    "gemma3_text": _Form("gemma3", "most", _GEMMA3),
-    "phi3": _Form("phi3", "all", {**_OWN_KEYS, "rms_norm_eps": 1e-5}, False, False),
-    "granite": _Form("granite", "none", {**_OWN_KEYS, "attention_multiplier": 1.0}, inner_bias=None),
-    "qwen3_moe": _Form("qwen3_moe", "all", _QWEN),
-    "mixtral": _Form("mixtral", "all", {"rms_norm_eps": 1e-5}, False, False),
-    "gpt_oss": _Form("gpt_oss", "most", _GPT_OSS, inner_bias=True),
-}
-# Names of GGUF and of onnxruntime-genai.
-_OTHER_NAMES = {"gemma3": "gemma3_text", "gpt-oss": "gpt_oss", "gptoss": "gpt_oss", "qwen3moe": "qwen3_moe"}
-FAMILY_NAMES = frozenset([*_FORMS, *_OTHER_NAMES])
-
-_WITH_QK_NORM = ("qwen3", "qwen3_moe", "gemma3")
-_SILUS, _GELUS = ("silu", "swish"), ("gelu", "gelu_new", "gelu_pytorch_tanh")
-_FULL, _WINDOWED = "full_attention", "sliding_attention"
-_CAPS = ("attn_logit_softcapping", "final_logit_softcapping")
-# Keys whose null is a value: without it, or computed.
-_NULLABLE = frozenset({"num_key_value_heads", "head_dim", "sliding_window", *_CAPS})
-_EXPERTS, _ACTIVE_EXPERTS = "num_local_experts", "num_experts_per_tok"
-# Other names of the same values.
-_SYNONYMS = {"num_experts": _EXPERTS, "experts_per_token": _ACTIVE_EXPERTS}
-_SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
-_LENGTHS = ("vocab_size", "max_position_embeddings")
+    return _ConfigReader(kind, values).architecture()
 
 
 class _ConfigReader:
-    def __init__(self, form: _Form, values: Values) -> None:
+    def __init__(self, kind: str, values: Values) -> None:
         given = {_SYNONYMS.get(key, key): it for key, it in values.items() if it is not None or key in _NULLABLE}
-        self._form = form
-        self._values: Values = {**form.defaults, **given}
-        self._is_gemma = form.family.startswith("gemma")
+        self._form = form = _FORMS[kind]
+        self._family: str = form.get("family", kind)
+        self._values: Values = {**form["defaults"], **given}
+        self._is_gemma: bool = form.get("is_gemma", False)
 
     def architecture(self) -> Architecture:
         """Return the architecture; its sizes are checked before others are computed from them."""
-        form, family = self._form, self._form.family
-        inner = "moe_intermediate_size" if family == "qwen3_moe" else "intermediate_size"
-        mixture = (_EXPERTS, _ACTIVE_EXPERTS) if family in MIXTURES else ()
+        form, inner = self._form, self._form.get("inner", "intermediate_size")
+        mixture = (_EXPERTS, _ACTIVE_EXPERTS) if self._family in MIXTURES else ()
         needed = (*_SIZES, *_LENGTHS, inner, *mixture)
         missing = [it for it in needed if self._values.get(it) is None and not (it in self._values and it in _NULLABLE)]
         if missing:
             raise LanguageError(f"it has no {', '.join(missing)}: add what is missing, or give a complete file")
         if mixture and (self._values.get("mlp_only_layers") or self._size("decoder_sparse_step", 1) != 1):
             raise LanguageError("some of its blocks have no experts (mlp_only_layers, decoder_sparse_step): not known")
-        heads = self._size("num_attention_heads")
+        heads, bias = self._size("num_attention_heads"), self._flag("attention_bias")
         head_size = self._head_size(heads)
-        bias = self._flag("attention_bias")
-        caps = [self._number(it, 0) if self._is_gemma else 0.0 for it in _CAPS]
-        experts, active = (self._size(it) for it in mixture) if mixture else (0, 0)
+        attention_cap, logit_cap = [self._number(it, 0) if self._is_gemma else 0.0 for it in _CAPS]
+        experts, active = [self._size(it) for it in mixture] or (0, 0)
         sizes = Architecture(
-            family=family,
+            family=self._family,
             hidden=self._size("hidden_size"),
             blocks=self._size("num_hidden_layers"),
             heads=heads,
@@ -140,55 +96,48 @@ class _ConfigReader:
             positions=self._size("max_position_embeddings"),
             is_tied=self._flag("tie_word_embeddings"),
             has_gelu=self._has_gelu(),
-            qkv_bias=bias if form.qkv_bias is None else form.qkv_bias,
-            output_bias=bias if form.output_bias is None else form.output_bias,
-            inner_bias=self._flag("mlp_bias") if form.inner_bias is None else form.inner_bias,
-            qk_norm=family in _WITH_QK_NORM,
+            qkv_bias=form.get("qkv_bias", bias),
+            output_bias=form.get("output_bias", bias),
+            inner_bias=form["inner_bias"] if "inner_bias" in form else self._flag("mlp_bias"),
+            qk_norm=form.get("qk_norm", False),
             rotary_size=head_size,
-            attention_cap=caps[0],
-            logit_cap=caps[1],
+            attention_cap=attention_cap,
+            logit_cap=logit_cap,
             has_outer_norms=self._is_gemma,
-            has_sinks=family == "gpt_oss",
+            has_sinks=form.get("has_sinks", False),
             experts=experts,
             active_experts=active,
             epsilon=self._number("rms_norm_eps", 1e-6),
         )
-        found = self._with_windows(replace(sizes, rotary_size=self._rotary_size(sizes.head_size)))
+        found = {"rotary_size": self._rotary_size(head_size), **self._windows(sizes)}
         if self._is_gemma:
-            scale = self._number("query_pre_attn_scalar", least=1e-9) ** -0.5
-            return replace(found, embedding_scale=math.sqrt(found.hidden), attention_scale=scale)
-        if family != "granite":
-            return found
-        return replace(
-            found,
-            embedding_scale=self._number("embedding_multiplier", 1),
-            residual_scale=self._number("residual_multiplier", 1),
-            attention_scale=self._number("attention_multiplier", 1),
-            logit_scale=1 / self._number("logits_scaling", 1, least=1e-9),
-        )
+            found["embedding_scale"] = math.sqrt(sizes.hidden)
+            found["attention_scale"] = self._number("query_pre_attn_scalar", least=1e-9) ** -0.5
+        elif self._family == "granite":
+            for scale in ("embedding", "residual", "attention"):
+                found[f"{scale}_scale"] = self._number(f"{scale}_multiplier", 1)
+            found["logit_scale"] = 1 / self._number("logits_scaling", 1, least=1e-9)
+        return replace(sizes, **found)
 
-    def _with_windows(self, found: Architecture) -> Architecture:
-        is_off = "use_sliding_window" in self._form.defaults and not self._flag("use_sliding_window")
-        window = 0 if is_off or self._form.windows == "none" else self._size("sliding_window", 0)
+    def _windows(self, sizes: Architecture) -> dict[str, Any]:
+        kind, blocks = self._form["windows"], range(sizes.blocks)
+        is_off = "use_sliding_window" in self._form["defaults"] and not self._flag("use_sliding_window")
+        window = 0 if is_off or kind == "none" else self._size("sliding_window", 0)
         # A window as long as the context hides nothing.
-        if not window or window >= found.positions:
-            return found
-        windowed = self._windowed(found.blocks)
-        return replace(found, window=window, windowed=windowed) if any(windowed) else found
-
-    def _windowed(self, blocks: int) -> tuple[bool, ...]:
-        if self._form.windows == "all":
-            return (True,) * blocks
-        kinds = self._values.get("layer_types")
-        if kinds is not None:
-            if not isinstance(kinds, list) or any(it not in (_FULL, _WINDOWED) for it in kinds):
+        if not window or window >= sizes.positions:
+            return {}
+        layers = self._values.get("layer_types")
+        if kind == "all":
+            windowed = [True for _ in blocks]
+        elif layers is not None:
+            if not isinstance(layers, list) or any(it not in (_FULL, _WINDOWED) for it in layers):
                 raise LanguageError(f"layer_types has to be a list of {_FULL} and {_WINDOWED}; others are not known")
-            return tuple([it == _WINDOWED for it in kinds])
-        if self._form.windows == "last":
-            first = self._size("max_window_layers")
-            return tuple([block >= first for block in range(blocks)])
-        every = max(self._size("sliding_window_pattern"), 1) if self._form.family == "gemma3" else 2
-        return tuple([(block + 1) % every > 0 for block in range(blocks)])
+            windowed = [it == _WINDOWED for it in layers]
+        elif kind == "last":
+            windowed = [block >= self._size("max_window_layers") for block in blocks]
+        else:
+            windowed = [(block + 1) % max(self._size("sliding_window_pattern"), 1) > 0 for block in blocks]
+        return {"window": window, "windowed": tuple(windowed)} if any(windowed) else {}
 
     def _head_size(self, heads: int) -> int:
         stated, hidden = self._size("head_dim", 0), self._size("hidden_size")

@@ -7,6 +7,7 @@ takes many times longer, and trusts the counts in it.
 import struct
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from dlbricks_tui.language.architecture import Architecture, LanguageError
 from dlbricks_tui.language.config_file import FAMILY_NAMES, architecture_of_config
@@ -44,53 +45,48 @@ _KEYS = {
 _REQUIRED = tuple(_KEYS)[:6]
 
 
-class _EndOfPartError(Exception):
-    """The part of the file ends."""
-
-
 class GgufHeader:
     """The values of a GGUF file by name, and the sizes of its tensors, as far as the beginning of the file tells."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
-        self._at = 0
+        self._at = 4
         # Of a list of texts, or of many numbers, a range of its length.
-        self.values: dict[str, object] = {}
+        self.values: dict[str, Any] = {}
         self.tensors: dict[str, tuple[int, ...]] = {}
         # The part of the file does not end before.
         self.is_complete = False
-        with suppress(_EndOfPartError):
+        if content[:4] != b"GGUF":
+            raise LanguageError("it is not a GGUF file: it does not begin with GGUF")
+        with suppress(EOFError):
             self._read()
 
     def _read(self) -> None:
-        if self._content[:4] != b"GGUF":
-            raise LanguageError("it is not a GGUF file: it does not begin with GGUF")
-        self._skip(4)
-        version = self._numbers("I", 1)[0]
+        version = self._number("I")
         if version not in (2, 3):
             raise LanguageError(f"its GGUF version is {version:,}: only 2 and 3, in little-endian order, are read")
-        tensors, values = self._count(), self._count()
+        tensors, values = self._number("Q"), self._number("Q")
         if tensors > _MOST_TENSORS or values > _MOST_VALUES:
             raise LanguageError(f"it is a broken GGUF file: it claims {values:,} values and {tensors:,} tensors")
         for _ in range(values):
             self._read_value(self._text())
         for _ in range(tensors):
-            name, axes = self._text(), int(self._numbers("I", 1)[0])
+            name, axes = self._text(), self._number("I")
             if axes > _MOST_AXES:
                 raise LanguageError(f"it is a broken GGUF file: it has a tensor of {axes:,} axes")
-            self.tensors[name] = tuple([self._count() for _ in range(axes)])
+            self.tensors[name] = self._numbers("Q", axes)
             # Its type, and its place in the file.
             self._skip(12)
         self.is_complete = True
 
     def _read_value(self, name: str) -> None:
-        values, kind = self.values, self._numbers("I", 1)[0]
+        values, kind = self.values, self._number("I")
         if kind == _STRING:
             values[name] = self._text()[:_LONGEST_KEPT]
         elif kind != _ARRAY:
-            values[name] = self._numbers(_form(kind), 1)[0]
+            values[name] = self._number(_form(kind))
         else:
-            kind, length = self._numbers("I", 1)[0], self._count()
+            kind, length = self._number("I"), self._number("Q")
             # The length is known even where the items are missing.
             values[name] = range(length)
             if kind == _STRING:
@@ -100,18 +96,14 @@ class GgufHeader:
             else:
                 self._skip(struct.calcsize(_form(kind)) * length)
 
-    def _numbers(self, form: str, count: int) -> tuple[int | float, ...]:
-        start = self._at
-        self._skip(struct.calcsize(f"<{form}") * count)
-        return struct.unpack_from(f"<{count}{form}", self._content, start)
+    def _number(self, form: str) -> Any:
+        return self._numbers(form, 1)[0]
 
-    def _count(self) -> int:
-        return int(self._numbers("Q", 1)[0])
+    def _numbers(self, form: str, count: int) -> tuple[Any, ...]:
+        return struct.unpack_from(f"<{count}{form}", self._content, self._skip(struct.calcsize(f"<{form}") * count))
 
     def _text(self) -> str:
-        length = self._count()
-        start = self._at
-        self._skip(length)
+        start = self._skip(self._number("Q"))
         return self._content[start : self._at].decode(errors="replace")
 
     def _skip_texts(self, count: int) -> None:
@@ -119,20 +111,23 @@ class GgufHeader:
         at, last, length_at = self._at, len(self._content) - 8, struct.Struct("<Q").unpack_from
         for _ in range(count):
             if at > last:
-                raise _EndOfPartError
+                raise EOFError
             at += 8 + length_at(self._content, at)[0]
         self._skip(at - self._at)
 
-    def _skip(self, length: int) -> None:
-        if length > len(self._content) - self._at:
-            raise _EndOfPartError
+    def _skip(self, length: int) -> int:
+        """Return the place before the skipped part; raise EOFError if the content ends within it."""
+        start = self._at
+        if length > len(self._content) - start:
+            raise EOFError
         self._at += length
+        return start
 
 
-def _form(kind: float) -> str:
+def _form(kind: int) -> str:
     if kind not in _NUMBERS:
         raise LanguageError(f"it is a broken GGUF file: it has a value of type {kind:,}")
-    return _NUMBERS[int(kind)]
+    return _NUMBERS[kind]
 
 
 def architecture_of_gguf(header: GgufHeader) -> Architecture:

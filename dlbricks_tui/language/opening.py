@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.onnx.model_file import OnnxFile
 
 CONFIG, GENAI_CONFIG, GGUF_SUFFIX = "config.json", "genai_config.json", ".gguf"
-_MOST_JSON = 4 * 2**20
 # Files of the builder hold tables at most: weights lie in a file beside it.
 _MOST_ONNX = 256 * 2**20
 _MOST_FOLDERS = 2000
@@ -89,14 +88,18 @@ def _at(path: Path) -> NamedModel:
     if file.suffix == ".onnx" and file.with_name(GENAI_CONFIG).is_file():
         file = file.with_name(GENAI_CONFIG)
     try:
-        if file.name == GENAI_CONFIG:
-            return _of_genai(file)
-        content = _beginning(file, MOST_BYTES)
-        if content[:4] == b"GGUF" or file.name.endswith(GGUF_SUFFIX):
-            return NamedModel(file.stem, architecture_of_gguf(GgufHeader(content)))
-        return NamedModel(_name_of(file), architecture_of_config(_json(content)))
+        return NamedModel(_name_of(file), _architecture_in(file))
     except UserError as error:
         raise LanguageError(f"{printable(str(file))}: {error}") from None
+
+
+def _architecture_in(file: Path) -> Architecture:
+    content = _beginning(file)
+    if file.name == GENAI_CONFIG:
+        return architecture_of_config(_genai_values(file, parsed_config(content)))
+    if content[:4] == b"GGUF" or file.name.endswith(GGUF_SUFFIX):
+        return architecture_of_gguf(GgufHeader(content))
+    return architecture_of_config(parsed_config(content))
 
 
 def _only_file(folder: Path) -> Path:
@@ -132,7 +135,7 @@ def _name_of(file: Path) -> str:
     return folder.name
 
 
-def _beginning(file: Path, most: int) -> bytes:
+def _beginning(file: Path, most: int = MOST_BYTES) -> bytes:
     try:
         with open_regular(file) as opened:
             return opened.read(most)
@@ -140,31 +143,23 @@ def _beginning(file: Path, most: int) -> bytes:
         raise LanguageError(f"{printable(file.name)} cannot be read: {error.strerror}") from None
 
 
-def _json(content: bytes) -> Values:
-    if len(content) > _MOST_JSON:
-        raise LanguageError(f"it is too large for a {CONFIG}; give one of Hugging Face, a GGUF file or a folder")
-    return parsed_config(content)
-
-
-def _of_genai(file: Path) -> NamedModel:
+def _genai_values(file: Path, values: Values) -> Values:
+    """Return what a config.json would say about a folder of onnxruntime-genai."""
     # It loads packages that other models do not need.
     from dlbricks_tui.models.onnx.model_file import parse_onnx
 
-    model = _json(_beginning(file, _MOST_JSON + 1)).get("model")
+    model = values.get("model")
     decoder = model.get("decoder") if isinstance(model, dict) else None
     if not isinstance(model, dict) or not isinstance(decoder, dict):
         raise LanguageError("it has no model.decoder; give a folder that onnxruntime-genai's builder wrote")
     name = decoder.get("filename")
     if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+\.onnx", name):
         raise LanguageError(f"its model.decoder.filename is {shown_value(name)}, and has to name a file beside it")
-    graph = file.with_name(name)
-    content = _beginning(graph, _MOST_ONNX + 1)
+    content = _beginning(file.with_name(name), _MOST_ONNX + 1)
     if len(content) > _MOST_ONNX:
-        raise LanguageError(f"its {graph.name} has more than 256 MiB; give the path of a {CONFIG} of the model")
-    found = parse_onnx(content, graph.name)
-    config = file.with_name(CONFIG)
-    values = _json(_beginning(config, _MOST_JSON + 1)) if config.is_file() else _config_of_graph(model, decoder, found)
-    return NamedModel(_name_of(file), architecture_of_config(values))
+        raise LanguageError(f"its {name} has more than 256 MiB; give the path of a {CONFIG} of the model")
+    found, config = parse_onnx(content, name), file.with_name(CONFIG)
+    return parsed_config(_beginning(config)) if config.is_file() else _config_of_graph(model, decoder, found)
 
 
 def _config_of_graph(model: Values, decoder: Values, graph: "OnnxFile") -> Values:
