@@ -26,7 +26,6 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.language.architecture import WeightPrecision
-from dlbricks_tui.language.orders import MeasuredEngine
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from dlbricks_tui.runtime.variant import threads_in_words, without_variant
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
@@ -57,11 +56,11 @@ _USUAL = LanguageOptions()
 _Row = TypeVar("_Row")
 
 
-def language_parts(answer: LanguageAnswer, *, with_plots: bool = True) -> Iterator[Part]:
-    """Yield everything about a language model in one execution; some documents are too small for plots."""
-    yield from _headings(answer, [answer], line_of(answer))
+def language_parts(answer: LanguageAnswer) -> Iterator[Part]:
+    """Yield everything about a language model in one execution."""
+    yield from _headings([answer], line_of(answer))
     yield from _figures_parts(answer)
-    if with_plots and (plots := language_plots(answer)):
+    if plots := language_plots(answer):
         yield BLANK_LINE
         yield Plots(plots, _PLOT_LINES, " ".join(it.says for it in plots))
     yield from _shares(answer)
@@ -75,7 +74,8 @@ def panel_parts(answer: LanguageAnswer) -> Iterator[Part]:
     yield from _shares(answer)
 
 
-def _headings(first: LanguageAnswer, answers: Sequence[LanguageAnswer], told: str) -> Iterator[Part]:
+def _headings(answers: Sequence[LanguageAnswer], told: str) -> Iterator[Part]:
+    first = answers[0]
     yield Heading(first.title or first.model)
     yield Sentence(told, "strong")
     yield Sentence(_common_line(answers))
@@ -88,17 +88,16 @@ def _parameters(answer: LanguageAnswer) -> str:
 
 
 def line_of(answer: LanguageAnswer) -> str:
-    memory, host, sign = memory_text(answer.memory_bytes), answer.host_memory_bytes, _sign(answer)
-    needed = f"{memory} of {memory_text(host)}" if host else memory
+    needed = f"{memory_text(answer.memory_bytes)} of {memory_text(answer.host_memory_bytes)}"
     rate = rate_words(answer.decode_tokens_per_second)
-    speed = f"{sign}{rate}, the first after {sign}{delay_text(answer.first_token_ms)}"
+    speed = f"{_sign(answer)}{rate}, the first after {_sign(answer)}{delay_text(answer.first_token_ms)}"
     return f"{speed}; {needed}" if answer.fits else f"does not fit: {needed}; with enough memory {speed}"
 
 
 def execution_words(answer: LanguageAnswer) -> str:
     """Return how a model is executed, what it is asked to do, and when that was measured."""
-    when = "predicted" if _is_bare(answer) else f"{_share(answer)}measured {ago(answer.measured_when or '')}"
-    return f"{', '.join(words(answer) for _, words in _AXES)}; {_request(answer)}; {when}"
+    execution = ", ".join(words(answer) for _, words in _AXES)
+    return f"{execution}; {_request(answer)}; {_measured_text(answer, 'measured ')}"
 
 
 def _request(answer: LanguageAnswer) -> str:
@@ -106,25 +105,29 @@ def _request(answer: LanguageAnswer) -> str:
 
 
 class _Figure(NamedTuple):
-    """A figure of an answer with its interval, and a function that writes it."""
+    """A figure of an answer with its interval, a function that writes it, and what the engine reached."""
 
     name: str
     value: float
     bounds: Bounds
     text: Callable[[float], str] = delay_text
+    reached: float | None = None
+
+    @property
+    def error(self) -> float | None:
+        return None if self.reached is None else self.value / self.reached - 1.0
 
 
 def _figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
     """Yield the figures beside those of the whole model, if it was timed, and what they rest on."""
-    within, sign = answer.intervals, _sign(answer)
+    within, sign, whole = answer.intervals, _sign(answer), answer.measured
     speed, rate = answer.prefill_tokens_per_second, answer.decode_tokens_per_second
-    # With the prompt, an engine may have its first token, too.
-    later = () if answer.first_token_ms == answer.prefill_ms else (answer.first_token_ms,)
+    prefill_ms, decode = (whole.prefill_ms, whole.decode_tokens_per_second) if whole else (None, None)
+    prefill = prefill_ms and 1000.0 * answer.prompt_tokens / prefill_ms
     found = (
-        _Figure("prefill", answer.prefill_ms, within.prefill_ms),
-        _Figure("prefill speed", speed, within.prefill_tokens_per_second, _per_second),
-        *(_Figure("first token", it, within.first_token_ms) for it in later),
-        _Figure("decode", rate, within.decode_tokens_per_second, _per_second),
+        _Figure("prefill", answer.prefill_ms, within.prefill_ms, reached=prefill_ms),
+        _Figure("prefill speed", speed, within.prefill_tokens_per_second, _per_second, prefill),
+        _Figure("decode", rate, within.decode_tokens_per_second, _per_second, decode),
         _Figure("in all", answer.total_ms, within.total_ms),
     )
     columns: tuple[Column[_Figure], ...] = (
@@ -132,14 +135,13 @@ def _figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
         Column("estimate", lambda it: f"{sign}{it.text(it.value)}", style="strong"),
         Column("95 %", lambda it: between(*it.bounds, it.text), is_optional=True),
     )
-    if answer.measured is not None:
-        columns += _engine_columns(answer, answer.measured)
+    if whole is not None:
+        columns += (Column("measured", lambda it: or_dash(it.text, it.reached)),)
+        # A mere prediction is not judged by it.
+        columns += (_error_column(lambda it: it.error),) * (answer.coverage > 0)
     yield Table(columns, found)
-    if answer.measured is not None:
-        told = (
-            f"measured: {answer.measured.engine} with the whole model and random weights, {ago(answer.measured.when)}"
-        )
-        yield Sentence(told)
+    if whole is not None:
+        yield Sentence(f"measured: {whole.engine} with the whole model and random weights, {ago(whole.when)}")
     yield Sentence(basis_sentence(answer), "warn" if answer.is_predicted else "text")
     bound = answer.bound_tokens_per_second
     if bound is None:
@@ -151,29 +153,14 @@ def _figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
 
 def basis_sentence(answer: LanguageAnswer) -> str:
     """Return what the figures rest on, how old that is, and the command that measures the rest, if one does."""
-    when, coverage = answer.measured_when, answer.coverage
-    made = f"measurements made {ago(when)}" if when else "measurements"
-    if coverage >= 1.0:
+    made, cure = f"measurements made {ago(answer.measured_when or '')}", f": `{language_command(answer)}` measures it"
+    if not answer.is_predicted:
         return f"the estimate rests on {made}"
-    cure = f": `{language_command(answer)}` measures it"
-    if coverage <= 0.0:
+    if answer.measured_when is None:
         return f"{PREDICTED} all of it is predicted{cure}"
-    told = f"{PREDICTED} {percent(min(max(coverage, 0.01), 0.99))} of the time rests on {made}, the rest is predicted"
+    share = percent(min(max(answer.coverage, 0.01), 0.99))
+    told = f"{PREDICTED} {share} of the time rests on {made}, the rest is predicted"
     return f"{told}{' from a shorter prompt, as the model is large' if answer.is_measured else cure}"
-
-
-def _engine_columns(answer: LanguageAnswer, whole: MeasuredEngine) -> tuple[Column[_Figure], ...]:
-    """Return what the engine reached, and the error of the estimate; a mere prediction is not judged by it."""
-    reached = {
-        "prefill": whole.prefill_ms,
-        "prefill speed": 1000.0 * answer.prompt_tokens / whole.prefill_ms,
-        "decode": whole.decode_tokens_per_second,
-    }
-    measured: Column[_Figure] = Column("measured", lambda it: it.text(reached[it.name]) if it.name in reached else "-")
-    errors: Column[_Figure] = _error_column(
-        lambda it: it.value / reached[it.name] - 1.0 if it.name in reached else None
-    )
-    return (measured, errors) if answer.coverage > 0 else (measured,)
 
 
 def _error_column(error: Callable[[_Row], float | None]) -> Column[_Row]:
@@ -218,22 +205,25 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
     yield Table(columns, sorted(answer.parts, key=lambda it: it.decode_ms, reverse=True))
     yield Sentence(f"the head computes logits for {answer.head} of the prompt", "muted")
     yield Heading("Memory")
-    need, host, context = answer.memory, answer.host_memory_bytes, answer.prompt_tokens + answer.generated_tokens
-    sizes = {"weights": need.weights, "cache": need.cache, "buffers": need.buffers, "in all": answer.memory_bytes}
-    sizes |= {"this host": host} if host else {}
-    remarks = {"weights": (answer.precision,), "cache": (f"of {counted(context, 'token')}",)}
-    rows = (BarFigure(it, memory_text(size), float(size), remarks=remarks.get(it, ())) for it, size in sizes.items())
+    need, context = answer.memory, answer.prompt_tokens + answer.generated_tokens
+    sizes = (
+        ("weights", need.weights, answer.precision),
+        ("cache", need.cache, f"of {counted(context, 'token')}"),
+        ("buffers", need.buffers, ""),
+        ("in all", answer.memory_bytes, ""),
+        ("this host", answer.host_memory_bytes, ""),
+    )
+    rows = (
+        BarFigure(name, memory_text(size), float(size), remarks=(told,) if told else ()) for name, size, told in sizes
+    )
     yield Figures(tuple(rows))
     yield Sentence(fits_sentence(answer), "good" if answer.fits else "bad")
 
 
 def fits_sentence(answer: LanguageAnswer) -> str:
     """Return whether the memory of the host is enough, and how much is left or lacks."""
-    left = answer.host_memory_bytes - answer.memory_bytes
-    difference = memory_text(abs(left))
-    if answer.fits:
-        return f"it fits: {difference} are left" if answer.host_memory_bytes else "it fits"
-    return f"it does not fit: {f'only {difference} would be left' if left >= 0 else f'{difference} are missing'}"
+    difference = memory_text(abs(answer.host_memory_bytes - answer.memory_bytes))
+    return f"it fits: {difference} are left" if answer.fits else f"it does not fit: {difference} are missing"
 
 
 def _runtime_name(answer: LanguageAnswer) -> str:
@@ -260,7 +250,7 @@ def _common_line(answers: Sequence[LanguageAnswer]) -> str:
 
 def _figure_columns() -> tuple[Column[LanguageAnswer], ...]:
     return (
-        Column("tokens/s", lambda it: f"{_sign(it)}{rate_text(it.decode_tokens_per_second)}", style="strong"),
+        _rate_column("tokens/s", lambda it: it.decode_tokens_per_second),
         Column(
             "first token", lambda it: f"{_sign(it)}{delay_text(it.first_token_ms)}", is_optional=True, goes_last=True
         ),
@@ -270,22 +260,20 @@ def _figure_columns() -> tuple[Column[LanguageAnswer], ...]:
     )
 
 
+def _rate_column(title: str, rate: Callable[[LanguageAnswer], float]) -> Column[LanguageAnswer]:
+    return Column(title, lambda it: f"{_sign(it)}{rate_text(rate(it))}", style="strong")
+
+
 def _sign(answer: LanguageAnswer) -> str:
     return PREDICTED if answer.is_predicted else ""
 
 
-def _is_bare(answer: LanguageAnswer) -> bool:
-    """True if nothing worth mentioning was measured: small bricks occur in many models."""
-    return answer.measured_when is None or answer.coverage < _LEAST_COVERAGE
-
-
-def _share(answer: LanguageAnswer) -> str:
-    return f"{percent(answer.coverage)} " * answer.is_predicted
-
-
-def _measured_text(answer: LanguageAnswer) -> str:
+def _measured_text(answer: LanguageAnswer, verb: str = "") -> str:
     """Return when the figures were measured; of some their share, if the others are predicted."""
-    return "predicted" if _is_bare(answer) else f"{_share(answer)}{ago(answer.measured_when or '')}"
+    # Small bricks occur in many models.
+    if answer.measured_when is None or answer.coverage < _LEAST_COVERAGE:
+        return "predicted"
+    return f"{f'{percent(answer.coverage)} ' * answer.is_predicted}{verb}{ago(answer.measured_when)}"
 
 
 def fastest_first(answers: Iterable[LanguageAnswer], at_least: float = 0.0) -> list[LanguageAnswer]:
@@ -298,8 +286,7 @@ def comparison_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
     """Yield one model in several precisions, numbers of threads or runtimes, and the best for each phase."""
     ordered = fastest_first(answers)
     best = ordered[0]
-    told = f"{best.precision}, {threads_in_words(best.threads or None)}: {line_of(best)}"
-    yield from _headings(best, ordered, told)
+    yield from _headings(ordered, f"{best.precision}, {threads_in_words(best.threads or None)}: {line_of(best)}")
     yield from executions_parts(ordered)
     yield from _legend(ordered)
 
@@ -313,15 +300,13 @@ def executions_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
     marks = {id(prefilling): "prefill"}
     marks[id(decoding)] = "both" if prefilling is decoding else "decode"
     decode, *others = _figure_columns()
-    prefill: Column[LanguageAnswer] = Column(
-        "prefill/s", lambda it: f"{_sign(it)}{rate_text(it.prefill_tokens_per_second)}", style="strong"
-    )
+    prefill = _rate_column("prefill/s", lambda it: it.prefill_tokens_per_second)
     best: Column[LanguageAnswer] = word_column("best for", lambda it: marks.get(id(it), ""), "good")
     errors = [_error_column(_decode_error)] * any(it.measured for it in ordered)
     yield Table((*_differing(ordered), decode, *errors, prefill, *others, best), ordered)
     kind = _runtime_name(decoding), decoding.precision
-    others_alike = [it for it in alike if (_runtime_name(it), it.precision) == kind]
-    yield from map(Sentence, filter(None, [threads_sentence(others_alike)]))
+    if told := threads_sentence([it for it in alike if (_runtime_name(it), it.precision) == kind]):
+        yield Sentence(told)
 
 
 def _decode_error(it: LanguageAnswer) -> float | None:
@@ -337,7 +322,7 @@ def threads_sentence(answers: Sequence[LanguageAnswer]) -> str:
     if prefilling.threads == decoding.threads:
         return ""
     both_ms = prefilling.prefill_ms + decoding.total_ms - decoding.prefill_ms
-    sign = PREDICTED if prefilling.is_predicted or decoding.is_predicted else ""
+    sign = _sign(prefilling) or _sign(decoding)
     return (
         f"{counted(prefilling.threads, 'thread')} for prefill and {decoding.threads} for decoding are best: an engine "
         f"that allows both takes {sign}{delay_text(both_ms)} in all, against "
@@ -355,9 +340,9 @@ def library_parts(answers: Sequence[LanguageAnswer], at_least: float = 0.0) -> I
     """Yield models that fit, the fastest first, and the others below; or only those that are fast enough."""
     shown, first = fastest_first(answers, at_least), answers[0]
     fitting = len({it.model for it in shown if it.fits})
-    host = f" into the {memory_text(first.host_memory_bytes)} of this host" if first.host_memory_bytes else ""
+    models, host = counted(len({it.model for it in answers}), "model"), memory_text(first.host_memory_bytes)
     fast = f" and make at least {at_least:g} tokens per second" if at_least else ""
-    yield Sentence(f"{fitting} of {counted(len({it.model for it in answers}), 'model')} fit{host}{fast}", "strong")
+    yield Sentence(f"{fitting} of {models} fit into the {host} of this host{fast}", "strong")
     yield Sentence(_common_line(answers))
     yield Sentence(_request(first))
     if shown:
@@ -381,6 +366,10 @@ class _Point(NamedTuple):
     high: float
     predicted: bool
 
+    @property
+    def x(self) -> float:
+        return float(max(1, self.at))
+
     def told(self, text: Callable[[float], str]) -> str:
         return f"{PREDICTED if self.predicted else ''}{text(self.value)}"
 
@@ -395,31 +384,31 @@ def language_plots(answer: LanguageAnswer) -> tuple[Plot, ...]:
 
     Fewer than two points of one of them make no picture.
     """
-    speeds, waits_ms = _points(answer)
-    delays = [_Point(it.at, it.value / 1000, it.low / 1000, it.high / 1000, it.predicted) for it in waits_ms]
+    speeds, delays = _points(answer)
     if min(len(speeds), len(delays)) < 2:
         return ()
     (first, *_, last), (least, *_, most) = speeds, delays
     rates = f"{first.told(rate_words)} after {counted(first.at, 'token')}, {last.told(rate_text)} after {last.at:,}."
-    after, then = (it.told(lambda seconds: delay_text(1000 * seconds)) for it in (least, most))
+    after, then = least.told(delay_text), most.told(delay_text)
     waits = f"The first token comes {after} after a prompt of {counted(least.at, 'token')}, {then} after {most.at:,}."
     bound, most_bound = answer.bound_tokens_per_second, _MOST_ABOVE * max(it.value for it in speeds)
     levels = () if bound is None or bound > most_bound else (StraightLine("bound by memory bandwidth", bound),)
     is_mixed = len({it.predicted for it in (*speeds, *delays)}) > 1
+    in_s = [it._replace(value=it.value / 1000, low=it.low / 1000, high=it.high / 1000) for it in delays]
     return (
         _plot("Tokens per second by context length", rates, speeds, levels, is_log=False, is_mixed=is_mixed),
-        _plot("First token (s) by prompt length", waits, delays, (), is_log=True, is_mixed=is_mixed),
+        _plot("First token (s) by prompt length", waits, in_s, (), is_log=True, is_mixed=is_mixed),
     )
 
 
 def curve_parts(answer: LanguageAnswer) -> Iterator[Part]:
     """Yield tokens per second by context length, and time to first token by prompt length, with their intervals."""
-    speeds, delays = _points(answer)
-    yield Table(_columns("context", "tokens/s", rate_text), speeds)
-    yield Table(_columns("prompt", "first token", delay_text), delays)
+    titles = (("context", "tokens/s", rate_text), ("prompt", "first token", delay_text))
+    for (length, figure, text), points in zip(titles, _points(answer), strict=True):
+        yield Table(_point_columns(length, figure, text), points)
 
 
-def _columns(length: str, figure: str, text: Callable[[float], str]) -> tuple[Column[_Point], ...]:
+def _point_columns(length: str, figure: str, text: Callable[[float], str]) -> tuple[Column[_Point], ...]:
     return (
         Column(length, lambda it: f"{it.at:,}"),
         Column(figure, lambda it: it.told(text), style="strong"),
@@ -431,16 +420,15 @@ def _plot(
     title: str, says: str, points: Sequence[_Point], levels: tuple[StraightLine, ...], *, is_log: bool, is_mixed: bool
 ) -> Plot:
     """Return points with their intervals; the legend of a plot beside another one names the marks of both."""
-    placed = [(float(max(1, it.at)), it) for it in points]
-    of = {kind: tuple((x, it.value) for x, it in placed if it.predicted is kind) for kind in (True, False)}
+    of = {kind: tuple((it.x, it.value) for it in points if it.predicted is kind) for kind in (True, False)}
     series = (
-        Series("", ".", "muted", tuple((x, it.value) for x, it in placed), "."),
-        Series("95 %", "-", "muted", tuple((x, end) for x, it in placed for end in (it.low, it.high))),
+        Series("", ".", "muted", tuple((it.x, it.value) for it in points), "."),
+        Series("95 %", "-", "muted", tuple((it.x, end) for it in points for end in (it.low, it.high))),
         Series("predicted", PREDICTED, "warn", of[True]),
         Series("measured", _MEASURED, "accent", of[False]),
     )
-    across = Axis(placed[0][0] / _BESIDE, placed[-1][0] * _BESIDE, True)
-    across = replace(across, ticks=tuple((x, f"{x:,.0f}") for x in _apart([x for x, _ in placed], across)))
+    across = Axis(points[0].x / _BESIDE, points[-1].x * _BESIDE, True)
+    across = replace(across, ticks=tuple((x, f"{x:,.0f}") for x in _apart([it.x for it in points], across)))
     # Ends of wide intervals stand at the upper edge.
     most = _MOST_ABOVE * max(it.value for it in points)
     highest = max([*(min(most, it.high) for it in points), *(it.value for it in levels)])

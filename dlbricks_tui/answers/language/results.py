@@ -118,7 +118,7 @@ class LanguageAnswer:
     # The memory that the model takes.
     memory_bytes: int
     memory: MemoryNeed
-    # The memory of the host; 0 if it is not known.
+    # The memory of the host.
     host_memory_bytes: int
     fits: bool
     # The share of the time that rests on measurements of this host; 0: all of it is predicted.
