@@ -24,7 +24,7 @@ from dlbricks_tui.fleet.driving.running import FleetPlace
 from dlbricks_tui.fleet.folder import FleetFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.language.opening import NamedModel
-from dlbricks_tui.language.orders import LanguageMessage, ModelBegins
+from dlbricks_tui.language.orders import LanguageMessage
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.run_folder import RunState
 from tests.answers.language_answers import ENGINE, answer, predicted
@@ -315,7 +315,7 @@ def test_a_language_model_is_answered_from_the_store_or_measured(data: Path, mon
         *,
         end_to_end: bool,
     ) -> tuple[api.LanguageAnswer, ...]:
-        take(ModelBegins(model=models[0].name, variant=options.precisions[0].value, number=1, of=1))
+        take(LanguageMessage(f"{models[0].name}, {options.precisions[0].value}: measuring"))
         return (answer(measured=ENGINE if end_to_end else None),)
 
     monkeypatch.setattr("dlbricks_tui.api.estimating.stored_answers", stored)

@@ -23,7 +23,6 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.settings.variant import BATCH
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.wording.events import inputs_given_before
-from dlbricks_tui.wording.language import message_line
 
 # A path, a name of the library, or `table1:ID`.
 Model = str | os.PathLike[str]
@@ -131,4 +130,4 @@ def language(
         return stored_answers(named, options, folder)
 
     tell = progress or (lambda _: None)
-    return measure_models(named, options, folder, lambda it: tell(message_line(it)), end_to_end=end_to_end)
+    return measure_models(named, options, folder, lambda it: tell(it.line), end_to_end=end_to_end)

@@ -24,10 +24,8 @@ from dlbricks_tui.cli.parser import (
 from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.orders import LanguageRound, LanguageStopped, ModelNotMeasured
 from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
-from dlbricks_tui.wording.language import message_line
 from dlbricks_tui.wording.numbers import too_many_threads
 
 if TYPE_CHECKING:
@@ -162,15 +160,14 @@ class LanguageNarration:
         self.failures = 0
 
     def take(self, message: LanguageMessage) -> None:
-        if isinstance(message, ModelNotMeasured | LanguageStopped):
-            self.failures += 1
-        elif self._quiet:
+        self.failures += message.kind == "failure"
+        if self._quiet and message.kind != "failure":
             return
-        elif isinstance(message, LanguageRound):
+        if message.kind == "round":
             if self._clock() < self._round_after:
                 return
             self._round_after = self._clock() + _SECONDS_PER_LINE
-        narrate(message_line(message))
+        narrate(message.line)
 
 
 def _parts(found: Sequence[LanguageAnswer]) -> Iterator[Part]:

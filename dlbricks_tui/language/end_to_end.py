@@ -6,18 +6,18 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 from dlbricks_tui.bricks.identity import whole_model
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.load import wait_until_idle
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import PROTOCOL
-from dlbricks_tui.language.decoder import decoder, steps_for
-from dlbricks_tui.language.opening import NamedModel
-from dlbricks_tui.language.orders import LanguageVariant, MeasuredEngine
+from dlbricks_tui.language.memory import memory_need
+from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine
 from dlbricks_tui.language.whole_model import whole_model_files
 from dlbricks_tui.measure.noise import HostTrack, counting
 from dlbricks_tui.measure.results import runtime_record
@@ -43,44 +43,34 @@ MOST_STEPS = 32
 _FEWEST, _MOST, _MOST_SECONDS = 3, 12, 90.0
 # The places of weights in memory change the time of a step by several percent: they are loaded anew after so many runs.
 _RUNS_PER_LOAD = 3
-# Besides its file, a model takes memory for weights that the runtime packs anew, and a share of the host stays free.
-_TIMES_FILE, _MOST_MEMORY = 1.3, 0.9
+# A share of the free memory stays free.
+_MOST_MEMORY = 0.9
+LANGUAGE_LOG = "language.log"
 _FOLDERS = "whole-model-"
 
 
 Waiting = Callable[[], AbstractContextManager[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class EngineQuestion:
-    """A model, a prompt and the number of tokens to generate, as the engine is asked."""
-
-    model: NamedModel
-    variant: LanguageVariant
-    prompt: int
-    generate: int
-
-    @property
-    def keys(self) -> tuple[str, str]:
-        """The keys of prefill and decode in the store; equal blocks count as often as the model has them."""
-        sizes, precision, traits = self.model.architecture, self.variant.precision, self.variant.runtime.traits
-        first, *later = [decoder(sizes, precision, it, traits) for it in steps_for(self.prompt, self.generate)]
-        parts = [[(whole_model(it.graph).key, it.counts) for it in of] for of in ([first], [later[0], later[-1]])]
-        prefill, decode = (sha256(repr(it).encode()).hexdigest()[: len(it[0][0])] for it in parts)
-        return prefill, decode
+def _keys(asked: LanguageQuestion) -> tuple[str, str]:
+    """Return the keys of prefill and decode in the store; equal blocks count as often as the model has them."""
+    first, *later = map(asked.decoder, asked.steps)
+    parts = [[(whole_model(it.graph).key, it.counts) for it in of] for of in ([first], [later[0], later[-1]])]
+    prefill, decode = (sha256(repr(it).encode()).hexdigest()[: len(it[0][0])] for it in parts)
+    return prefill, decode
 
 
-def engine_results(store: ResultsDatabase, system: str, asked: EngineQuestion) -> MeasuredEngine | None:
+def engine_results(store: ResultsDatabase, system: str, asked: LanguageQuestion) -> MeasuredEngine | None:
     """Return the newest results of the engine; None if it was not asked that on this system."""
     found = store.select(equal(system=system, protocol=PROTOCOL, good=True, brick=""), order=OLDEST_FIRST)
     if not len(found):
         return None
     identity = asked.variant.runtime.identity
     newest = {it.model: it for it in found if it.runtime.partition(" ")[2] == identity}
-    prefill, decode = (newest.get(key) for key in asked.keys)
+    prefill, decode = (newest.get(key) for key in _keys(asked))
     if prefill is None or decode is None:
         return None
-    engine = f"{ENGINE} {decode.runtime.partition(' ')[0].removeprefix(ENGINE).lstrip('-')}"
+    engine = f"{ENGINE} {decode.runtime.partition(' ')[0].removeprefix(f'{ENGINE}-')}"
     rate, when = 1000.0 / decode.trimmed_mean_ms, decode.when
     return MeasuredEngine(engine=engine, prefill_ms=prefill.trimmed_mean_ms, decode_tokens_per_second=rate, when=when)
 
@@ -138,19 +128,17 @@ def _told() -> Iterator[None]:
         raise LanguageError(
             f"timing whole models needs {ENGINE} ({error.reason or error}); install it: pip install 'dlbricks-tui[llm]'"
         ) from error
-    except WorkerRefusedError as error:
-        raise LanguageError(_NO_ROOM if error.reason is Reason.TOO_LARGE else f"{ENGINE}: {error}") from error
-    except WorkerDiedError as error:
-        # The kernel kills the process that takes too much.
-        raise LanguageError(_NO_ROOM if "SIGKILL" in str(error) else f"{ENGINE}: {error}") from error
     except WorkerError as error:
-        raise LanguageError(f"{ENGINE}: {error}") from error
+        # The kernel kills the process that takes too much.
+        is_refused = isinstance(error, WorkerRefusedError) and error.reason is Reason.TOO_LARGE
+        lacks_room = is_refused or (isinstance(error, WorkerDiedError) and "SIGKILL" in str(error))
+        raise LanguageError(_NO_ROOM if lacks_room else f"{ENGINE}: {error}") from error
 
 
 class WholeModelRuns:
     """The whole model in the engine, beside its carriers."""
 
-    def __init__(self, asked: EngineQuestion, engine: WholeModelEngine) -> None:
+    def __init__(self, asked: LanguageQuestion, engine: WholeModelEngine) -> None:
         self._asked = asked
         self._engine = engine
         # Each with its moment.
@@ -203,7 +191,7 @@ class WholeModelRuns:
         peak = max(it.peak_bytes for it, _ in self._runs)
         records: list[Record] = [system, engine]
         phases = {f"prefill {asked.prompt}": prefill, f"decode {max(1, asked.generate - 1)}": decode}
-        for (words, taken), key in zip(phases.items(), asked.keys, strict=True):
+        for (words, taken), key in zip(phases.items(), _keys(asked), strict=True):
             samples_ms, moments = zip(*taken, strict=True)
             counted = counting(samples_ms, moments, track)
             found = samples_of(counted.of(samples_ms), Adaptive())
@@ -227,9 +215,8 @@ class WholeModelRuns:
 
 @contextmanager
 def open_whole_model(
-    asked: EngineQuestion,
-    cache: Path,
-    log: Path,
+    asked: LanguageQuestion,
+    data: DataFolder,
     waiting: Waiting,
     check: Callable[[], None],
     tell: Callable[[int], None],
@@ -239,30 +226,26 @@ def open_whole_model(
 
     `tell` takes the size of its files.
     """
-    runtime = asked.variant.runtime
+    runtime, sizes, precision = asked.variant.runtime, asked.model.architecture, asked.variant.precision
     if runtime.framework != "onnxruntime":
         raise LanguageError(f"whole models run in {ENGINE}, which needs ONNX Runtime, and not {runtime.traits.title}")
-    files = whole_model_files(
-        asked.model.architecture, asked.variant.precision, asked.prompt + asked.generate, runtime.traits
-    )
-    _refuse_small_memory(files.size_bytes, asked, memory_bytes)
-    cache.mkdir(parents=True, exist_ok=True)
+    longest = asked.prompt + asked.generate
+    _refuse_small_memory(memory_need(sizes, precision, longest, asked.prompt).total, memory_bytes)
+    files = whole_model_files(sizes, precision, longest, runtime.traits)
+    data.cache.mkdir(parents=True, exist_ok=True)
     # Only one process of a host measures at a time: other folders were left by processes that were killed.
-    for left in cache.glob(f"{_FOLDERS}*"):
+    for left in data.cache.glob(f"{_FOLDERS}*"):
         shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=_FOLDERS, dir=cache) as name:
+    with tempfile.TemporaryDirectory(prefix=_FOLDERS, dir=data.cache) as name:
         tell(files.size_bytes)
         files.write(Path(name), check)
-        with WholeModelEngine(runtime, Path(name), log, waiting) as engine:
+        with WholeModelEngine(runtime, Path(name), data.log / LANGUAGE_LOG, waiting) as engine:
             yield WholeModelRuns(asked, engine)
 
 
-def _refuse_small_memory(size_bytes: int, asked: EngineQuestion, memory_bytes: int) -> None:
-    model = asked.model.architecture
-    cache = 8 * model.blocks * model.kv_heads * model.head_size * (asked.prompt + asked.generate)
+def _refuse_small_memory(needed: int, memory_bytes: int) -> None:
     available = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()
-    free = 1024 * int(available[0]) if available and available[0].isdecimal() else memory_bytes
-    needed = _TIMES_FILE * size_bytes + cache
+    free = 1024 * int(available[0]) if available else memory_bytes
     if needed > _MOST_MEMORY * free:
         raise LanguageError(
             f"the whole model needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free: "

@@ -1,14 +1,17 @@
-"""The orders to the process that measures language models, and its messages: one JSON object a line."""
+"""Questions about language models, the order to the process that measures them, and its messages as lines of JSON."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from dlbricks_tui.language.decoder import Decoder, Extent, Step, decoder, steps_for
 from dlbricks_tui.runtime.variant import threads_in_words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dlbricks_tui.language.architecture import WeightPrecision
     from dlbricks_tui.language.opening import NamedModel
     from dlbricks_tui.runtime.runtime import Runtime
@@ -28,10 +31,6 @@ class LanguageVariant:
     def threads(self) -> int:
         return self.runtime.settings.threads or 0
 
-    @property
-    def words(self) -> str:
-        return f"{self.precision.value}, {threads_in_words(self.threads)}"
-
     def fitted(self, model: NamedModel) -> NamedModel:
         """Return a model with caches of windowed blocks as long as the runtime wants them."""
         version = tuple([int(it) for it in self.runtime.version.split(".")[:2] if it.isdecimal()])
@@ -40,14 +39,37 @@ class LanguageVariant:
         return replace(model, architecture=replace(model.architecture, has_short_caches=False))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageOrder:
-    """Models, each in every variant, for one prompt and so many generated tokens."""
+@dataclass(frozen=True, slots=True)
+class LanguageQuestion:
+    """A model in a variant that fits it, for one prompt and so many generated tokens."""
 
-    models: tuple[NamedModel, ...]
-    variants: tuple[LanguageVariant, ...]
+    model: NamedModel
+    variant: LanguageVariant
     prompt: int
     generate: int
+
+    @property
+    def words(self) -> str:
+        """The model and the variant, such as "llama-3.2-1b, int4, 2 threads"."""
+        return f"{self.model.name}, {self.variant.precision.value}, {threads_in_words(self.variant.threads)}"
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return steps_for(self.prompt, self.generate)
+
+    def decoder(
+        self, step: Step, blocks: Sequence[int] | None = None, name: str = "decoder", extent: Extent = Extent.ALL
+    ) -> Decoder:
+        """Return a decoder of the model for one step."""
+        sizes, variant = self.model.architecture, self.variant
+        return decoder(sizes, variant.precision, step, variant.runtime.traits, blocks, name, extent=extent)
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageOrder:
+    """What to measure; with `end_to_end`, also the whole models."""
+
+    questions: tuple[LanguageQuestion, ...]
     end_to_end: bool = False
 
 
@@ -62,77 +84,21 @@ class MeasuredEngine:
     when: str
 
 
-class LanguageWaits(NamedTuple):
-    """Another process measures on this host, and this one waits for its end."""
+class LanguageMessage(NamedTuple):
+    """A line about a measurement.
 
-    holder: str
+    - step: something begins, or has to wait
+    - round: how far a model is
+    - measured: the results of a model are in the store
+    - failure: a model or its whole-model run could not be measured, or nothing more is measured
+    """
 
+    line: str
+    kind: Literal["step", "round", "measured", "failure"] = "step"
 
-class ModelBegins(NamedTuple):
-    """A model with one precision and number of threads begins: the carriers of its phases are loaded."""
-
-    model: str
-    # Such as "int4, 2 threads".
-    variant: str
-    # From 1 on.
-    number: int
-    of: int
-
-
-class LanguageRound(NamedTuple):
-    """A round has ended: what the model reaches so far, and how long it goes on about."""
-
-    model: str
-    number: int
-    prefill_ms: float | None
-    decode_tokens_per_second: float | None
-    seconds_left: float
-
-
-class WholeModelBegins(NamedTuple):
-    """The whole model is written to disk with random weights, and loaded into an engine."""
-
-    model: str
-    engine: str
-    size_bytes: int
-
-
-class ModelMeasured(NamedTuple):
-    """The results of a model are in the store."""
-
-    model: str
-    variant: str
-    seconds: float
-
-
-class ModelNotMeasured(NamedTuple):
-    """A model, or its whole-model run, could not be measured; the others go on."""
-
-    model: str
-    variant: str
-    reason: str
-
-
-class LanguageStopped(NamedTuple):
-    """Nothing more is measured: the user has stopped it, or it has failed."""
-
-    reason: str
-
-
-LanguageMessage: TypeAlias = (
-    LanguageWaits | ModelBegins | LanguageRound | WholeModelBegins | ModelMeasured | ModelNotMeasured | LanguageStopped
-)
-
-
-def encode(message: LanguageMessage) -> bytes:
-    return json.dumps({"message": type(message).__name__, **message._asdict()}).encode() + b"\n"
+    def encoded(self) -> bytes:
+        return json.dumps(self).encode() + b"\n"
 
 
 def decode(line: bytes) -> LanguageMessage:
-    content = json.loads(line)
-    kind: Any = _KINDS[content.pop("message")]
-    message: LanguageMessage = kind(**content)
-    return message
-
-
-_KINDS = {kind.__name__: kind for kind in get_args(LanguageMessage)}
+    return LanguageMessage(*json.loads(line))

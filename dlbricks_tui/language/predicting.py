@@ -8,20 +8,22 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from tinydb import where
 
+from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.peaks import MEMORY, PeaksError, quick_peaks
-from dlbricks_tui.language.architecture import WINDOW_SLACK, Architecture
+from dlbricks_tui.language.architecture import WINDOW_SLACK
 from dlbricks_tui.language.composing import BrickTime, known_bricks
-from dlbricks_tui.language.decoder import Decoder, Step, decoder, steps_for
+from dlbricks_tui.language.decoder import Decoder, Step
 from dlbricks_tui.language.layers import TABLES
-from dlbricks_tui.language.orders import LanguageVariant
+from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.models.graph import Layer, LayerGraph, Params, Shape, TensorType
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.store.records import BrickForm, Peaks
@@ -267,10 +269,17 @@ def _size(work: BrickWork) -> float:
 
 
 class BrickPredictor:
-    """Predicts latencies on a host with a number of threads."""
+    """Knows latencies of bricks on a host with a number of threads: measured ones, and predictions of the others."""
 
-    def __init__(self, rates: HostRates, measured: Iterable[tuple[BrickWork, BrickTime]] = ()) -> None:
+    def __init__(
+        self,
+        rates: HostRates,
+        measured: Iterable[tuple[BrickWork, BrickTime]] = (),
+        known: Mapping[str, BrickTime] = MappingProxyType({}),
+    ) -> None:
         self.rates = rates
+        # Measured bricks by their keys.
+        self.known = known
         self._found: dict[BrickWork, BrickTime] = {}
         peers: defaultdict[tuple[str, int, bool], list[_Peer]] = defaultdict(list)
         for work, time in measured:
@@ -288,10 +297,16 @@ class BrickPredictor:
         threads = threads or processors_here().number
         peaks = next((it for it in store.peaks() if (it.system, it.threads) == (system, threads)), None)
         rates = HostRates.of_peaks(peaks) if peaks else _quick_rates(system, threads)
-        return cls(rates, measured)
+        return cls(rates, measured, known)
 
     def time_of(self, graph: LayerGraph, layer: int) -> BrickTime:
-        work = work_of(graph.layers[layer])
+        """Return the latency of a layer: measured, or predicted."""
+        # Without any result no brick has to be told apart.
+        found = self.known.get(brick_of(graph, (layer,)).key) if self.known else None
+        return found or self.predicted(graph.layers[layer])
+
+    def predicted(self, layer: Layer) -> BrickTime:
+        work = work_of(layer)
         if work not in self._found:
             self._found[work] = self._time(work)
         return self._found[work]
@@ -321,17 +336,14 @@ class BrickPredictor:
         return [peer for of in alike for peer in of], _SIBLING
 
 
-def measured_steps(
-    prompt: int, generate: int, model: Architecture, variant: LanguageVariant, host: BrickPredictor
-) -> tuple[Step, ...]:
+def measured_steps(asked: LanguageQuestion, host: BrickPredictor) -> tuple[Step, ...]:
     """Return the steps to measure.
 
     A prompt that takes many seconds in its carrier stands for fewer of its tokens, and one context for both.
     """
-    prefill, *others = steps_for(prompt, generate)
+    prefill, *others = asked.steps
     while prefill.tokens > _FEWEST_TOKENS:
-        graph = decoder(model, variant.precision, prefill, variant.runtime.traits).graph
-        if sum(host.time_of(graph, layer.index).ms for layer in graph.layers) <= _MOST_MS:
+        if sum(host.predicted(layer).ms for layer in asked.decoder(prefill).graph.layers) <= _MOST_MS:
             break
         prefill, others = Step.prefill(max(_FEWEST_TOKENS, prefill.tokens // 2)), others[-1:]
     return (prefill, *others)

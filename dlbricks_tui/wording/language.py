@@ -1,20 +1,8 @@
-"""Language models in words: the answer in a line, speeds, memory, and the progress of a measurement."""
+"""Language models in words: the answer in a line, speeds and memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-from dlbricks_tui.language.orders import (
-    LanguageMessage,
-    LanguageRound,
-    LanguageStopped,
-    LanguageWaits,
-    ModelBegins,
-    ModelMeasured,
-    ModelNotMeasured,
-    WholeModelBegins,
-)
-from dlbricks_tui.wording.numbers import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,32 +70,3 @@ def _scaled(parameters: int) -> tuple[str, str]:
     scale, unit = (_BILLION, "billion") if parameters >= _LEAST_BILLION else (_MILLION, "million")
     number = parameters / scale
     return f"{number:.{0 if number >= 100 else 1 if number >= 10 else 2}f}", unit
-
-
-def message_line(message: LanguageMessage) -> str:
-    """Return a message of the process that measures language models as a line."""
-    match message:
-        case LanguageWaits(holder=holder):
-            return f"waiting for {holder}"
-        case ModelBegins():
-            number = f" ({message.number} of {message.of})" if message.of > 1 else ""
-            return f"{message.model}, {message.variant}: measuring{number}"
-        case LanguageRound():
-            return f"{message.model}: {', '.join(_round_words(message))}"
-        case WholeModelBegins():
-            return f"{message.model}: building the whole model, {memory_text(message.size_bytes)}, for {message.engine}"
-        case ModelMeasured():
-            return f"{message.model}, {message.variant}: measured in {duration(message.seconds)}"
-        case ModelNotMeasured():
-            return f"{message.model}, {message.variant}: not measured: {message.reason}"
-        case LanguageStopped(reason=reason):
-            return f"stopped: {reason}"
-
-
-def _round_words(message: LanguageRound) -> list[str]:
-    words = [f"round {message.number}"]
-    if message.prefill_ms is not None:
-        words.append(f"prefill {delay_text(message.prefill_ms)}")
-    if message.decode_tokens_per_second is not None:
-        words.append(rate_words(message.decode_tokens_per_second))
-    return [*words, f"about {duration(message.seconds_left)} left"] if message.seconds_left > 0 else words

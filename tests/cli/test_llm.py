@@ -12,15 +12,7 @@ from dlbricks_tui.answers.child_process import ChildError
 from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageIntervals, LanguageOptions
 from dlbricks_tui.cli.llm import LanguageNarration
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.language.orders import (
-    LanguageMessage,
-    LanguageRound,
-    LanguageStopped,
-    LanguageWaits,
-    ModelBegins,
-    ModelMeasured,
-    ModelNotMeasured,
-)
+from dlbricks_tui.language.orders import LanguageMessage
 from dlbricks_tui.wording import numbers
 from tests.answers.language_answers import ENGINE, WHEN, answer, library, predicted
 from tests.answers.validation import faults
@@ -34,12 +26,12 @@ KEYS = {
     *("prefill_ms", "first_token_ms", "prefill_tokens_per_second", "decode_tokens_per_second", "total_ms"),
     *("intervals", "memory_bytes", "fits", "coverage", "measured"),
 }
-ROUND = LanguageRound(model=MODEL, number=1, prefill_ms=412.0, decode_tokens_per_second=7.1, seconds_left=12.0)
-MESSAGES: tuple[LanguageMessage, ...] = (
-    LanguageWaits(holder="another run"),
-    ModelBegins(model=MODEL, variant="int4, 2 threads", number=1, of=1),
+ROUND = LanguageMessage(f"{MODEL}: round 1", "round")
+MESSAGES = (
+    LanguageMessage("waiting for another run"),
+    LanguageMessage(f"{MODEL}: measuring"),
     ROUND,
-    ModelMeasured(model=MODEL, variant="int4, 2 threads", seconds=42.0),
+    LanguageMessage(f"{MODEL}: measured in 42 s", "measured"),
 )
 
 
@@ -118,12 +110,12 @@ def test_the_document_has_the_keys_of_the_contract(
 def test_what_the_store_lacks_is_measured_first_and_narrated(asked: Asked, dlbricks: Command) -> None:
     status, out, told = dlbricks("llm", MODEL)
     assert status == 0
-    assert out.startswith("Llama 3.2 1B\n7.1 tokens per second, the first after 4.1 s; 5.1 GB of 23 GB\n")
+    assert out.startswith("Llama 3.2 1B\n7.1 tokens per second, the first after 3.9 s; 5.1 GB of 23 GB\n")
     assert max(map(len, out.splitlines())) <= 80
     assert told.splitlines() == [
         "waiting for another run",
-        f"{MODEL}, int4, 2 threads: measuring",
-        f"{MODEL}, int4, 2 threads: measured in 42 s",
+        f"{MODEL}: measuring",
+        f"{MODEL}: measured in 42 s",
     ]
     assert dlbricks("llm", MODEL, "--quiet")[2] == ""
 
@@ -205,9 +197,9 @@ def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
 
 
 def test_a_model_that_cannot_be_measured_is_told_and_status_1(asked: Asked, dlbricks: Command) -> None:
-    asked.messages = [ModelNotMeasured(model=MODEL, variant="int4, 2 threads", reason="the worker was lost")]
+    asked.messages = [LanguageMessage("not measured: the worker was lost", "failure")]
     status, out, told = dlbricks("llm", MODEL, "--quiet")
-    assert (status, told) == (1, f"{MODEL}, int4, 2 threads: not measured: the worker was lost\n")
+    assert (status, told) == (1, "not measured: the worker was lost\n")
     assert out
 
 
@@ -215,7 +207,7 @@ def test_a_model_that_cannot_be_measured_is_told_and_status_1(asked: Asked, dlbr
 def test_a_process_that_fails_is_status_1_and_the_answer_predicted(
     asked: Asked, dlbricks: Command, says_why: bool
 ) -> None:
-    asked.messages = [LanguageStopped(reason="the disk is full")] * says_why
+    asked.messages = [LanguageMessage("stopped: the disk is full", "failure")] * says_why
     asked.raises = ChildError("the process ended with status 1")
     status, out, told = dlbricks("llm", MODEL, "--quiet")
     assert (status, told) == (1, "stopped: the disk is full\n" if says_why else "the process ended with status 1\n")
@@ -235,8 +227,7 @@ def test_rounds_are_told_once_in_some_seconds(capsys: pytest.CaptureFixture[str]
     for seconds in range(22):
         now[0] = float(seconds)
         narration.take(ROUND)
-    line = f"{MODEL}: round 1, prefill 412 ms, 7.1 tokens per second, about 12 s left"
-    assert capsys.readouterr().err.splitlines() == [line] * 2
+    assert capsys.readouterr().err.splitlines() == [ROUND.line] * 2
 
 
 def test_the_help_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

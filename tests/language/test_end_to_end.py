@@ -12,13 +12,12 @@ from dlbricks_tui.answers.language.results import LanguageOptions
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.end_to_end import (
-    EngineQuestion,
     WholeModelEngine,
     WholeModelRuns,
     engine_results,
     open_whole_model,
 )
-from dlbricks_tui.language.orders import ModelMeasured, ModelNotMeasured, WholeModelBegins
+from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.measure.noise import HostTrack
 from dlbricks_tui.runtime.protocol import Generated
 from dlbricks_tui.store.database import ResultsDatabase
@@ -52,11 +51,11 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def question(bench: Bench, **changes: Any) -> EngineQuestion:
-    return replace(EngineQuestion(TINY, bench.variant, 24, 101), **changes)
+def question(bench: Bench, **changes: Any) -> LanguageQuestion:
+    return replace(bench.question(generate=101), **changes)
 
 
-def stored(bench: Bench, asked: EngineQuestion, engine: FakeEngine) -> WholeModelRuns:
+def stored(bench: Bench, asked: LanguageQuestion, engine: FakeEngine) -> WholeModelRuns:
     """Return a whole model that was timed as often as it wants and stored."""
     whole = WholeModelRuns(asked, engine)
     while whole.wants_more:
@@ -122,9 +121,9 @@ def test_an_engine_that_ends_early_leaves_no_result(bench: Bench) -> None:
 def test_a_model_that_does_not_fit_is_not_written(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dlbricks_tui.language.end_to_end.HostFiles.fields", lambda *_: {"MemAvailable": "100 kB"})
     bench.measure(bench.order(end_to_end=True))
-    (told,) = [it for it in bench.told if isinstance(it, ModelNotMeasured)]
-    assert "GB of memory" in told.reason
-    assert isinstance(bench.told[-1], ModelMeasured), "its bricks are measured"
+    (told,) = [it for it in bench.told if it.kind == "failure"]
+    assert "GB of memory" in told.line
+    assert bench.told[-1].kind == "measured", "its bricks are measured"
     assert not list(bench.data.cache.glob("whole-model-*"))
 
 
@@ -135,10 +134,9 @@ def test_folders_of_killed_processes_are_removed(bench: Bench) -> None:
     def stop() -> None:
         raise KeyboardInterrupt
 
-    log, waiting = bench.data.log / "log", nullcontext
     with (
         pytest.raises(KeyboardInterrupt),
-        open_whole_model(question(bench), bench.data.cache, log, waiting, stop, lambda _: None, 1 << 34),
+        open_whole_model(question(bench), bench.data, nullcontext, stop, lambda _: None, 1 << 34),
     ):
         pass
     assert not list(bench.data.cache.glob("whole-model-*"))
@@ -148,9 +146,8 @@ def test_folders_of_killed_processes_are_removed(bench: Bench) -> None:
 def test_a_whole_model_is_timed_in_the_rounds_of_its_carriers_once(bench: Bench) -> None:
     assert bench.measure(bench.order()), bench.told
     assert bench.measure(bench.order(end_to_end=True)), bench.told
-    (begins,) = [it for it in bench.told if isinstance(it, WholeModelBegins)]
-    assert begins.size_bytes > 1 << 17
-    assert not [it for it in bench.told if isinstance(it, ModelNotMeasured)]
+    assert bench.told[1].line == "tiny: building the whole model, 0.2 MB, for onnxruntime-genai"
+    assert "failure" not in {it.kind for it in bench.told}
     measured = bench.measured()
     options = LanguageOptions(prompt=24, generate=9, threads=(1,))
     (answer,) = asking.stored_answers([TINY], options, bench.data)
@@ -160,5 +157,5 @@ def test_a_whole_model_is_timed_in_the_rounds_of_its_carriers_once(bench: Bench)
     assert not list(bench.data.cache.glob("whole-model-*"))
 
     assert bench.measure(bench.order(end_to_end=True)), bench.told
-    assert not [it for it in bench.told if isinstance(it, WholeModelBegins)]
+    assert [it.kind for it in bench.told] == ["step", "measured"]
     assert bench.measured() == measured

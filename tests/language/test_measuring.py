@@ -1,6 +1,7 @@
 """Language models are measured by their carriers with the real ONNX Runtime, and answered from the store."""
 
 import os
+import re
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -8,28 +9,22 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.language import asking
+from dlbricks_tui.answers.language import asking, measuring
+from dlbricks_tui.answers.language.measuring import carrier_jobs, execute
 from dlbricks_tui.answers.language.results import LanguageOptions
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue
-from dlbricks_tui.language import measuring
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.composing import known_bricks
 from dlbricks_tui.language.decoder import Step, decoder, steps_for
-from dlbricks_tui.language.measuring import carrier_jobs, execute
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import (
     LanguageMessage,
     LanguageOrder,
-    LanguageRound,
-    LanguageStopped,
+    LanguageQuestion,
     LanguageVariant,
-    ModelBegins,
-    ModelMeasured,
-    ModelNotMeasured,
     decode,
-    encode,
 )
 from dlbricks_tui.language.predicting import BrickPredictor, HostRates, measured_steps, work_of
 from dlbricks_tui.measure.carriers import CarrierJob
@@ -66,6 +61,10 @@ def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "_REFERENCE_BYTES", 1 << 16)
 
 
+def named(name: str) -> NamedModel:
+    return NamedModel(name, library(name))
+
+
 class Bench:
     """A data folder in which language models are measured in this process."""
 
@@ -76,16 +75,18 @@ class Bench:
         runtime = Registry(self.data.path).find("onnxruntime").with_threads(1)
         self.variant = LanguageVariant(runtime, WeightPrecision.INT4)
 
-    def order(self, *models: NamedModel, **changes: object) -> LanguageOrder:
-        found = LanguageOrder(models=models or (TINY,), variants=(self.variant,), prompt=24, generate=9)
-        return replace(found, **changes)  # type: ignore[arg-type]
+    def question(self, model: NamedModel = TINY, prompt: int = 24, generate: int = 9) -> LanguageQuestion:
+        return LanguageQuestion(model, self.variant, prompt, generate)
+
+    def order(self, *asked: LanguageQuestion, end_to_end: bool = False) -> LanguageOrder:
+        return LanguageOrder(asked or (self.question(),), end_to_end)
 
     def measure(self, order: LanguageOrder) -> bool:
         self.told = []
         return execute(order, Workplace(self.data), self.take, self.queue)
 
     def take(self, message: LanguageMessage) -> None:
-        self.told.append(decode(encode(message)))
+        self.told.append(decode(message.encoded()))
 
     def measured(self) -> int:
         """Return how many results are stored."""
@@ -101,17 +102,14 @@ def bench(tmp_path: Path) -> Bench:
 def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> None:
     assert bench.measure(bench.order()), bench.told
     begins, *rounds, done = bench.told
-    assert begins == ModelBegins(model="tiny", variant="int4, 1 thread", number=1, of=1)
-    assert isinstance(done, ModelMeasured)
-    last = rounds[-1]
-    assert isinstance(last, LanguageRound)
-    assert last.prefill_ms
-    assert last.decode_tokens_per_second
+    assert begins == LanguageMessage("tiny, int4, 1 thread: measuring")
+    assert done.line.startswith("tiny, int4, 1 thread: measured in ") and done.kind == "measured"
+    assert re.fullmatch(r"tiny: round \d+, prefill [\d.]+ ms, [\d,.]+ tokens per second(, .*)?", rounds[-1].line)
+    assert {it.kind for it in rounds} == {"round"}
 
     options = LanguageOptions(prompt=24, generate=9, threads=(1,))
     (answer,) = asking.stored_answers([TINY], options, bench.data)
     assert (answer.coverage, answer.is_predicted, answer.is_measured) == (1.0, False, True)
-    assert answer.prefill_ms == pytest.approx(last.prefill_ms, rel=0.5)
     assert answer.total_ms == pytest.approx(answer.prefill_ms + 8 * 1000 / answer.decode_tokens_per_second)
     low, high = answer.intervals.decode_tokens_per_second
     assert 0 < low < answer.decode_tokens_per_second < high
@@ -122,11 +120,11 @@ def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> N
 
     stored = bench.measured()
     assert bench.measure(bench.order())
-    assert [type(it) for it in bench.told] == [ModelBegins, ModelMeasured]
+    assert [it.kind for it in bench.told] == ["step", "measured"]
     assert bench.measured() == stored
 
     # Another context needs other attention bricks only.
-    assert bench.measure(bench.order(generate=5))
+    assert bench.measure(bench.order(bench.question(generate=5)))
     with ResultsDatabase(bench.data.store) as store:
         known = known_bricks(store, fingerprint().id, bench.variant.runtime.identity)
     keys = {
@@ -148,19 +146,20 @@ def test_an_empty_store_is_answered_by_predictions(bench: Bench) -> None:
 
 
 def test_a_model_that_cannot_run_is_told_and_the_others_go_on(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(name: str, *given: Any) -> list[CarrierJob]:
-        found = carrier_jobs(name, *given)
-        if name != "bad":
+    def refused(asked: LanguageQuestion, *given: Any) -> list[CarrierJob]:
+        found = carrier_jobs(asked, *given)
+        if asked.model.name != "bad":
             return found
         broken = replace(found[0].program.network, symbol="bm90IGEgbW9kZWw=")
         return [replace(it, program=replace(it.program, network=broken)) for it in found]
 
     monkeypatch.setattr(measuring, "carrier_jobs", refused)
-    assert bench.measure(bench.order(replace(TINY, name="bad"), TINY))
-    (failure,) = [it for it in bench.told if isinstance(it, ModelNotMeasured)]
-    assert failure.model == "bad"
-    assert "protobuf" in failure.reason
-    assert isinstance(bench.told[-1], ModelMeasured)
+    assert bench.measure(bench.order(bench.question(replace(TINY, name="bad")), bench.question()))
+    begins, failure, *_ = bench.told
+    assert begins.line == "bad, int4, 1 thread: measuring (1 of 2)"
+    assert failure.kind == "failure" and failure.line.startswith("bad, int4, 1 thread: not measured: ")
+    assert "protobuf" in failure.line
+    assert bench.told[-1].kind == "measured"
 
 
 def test_a_signal_stops_it_and_results_stay(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,27 +167,32 @@ def test_a_signal_stops_it_and_results_stay(bench: Bench, monkeypatch: pytest.Mo
 
     def take(message: LanguageMessage) -> None:
         bench.take(message)
-        if isinstance(message, LanguageRound) and message.number == 12:
+        if "round 12" in message.line:
             os.kill(os.getpid(), signal.SIGTERM)
 
     assert not execute(bench.order(), Workplace(bench.data), take, bench.queue)
-    assert isinstance(bench.told[-1], LanguageStopped)
+    assert bench.told[-1].kind == "failure" and bench.told[-1].line.startswith("stopped: ")
 
 
 def test_a_long_prompt_of_a_large_model_stands_for_fewer_tokens(bench: Bench) -> None:
     predictor = BrickPredictor(HostRates(1e7, 1e8))
     steps = steps_for(512, 128)
-    small = measured_steps(512, 128, library("smollm2-135m"), bench.variant, predictor)
+    small = measured_steps(bench.question(named("smollm2-135m"), 512, 128), predictor)
     assert small == (Step.prefill(512), Step.decode(512), Step.decode(638)) == steps
-    large, *others = measured_steps(512, 128, library("llama-3.1-70b"), bench.variant, predictor)
+    large, *others = measured_steps(bench.question(named("llama-3.1-70b"), 512, 128), predictor)
     assert 32 <= large.tokens < 256
     assert tuple(others) == steps[2:]
 
 
-def test_carriers_of_a_large_model_hold_a_block_or_the_head() -> None:
-    small = carrier_jobs("1b", library("llama-3.2-1b"), WeightPrecision.INT4, ONNX_RUNTIME, steps_for(512, 128), {})
+def carriers(bench: Bench, name: str, *steps: Step) -> list[CarrierJob]:
+    asked = bench.question(named(name), 512, 128)
+    return carrier_jobs(asked, steps or asked.steps, {})
+
+
+def test_carriers_of_a_large_model_hold_a_block_or_the_head(bench: Bench) -> None:
+    small = carriers(bench, "llama-3.2-1b")
     assert len(small) == 3
-    jobs = carrier_jobs("70b", library("llama-3.1-70b"), WeightPrecision.INT4, ONNX_RUNTIME, steps_for(512, 128), {})
+    jobs = carriers(bench, "llama-3.1-70b")
     # The head is that of the first token behind the prompt.
     assert [len(it.program.network.in_place) for it in jobs] == [2, 0, 2, 0, 2]
     for job in jobs:
@@ -197,12 +201,12 @@ def test_carriers_of_a_large_model_hold_a_block_or_the_head() -> None:
         assert job.program.network.distinct
 
 
-def test_most_of_a_small_model_is_its_carrier_and_blocks_behind_the_first_count() -> None:
-    (small,) = carrier_jobs("135m", library("smollm2-135m"), WeightPrecision.INT4, ONNX_RUNTIME, [Step.decode(128)], {})
+def test_most_of_a_small_model_is_its_carrier_and_blocks_behind_the_first_count(bench: Bench) -> None:
+    (small,) = carriers(bench, "smollm2-135m", Step.decode(128))
     # Nearly all of its 30 blocks.
     assert len(small.program.network.in_place) >= 2 * 25
     assert small.program.between_bytes < 16 << 20
-    (large,) = carrier_jobs("1b", library("llama-3.2-1b"), WeightPrecision.INT4, ONNX_RUNTIME, [Step.decode(128)], {})
+    (large,) = carriers(bench, "llama-3.2-1b", Step.decode(128))
     products = [place for place, job in large.bricks.items() if "MatMulNBits" in job.canonical]
     # Those of the second block, and the head: the first block runs right after other code.
     assert [large.carrier.graph.layers[it].op for it in products] == ["onnx.com.microsoft.MatMulNBits"] * 6

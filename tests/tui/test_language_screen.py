@@ -18,17 +18,8 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.opening import NamedModel, library_models
-from dlbricks_tui.language.orders import (
-    LanguageMessage,
-    LanguageOrder,
-    LanguageRound,
-    LanguageStopped,
-    LanguageWaits,
-    ModelBegins,
-    ModelMeasured,
-    ModelNotMeasured,
-    encode,
-)
+from dlbricks_tui.language.orders import LanguageMessage, LanguageOrder, LanguageVariant
+from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.language.screen import LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
@@ -43,9 +34,9 @@ LIBRARY = {it.model: replace(it, measured_when=None, coverage=0.0) for it in lib
 SMALL = "llama-3.2-1b"
 WHEN = "2026-11-21T08:30:00+00:00"
 VARIANT = "int4, 2 threads"
-BEGINS = ModelBegins(model=SMALL, variant=VARIANT, number=1, of=1)
-ROUND = LanguageRound(model=SMALL, number=3, prefill_ms=727.0, decode_tokens_per_second=38.2, seconds_left=20.0)
-DONE = ModelMeasured(model=SMALL, variant=VARIANT, seconds=31.0)
+BEGINS = LanguageMessage(f"{SMALL}, {VARIANT}: measuring")
+ROUND = LanguageMessage(f"{SMALL}: round 3, about 20 s left", "round")
+DONE = LanguageMessage(f"{SMALL}, {VARIANT}: measured in 31 s", "measured")
 
 
 class Answers:
@@ -101,14 +92,15 @@ def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process
     folder.mkdir()
     command = [sys.executable, "-S", "-c", SCRIPT, str(folder)]
     monkeypatch.setattr("dlbricks_tui.runs.control.command_of", lambda *_: command)
-    monkeypatch.setattr(asking, "variants_of", lambda *_: ())
+    runtime = Runtime("here", sys.executable, "onnxruntime", "1.32", "3.11", Settings(2))
+    monkeypatch.setattr(asking, "variants_of", lambda *_: [LanguageVariant(runtime, WeightPrecision.INT4)])
     made = Process(folder)
     yield made
     made.kill()
 
 
 def write(process: Process, *messages: LanguageMessage, number: int = 1) -> None:
-    process.write(*map(encode, messages), number=number)
+    process.write(*(it.encoded() for it in messages), number=number)
 
 
 @asynccontextmanager
@@ -137,7 +129,7 @@ async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_an
         await press(pilot, "T", "j")
         shown = screen_text(pilot)
         assert "How fast does Llama 3.2 1B run on this host?" in shown
-        assert "~38.2 tokens per second, the first after ~753 ms; 1.1 GB of 23 GB" in shown.splitlines()[1]
+        assert "~38.2 tokens per second, the first after ~727 ms; 1.1 GB of 23 GB" in shown.splitlines()[1]
         assert "1 Language models 7, by speed" in shown and "3 Speed by length of Llama 3.2 1B" in shown
         # Those that do not fit come last.
         assert listed(pilot)[0] == "smollm2-135m" and listed(pilot)[-1] == "llama-3.3-70b"
@@ -232,12 +224,12 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
         await eventually(pilot, process.has_begun)
         order = pickle.loads((process._folder / "order1").read_bytes())
         assert isinstance(order, LanguageOrder) and not order.end_to_end
-        assert [it.name for it in order.models] == [SMALL]
+        assert [it.model.name for it in order.questions] == [SMALL]
         await shows(pilot, "the measurement starts")
-        write(process, LanguageWaits(holder="run r1 of a colleague"))
+        write(process, LanguageMessage("waiting for run r1 of a colleague"))
         await shows(pilot, "waiting for run r1 of a colleague")
         write(process, BEGINS, ROUND)
-        await shows(pilot, "llama-3.2-1b: round 3, prefill 727 ms, 38.2 tokens per second, about 20 s left")
+        await shows(pilot, ROUND.line)
         # Others can be looked at meanwhile.
         await pilot.press("j", "r")
         await shows(pilot, "Qwen3 30B A3B")
@@ -269,10 +261,10 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
 async def test_a_measurement_that_fails_is_one_line(
     new: DataFolder, answers: Answers, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failed = ModelNotMeasured(model=SMALL, variant=VARIANT, reason="the worker was lost: killed by signal 9")
+    failed = LanguageMessage(f"{SMALL}, {VARIANT}: not measured: the worker was lost: killed by signal 9", "failure")
     failures: list[tuple[LanguageMessage | None, str]] = [
         (failed, f"{SMALL}, {VARIANT}: not measured: the worker was lost: killed by"),
-        (LanguageStopped(reason="no space left"), "stopped: no space left"),
+        (LanguageMessage("stopped: no space left", "failure"), "stopped: no space left"),
         (None, "the process ended without a result"),
     ]
     async with language_screen(new, NARROW) as pilot:

@@ -1,20 +1,7 @@
-import pytest
-
-from dlbricks_tui.language.orders import (
-    LanguageMessage,
-    LanguageRound,
-    LanguageStopped,
-    LanguageWaits,
-    ModelBegins,
-    ModelMeasured,
-    ModelNotMeasured,
-    WholeModelBegins,
-)
 from dlbricks_tui.wording.language import (
     between,
     delay_text,
     memory_text,
-    message_line,
     parameters_text,
     parameters_words,
     rate_text,
@@ -43,30 +30,3 @@ def test_parameters_of_a_mixture_are_those_of_all_experts_and_of_a_token() -> No
     assert parameters_words(8_030_261_248, 8_030_261_248) == "8.03 billion parameters"
     assert parameters_words(30_532_122_624, 3_353_548_800) == "30.5 billion parameters, 3.35 billion for a token"
     assert parameters_words(1_300_000_000, 399_000_000) == "1.30 billion parameters, 399 million for a token"
-
-
-@pytest.mark.parametrize(
-    ("message", "line"),
-    [
-        (LanguageWaits(holder="another run"), "waiting for another run"),
-        (ModelBegins(model="m", variant="int4, 1 thread", number=1, of=1), "m, int4, 1 thread: measuring"),
-        (ModelBegins(model="m", variant="int4, 1 thread", number=2, of=3), "m, int4, 1 thread: measuring (2 of 3)"),
-        (
-            LanguageRound(model="m", number=3, prefill_ms=412.0, decode_tokens_per_second=7.08, seconds_left=12.0),
-            "m: round 3, prefill 412 ms, 7.1 tokens per second, about 12 s left",
-        ),
-        (
-            LanguageRound(model="m", number=1, prefill_ms=None, decode_tokens_per_second=None, seconds_left=0.0),
-            "m: round 1",
-        ),
-        (
-            WholeModelBegins(model="m", engine="onnxruntime-genai-0.11", size_bytes=1_200_000_000),
-            "m: building the whole model, 1.2 GB, for onnxruntime-genai-0.11",
-        ),
-        (ModelMeasured(model="m", variant="f32, 2 threads", seconds=42.0), "m, f32, 2 threads: measured in 42 s"),
-        (ModelNotMeasured(model="m", variant="f32", reason="no room"), "m, f32: not measured: no room"),
-        (LanguageStopped(reason="no room"), "stopped: no room"),
-    ],
-)
-def test_each_message_is_a_line(message: LanguageMessage, line: str) -> None:
-    assert message_line(message) == line

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -16,15 +18,20 @@ from dlbricks_tui.answers.language.results import (
     PartTime,
     SpeedAtContext,
 )
-from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.language.composing import BrickTime, StepTime, known_bricks, step_time, steps_time
-from dlbricks_tui.language.decoder import Decoder, Step, decoder, distinct_blocks, steps_for
+from dlbricks_tui.language.composing import StepTime, step_time, steps_time
+from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
 from dlbricks_tui.language.memory import memory_need
 from dlbricks_tui.language.opening import NamedModel, library_models
-from dlbricks_tui.language.orders import LanguageMessage, LanguageOrder, LanguageVariant, MeasuredEngine, decode
+from dlbricks_tui.language.orders import (
+    LanguageMessage,
+    LanguageOrder,
+    LanguageQuestion,
+    LanguageVariant,
+    MeasuredEngine,
+    decode,
+)
 from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
-from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
@@ -47,9 +54,13 @@ def stored_answers(
     """Return an answer for each model in each variant, from the store, and predicted where it lacks bricks."""
     system = fingerprint()
     with ResultsDatabase(data.store) as store:
-        asked = [_Asked(store, system, variant, options) for variant in variants_of(options, data)]
-        pairs = product(models, asked)
-        return tuple([it.answer(it.variant.fitted(model), has_curves=has_curves) for model, it in pairs])
+
+        @cache
+        def host(variant: LanguageVariant) -> BrickPredictor:
+            return BrickPredictor.of_host(store, system.id, variant.runtime.identity, variant.threads)
+
+        asked = _questions(models, options, data)
+        return tuple([_Asked(it, store, system, host(it.variant)).answer(has_curves=has_curves) for it in asked])
 
 
 def library_answers(options: LanguageOptions, data: DataFolder) -> tuple[LanguageAnswer, ...]:
@@ -78,14 +89,8 @@ def language_process(
     from dlbricks_tui.host.queue import WorkKind
     from dlbricks_tui.runs.control import command_of
 
-    order = LanguageOrder(
-        models=tuple(models),
-        variants=variants_of(options, data),
-        prompt=options.prompt,
-        generate=options.generate,
-        end_to_end=end_to_end,
-    )
-    command = command_of("dlbricks_tui.language.measuring", str(data.path))
+    order = LanguageOrder(_questions(models, options, data), end_to_end)
+    command = command_of("dlbricks_tui.answers.language.measuring", str(data.path))
     return ChildProcess(command, pickle.dumps(order), JobFolder.new(data, WorkKind.LANGUAGE), decode)
 
 
@@ -94,11 +99,15 @@ def variants_of(options: LanguageOptions, data: DataFolder) -> tuple[LanguageVar
     registry = Registry(data.path)
     named = [registry.find_installed(name) for name in options.runtimes]
     runtimes = named or [registry.runtime_for((Format.ONNX,))]
-    counts: Sequence[int | None] = options.threads or (None,)
-    return tuple(
-        LanguageVariant(runtime.with_threads(threads), precision)
-        for runtime, precision, threads in product(runtimes, options.precisions, counts)
-    )
+    found = product(runtimes, options.precisions, options.threads or (None,))
+    return tuple([LanguageVariant(runtime.with_threads(threads), precision) for runtime, precision, threads in found])
+
+
+def _questions(
+    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder
+) -> tuple[LanguageQuestion, ...]:
+    pairs, lengths = product(models, variants_of(options, data)), (options.prompt, options.generate)
+    return tuple([LanguageQuestion(variant.fitted(model), variant, *lengths) for model, variant in pairs])
 
 
 def runtimes_here(data: DataFolder) -> tuple[str, ...]:
@@ -106,35 +115,33 @@ def runtimes_here(data: DataFolder) -> tuple[str, ...]:
     return tuple(it.name for it in Registry(data.path).all() if it.traits.format is Format.ONNX)
 
 
+@dataclass(frozen=True)
 class _Asked:
-    """A question in one variant, with what the store knows in it."""
+    """A question, with what the store knows about it."""
 
-    def __init__(
-        self, store: ResultsDatabase, system: System, variant: LanguageVariant, options: LanguageOptions
-    ) -> None:
-        self._store, self._system, self.variant, self._options = store, system, variant, options
-        identity = variant.runtime.identity
-        self._measured = known_bricks(store, system.id, identity)
-        self._predictor = BrickPredictor.of_host(store, system.id, identity, variant.threads)
+    question: LanguageQuestion
+    store: ResultsDatabase
+    system: System
+    host: BrickPredictor
 
-    def answer(self, model: NamedModel, *, has_curves: bool) -> LanguageAnswer:
-        options, sizes = self._options, model.architecture
-        prompt, generate = options.prompt, options.generate
-        reading, *writing = [self._decoder(model, step) for step in steps_for(prompt, generate)]
-        prefill, *decoding = [step_time(it, self._time_of) for it in (reading, *writing)]
+    def answer(self, *, has_curves: bool) -> LanguageAnswer:
+        asked, variant, model = self.question, self.question.variant, self.question.model
+        prompt, generate, sizes = asked.prompt, asked.generate, model.architecture
+        decoders = [self._decoder(it) for it in asked.steps]
+        prefill, *decoding = [step_time(it, self.host.time_of) for it in decoders]
         decode = steps_time((0.5, decoding[0]), (0.5, decoding[-1]))
         total = steps_time((1, prefill), (generate - 1, decode))
-        memory = memory_need(sizes, self.variant.precision, prompt + generate, prompt)
-        bound = fmean(map(bytes_read, writing)) / self._predictor.rates.bytes_per_ms
+        memory = memory_need(sizes, variant.precision, prompt + generate, prompt)
+        bound = fmean(map(bytes_read, decoders[1:])) / self.host.rates.bytes_per_ms
         return LanguageAnswer(
             model=model.name,
             title=model.title,
             parameters=sizes.parameters,
             active_parameters=sizes.active_parameters,
-            system=self._system.id,
-            runtime=self.variant.runtime.identity,
-            precision=self.variant.precision.value,
-            threads=self.variant.threads,
+            system=self.system.id,
+            runtime=variant.runtime.identity,
+            precision=variant.precision.value,
+            threads=variant.threads,
             prompt_tokens=prompt,
             generated_tokens=generate,
             prefill_ms=prefill.ms,
@@ -151,62 +158,57 @@ class _Asked:
             ),
             memory_bytes=memory.total,
             memory=memory,
-            host_memory_bytes=self._system.memory_bytes,
-            fits=memory.total <= self._system.memory_bytes,
+            host_memory_bytes=self.system.memory_bytes,
+            fits=memory.total <= self.system.memory_bytes,
             coverage=total.coverage,
-            is_measured=self._is_measured(model),
+            is_measured=self._is_measured,
             measured_when=total.when or None,
-            bound_tokens_per_second=_MS / bound,
+            bound_tokens_per_second=_MS / bound if self.host.rates.is_measured else None,
             head=_EVERY_TOKEN,
             parts=tuple(
                 PartTime(part.value, prefill.parts_ms.get(part, 0.0), decode.parts_ms.get(part, 0.0))
                 for part in dict.fromkeys((*prefill.parts_ms, *decode.parts_ms))
             ),
-            contexts=tuple(self._contexts(model)) if has_curves else (),
-            prompts=tuple(self._prompts(model)) if has_curves else (),
-            measured=self._engine(model),
+            contexts=tuple(self._contexts()) if has_curves else (),
+            prompts=tuple(self._prompts()) if has_curves else (),
+            measured=self._engine(),
         )
 
-    def _decoder(self, model: NamedModel, step: Step) -> Decoder:
-        sizes, variant = model.architecture, self.variant
+    def _decoder(self, step: Step) -> Decoder:
         # A second block of a kind differs by its first norm, which counts where bricks were measured.
-        blocks = None if self._measured else distinct_blocks(sizes, fewest=True)
-        return decoder(sizes, variant.precision, step, variant.runtime.traits, blocks)
+        blocks = None if self.host.known else distinct_blocks(self.question.model.architecture, fewest=True)
+        return self.question.decoder(step, blocks)
 
-    def _time_of(self, graph: LayerGraph, layer: int) -> BrickTime:
-        # Without any result no brick has to be told apart.
-        found = self._measured.get(brick_of(graph, (layer,)).key) if self._measured else None
-        return found or self._predictor.time_of(graph, layer)
+    def _time(self, step: Step) -> StepTime:
+        return step_time(self._decoder(step), self.host.time_of)
 
-    def _engine(self, model: NamedModel) -> MeasuredEngine | None:
-        if not self._measured:
+    def _engine(self) -> MeasuredEngine | None:
+        if not self.host.known:
             return None
         # Loaded here: it needs what starts processes.
-        from dlbricks_tui.language.end_to_end import EngineQuestion, engine_results
+        from dlbricks_tui.language.end_to_end import engine_results
 
-        asked = EngineQuestion(model, self.variant, self._options.prompt, self._options.generate)
-        return engine_results(self._store, self._system.id, asked)
+        return engine_results(self.store, self.system.id, self.question)
 
-    def _is_measured(self, model: NamedModel) -> bool:
-        """Return true if the store has every brick that a measurement takes."""
-        if not self._measured:
-            return False
-        prompt, generate = self._options.prompt, self._options.generate
-        steps = measured_steps(prompt, generate, model.architecture, self.variant, self._predictor)
-        return all(key in self._measured for step in steps for key in self._decoder(model, step).keys)
+    @property
+    def _is_measured(self) -> bool:
+        """True if the store has every brick that a measurement takes."""
+        known = self.host.known
+        return bool(known) and all(
+            key in known for step in measured_steps(self.question, self.host) for key in self._decoder(step).keys
+        )
 
-    def _contexts(self, model: NamedModel) -> Iterator[SpeedAtContext]:
-        own = {step.past for step in steps_for(self._options.prompt, self._options.generate) if step.past}
+    def _contexts(self) -> Iterator[SpeedAtContext]:
+        own = {step.past for step in self.question.steps if step.past}
         for context in sorted({*own, *_CONTEXTS}):
-            if context < model.architecture.positions:
-                found = step_time(self._decoder(model, Step.decode(context)), self._time_of)
-                low, high = _rates(1, found)
-                yield SpeedAtContext(context, _MS / found.ms, low, high, found.coverage < 1.0)
+            if context < self.question.model.architecture.positions:
+                found = self._time(Step.decode(context))
+                yield SpeedAtContext(context, _MS / found.ms, *_rates(1, found), found.coverage < 1.0)
 
-    def _prompts(self, model: NamedModel) -> Iterator[DelayOfPrompt]:
-        for prompt in sorted({self._options.prompt, *_PROMPTS}):
-            if prompt <= model.architecture.positions:
-                found = step_time(self._decoder(model, Step.prefill(prompt)), self._time_of)
+    def _prompts(self) -> Iterator[DelayOfPrompt]:
+        for prompt in sorted({self.question.prompt, *_PROMPTS}):
+            if prompt <= self.question.model.architecture.positions:
+                found = self._time(Step.prefill(prompt))
                 yield DelayOfPrompt(prompt, found.ms, *found.bounds_ms, found.coverage < 1.0)
 
 

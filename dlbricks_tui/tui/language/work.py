@@ -10,9 +10,8 @@ from dlbricks_tui.answers.language import asking
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.language import opening
-from dlbricks_tui.language.orders import LanguageStopped, ModelMeasured, ModelNotMeasured, decode
+from dlbricks_tui.language.orders import decode
 from dlbricks_tui.tui.followed import FollowedProcess
-from dlbricks_tui.wording.language import message_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,13 +81,13 @@ class LanguageMeasuring(FollowedProcess["LanguageMessage"]):
     def progress(self) -> str:
         if self.cancelled:
             return "cancelling"
-        return "the measurement starts" if self._last is None else message_line(self._last)
+        return "the measurement starts" if self._last is None else self._last.line
 
     @property
     def has_result(self) -> bool:
-        return isinstance(self._last, ModelMeasured)
+        return self._last is not None and self._last.kind == "measured"
 
     def take(self, message: LanguageMessage) -> None:
         self._last = message
-        if isinstance(message, ModelNotMeasured | LanguageStopped):
-            self.failure = message_line(message)
+        if message.kind == "failure":
+            self.failure = message.line

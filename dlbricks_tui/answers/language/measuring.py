@@ -20,24 +20,11 @@ from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, arrival, host_queue
-from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
+from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import PROTOCOL
-from dlbricks_tui.language.decoder import Decoder, Extent, Step, decoder, distinct_blocks
-from dlbricks_tui.language.end_to_end import ENGINE, EngineQuestion, WholeModelRuns, engine_results, open_whole_model
-from dlbricks_tui.language.opening import NamedModel
-from dlbricks_tui.language.orders import (
-    LanguageMessage,
-    LanguageOrder,
-    LanguageRound,
-    LanguageStopped,
-    LanguageVariant,
-    LanguageWaits,
-    ModelBegins,
-    ModelMeasured,
-    ModelNotMeasured,
-    WholeModelBegins,
-    encode,
-)
+from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
+from dlbricks_tui.language.end_to_end import ENGINE, LANGUAGE_LOG, WholeModelRuns, engine_results, open_whole_model
+from dlbricks_tui.language.orders import LanguageMessage, LanguageOrder, LanguageQuestion
 from dlbricks_tui.language.predicting import BrickPredictor, measured_steps, work_of
 from dlbricks_tui.measure.carriers import CarrierJob, groups
 from dlbricks_tui.measure.events import Event, RoundDone
@@ -56,13 +43,11 @@ from dlbricks_tui.runs.control import StopSignals, carry_out, take_order
 from dlbricks_tui.runs.results import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
-from dlbricks_tui.runtime.traits import Traits
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Facts, Statistics, System, new_uuid
+from dlbricks_tui.wording.language import delay_text, memory_text, rate_words
+from dlbricks_tui.wording.numbers import duration
 
-Write = Callable[[LanguageMessage], None]
-
-_LOG = "language.log"
 # One carrier and what the runtime makes of it may take this share of the memory.
 _MOST_MEMORY = 0.8
 # The reference reads this much memory, as decoding does: it shows when other guests of the host take bandwidth.
@@ -84,25 +69,24 @@ _MOST_BYTES = 1 << 30
 def main(data: str) -> None:
     """Measure the models of the order; the entry point of the process."""
     order, write = take_order()
-    place = Workplace(DataFolder(Path(data)))
-    ended = execute(order, place, lambda message: write(encode(message)), host_queue())
+    ended = execute(order, Workplace(DataFolder(Path(data))), lambda message: write(message.encoded()), host_queue())
     sys.exit(0 if ended else 1)
 
 
-def execute(order: LanguageOrder, place: Workplace, write: Write, queue: HostQueue) -> bool:
-    """Measure what the store lacks of each model in each variant; return whether that came to its end."""
+def execute(order: LanguageOrder, place: Workplace, write: Callable[[LanguageMessage], None], queue: HostQueue) -> bool:
+    """Measure what the store lacks for each question; return whether that came to its end."""
 
     def work(signals: StopSignals) -> None:
         _Measuring(order, place, write, signals).measure(queue)
 
-    return carry_out(work, place.data, lambda reason: write(LanguageStopped(reason=reason)))
+    return carry_out(work, place.data, lambda reason: write(LanguageMessage(f"stopped: {reason}", "failure")))
 
 
 @dataclass
 class _Measuring:
     order: LanguageOrder
     place: Workplace
-    write: Write
+    write: Callable[[LanguageMessage], None]
     signals: StopSignals
     system: System = field(default_factory=fingerprint)
     run: str = field(default_factory=new_uuid)
@@ -110,51 +94,50 @@ class _Measuring:
     seconds_left: float | None = None
 
     def measure(self, queue: HostQueue) -> None:
-        arrived = arrival()
-        task = QueuedWork(WorkKind.LANGUAGE, [it.name for it in self.order.models], self.place.data.path)
-        pairs = [(variant.fitted(model), variant) for model in self.order.models for variant in self.order.variants]
+        arrived, questions = arrival(), self.order.questions
+        task = QueuedWork(WorkKind.LANGUAGE, list({it.model.name: None for it in questions}), self.place.data.path)
         with turn_on_host(
-            queue, task, self.signals, lambda ahead: self.write(LanguageWaits(holder=ahead)), arrived
+            queue, task, self.signals, lambda ahead: self.write(LanguageMessage(f"waiting for {ahead}")), arrived
         ) as ticket:
-            for number, (model, variant) in enumerate(pairs, start=1):
+            for number, asked in enumerate(questions):
                 began = time.monotonic()
-                ticket.progress((number - 1) / len(pairs), None)
-                self.write(ModelBegins(model=model.name, variant=variant.words, number=number, of=len(pairs)))
+                ticket.progress(number / len(questions), None)
+                place = f" ({number + 1} of {len(questions)})" if len(questions) > 1 else ""
+                self.write(LanguageMessage(f"{asked.words}: measuring{place}"))
                 try:
-                    self._measure_bricks(model, variant)
+                    self._measure_bricks(asked)
                 except LanguageError as error:
-                    self._tell_failure(model, variant, error)
+                    self._tell_failure(asked, error)
                     continue
-                seconds = time.monotonic() - began
-                self.write(ModelMeasured(model=model.name, variant=variant.words, seconds=seconds))
+                seconds = duration(time.monotonic() - began)
+                self.write(LanguageMessage(f"{asked.words}: measured in {seconds}", "measured"))
 
-    def _tell_failure(self, model: NamedModel, variant: LanguageVariant, error: LanguageError) -> None:
-        self.write(ModelNotMeasured(model=model.name, variant=variant.words, reason=str(error)))
+    def _tell_failure(self, asked: LanguageQuestion, error: LanguageError) -> None:
+        self.write(LanguageMessage(f"{asked.words}: not measured: {error}", "failure"))
 
-    def _measure_bricks(self, model: NamedModel, variant: LanguageVariant) -> None:
-        order, system, runtime, place = self.order, self.system, variant.runtime, self.place
+    def _measure_bricks(self, asked: LanguageQuestion) -> None:
+        system, runtime, place, waiting = self.system, asked.variant.runtime, self.place, self.signals.waiting
         conditions = Conditions(system.id, runtime.identity, PROTOCOL)
-        sizes, precision, traits = model.architecture, variant.precision, runtime.traits
         with ResultsDatabase(place.data.store) as store:
-            host = BrickPredictor.of_host(store, system.id, runtime.identity, variant.threads)
-            steps = measured_steps(order.prompt, order.generate, sizes, variant, host)
-            decoders = [decoder(sizes, precision, step, traits) for step in steps]
+            host = BrickPredictor.of_host(store, system.id, runtime.identity, asked.variant.threads)
+            steps = measured_steps(asked, host)
+            decoders = [asked.decoder(step) for step in steps]
             keys = dict.fromkeys(JobKey(brick=key) for it in decoders for key in it.keys)
-            asked = EngineQuestion(model, variant, order.prompt, order.generate)
-            wants_whole = order.end_to_end and engine_results(store, system.id, asked) is None
+            wants_whole = self.order.end_to_end and engine_results(store, system.id, asked) is None
             # Carriers and the whole model have to see the same minutes.
             known = {} if wants_whole else known_in(store, conditions, keys).measured
-            carriers = carrier_jobs(model.name, sizes, precision, traits, steps, known)
+            carriers = carrier_jobs(asked, steps, known)
             if not carriers:
                 return
             store.add(system, runtime_record(runtime, system))
             so_far = {key.brick: found.trimmed_mean_ms for key, found in known.items()}
-            sink = _Sink(store, Recorder(self.run, conditions), model.name, decoders, self.write, so_far)
-            memory, log = int(_MOST_MEMORY * system.memory_bytes), place.data.log / _LOG
-            waiting, limits = self.signals.waiting, TimeLimits()
+            sink = _Sink(store, Recorder(self.run, conditions), asked.model.name, decoders, self.write, so_far)
+            memory, log = int(_MOST_MEMORY * system.memory_bytes), place.data.log / LANGUAGE_LOG
             with (
                 self._beside(asked, wants_whole) as beside,
-                open_worker(runtime, place.worker_program, log, waiting, lambda _: None, memory, limits) as worker,
+                open_worker(
+                    runtime, place.worker_program, log, waiting, lambda _: None, memory, TimeLimits()
+                ) as worker,
             ):
                 described = worker.describe()
                 keep_provenance(store, provenance(self.run, system, runtime, described, (), protocol=PROTOCOL))
@@ -171,7 +154,7 @@ class _Measuring:
                 if beside is not None:
                     store.add(*beside.records(timing.track, system, self.run))
                     if beside.failure is not None:
-                        self._tell_failure(model, variant, beside.failure)
+                        self._tell_failure(asked, beside.failure)
                 self._refuse_unmeasured(worker, carriers, timing)
 
     def _refuse_unmeasured(self, worker: SupervisedWorker, carriers: Sequence[CarrierJob], timing: Inside) -> None:
@@ -183,20 +166,21 @@ class _Measuring:
                 raise LanguageError("it was not measured to the end" if lost is None else lost.message or lost.reason)
 
     @contextmanager
-    def _beside(self, asked: EngineQuestion, is_wanted: bool) -> Iterator[WholeModelRuns | None]:
+    def _beside(self, asked: LanguageQuestion, is_wanted: bool) -> Iterator[WholeModelRuns | None]:
         """Open the whole model, if it is wanted; tell why it cannot be timed."""
 
         def tell(size_bytes: int) -> None:
-            self.write(WholeModelBegins(model=asked.model.name, engine=ENGINE, size_bytes=size_bytes))
+            size = memory_text(size_bytes)
+            self.write(LanguageMessage(f"{asked.model.name}: building the whole model, {size}, for {ENGINE}"))
 
         found = None
         with ExitStack() as opened:
-            data, waiting, memory = self.place.data, self.signals.waiting, self.system.memory_bytes
-            files = open_whole_model(asked, data.cache, data.log / _LOG, waiting, self.checkpoint, tell, memory)
+            waiting, check, memory = self.signals.waiting, self.checkpoint, self.system.memory_bytes
+            files = open_whole_model(asked, self.place.data, waiting, check, tell, memory)
             try:
                 found = opened.enter_context(files) if is_wanted else None
             except LanguageError as error:
-                self._tell_failure(asked.model, asked.variant, error)
+                self._tell_failure(asked, error)
             yield found
 
     def checkpoint(self) -> None:
@@ -211,7 +195,7 @@ class _Sink(ResultSink):
     recorder: Recorder
     model: str
     steps: Sequence[Decoder]
-    write: Write
+    write: Callable[[LanguageMessage], None]
     # What bricks take so far.
     ms: dict[str, float]
     rounds: int = 0
@@ -219,58 +203,49 @@ class _Sink(ResultSink):
     def keep_occurrences(
         self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
     ) -> None:
-        records = [it for job, places in found.items() for it in self.recorder.occurrences(job, places, noise)]
-        if records and finished:
-            self.store.add(*records)
+        if finished:
+            self.store.add(*(it for job, of in found.items() for it in self.recorder.occurrences(job, of, noise)))
 
     def tell_estimates(self, provisional: Callable[[], Mapping[JobKey, Statistics]]) -> None:
         self.ms.update({key.brick: found.trimmed_mean_ms for key, found in provisional().items()})
 
     def take(self, event: Event) -> None:
-        if isinstance(event, RoundDone):
-            self.rounds += 1
-            prefill_ms, *decode_ms = map(self._step_ms, self.steps)
-            known = [it for it in decode_ms if it]
-            self.write(
-                LanguageRound(
-                    model=self.model,
-                    number=self.rounds,
-                    prefill_ms=prefill_ms,
-                    decode_tokens_per_second=1000.0 / fmean(known) if known else None,
-                    seconds_left=event.seconds_left,
-                )
-            )
+        if not isinstance(event, RoundDone):
+            return
+        self.rounds += 1
+        told = [f"round {self.rounds}"]
+        prefill_ms, *decode_ms = map(self._step_ms, self.steps)
+        if prefill_ms is not None:
+            told.append(f"prefill {delay_text(prefill_ms)}")
+        if known := [it for it in decode_ms if it]:
+            told.append(rate_words(1000.0 / fmean(known)))
+        if event.seconds_left > 0:
+            told.append(f"about {duration(event.seconds_left)} left")
+        self.write(LanguageMessage(f"{self.model}: {', '.join(told)}", "round"))
 
     def _step_ms(self, step: Decoder) -> float | None:
         """Return the latency of a step so far; None if a brick was not measured yet."""
-        found = [self.ms.get(key) for key in step.keys]
-        known = [ms * count for ms, count in zip(found, step.counts, strict=True) if ms is not None]
-        return sum(known) if len(known) == len(found) else None
+        if not all(key in self.ms for key in step.keys):
+            return None
+        return sum(self.ms[key] * count for key, count in zip(step.keys, step.counts, strict=True))
 
 
-def carrier_jobs(
-    name: str,
-    model: Architecture,
-    precision: WeightPrecision,
-    traits: Traits,
-    steps: Sequence[Step],
-    known: Mapping[JobKey, object],
-) -> list[CarrierJob]:
+def carrier_jobs(asked: LanguageQuestion, steps: Sequence[Step], known: Mapping[JobKey, object]) -> list[CarrierJob]:
     """Return carriers for the steps, as far as they have bricks that are not `known`.
 
     A large model has its blocks and its head in different carriers, without a second block of a kind.
     """
     found: list[CarrierJob] = []
     jobs: dict[JobKey, Job] = {}
-    for carrier in _carriers(name, model, precision, traits, steps):
+    for carrier in (it for step in steps for it in _carriers(asked, step)):
         keys = [JobKey(brick=it) for it in carrier.keys]
         if all(key in known or key in jobs for key in keys):
             continue
-        for layer, key in zip(carrier.graph.layers, keys, strict=True):
+        for layer, key in enumerate(keys):
             if key not in known and key not in jobs:
-                jobs[key] = _job(carrier, layer.index, key, len(jobs))
+                jobs[key] = _job(carrier, layer, key, len(jobs))
         # What runs first finds code in no cache: another place of the brick counts, if there is one.
-        later = {key: count for key, count in zip(keys, carrier.counts, strict=True) if count > 1}
+        later = {key for key, count in zip(keys, carrier.counts, strict=True) if count > 1}
         bricks = {
             place: jobs[key]
             for place, (key, count) in enumerate(zip(keys, carrier.counts, strict=True))
@@ -280,25 +255,20 @@ def carrier_jobs(
     return found
 
 
-def _carriers(
-    name: str, model: Architecture, precision: WeightPrecision, traits: Traits, steps: Sequence[Step]
-) -> Iterator[Decoder]:
-    for step in steps:
-        usual = decoder(model, precision, step, traits, name=name)
-        blocks = distinct_blocks(model)
-        if usual.graph.weight_bytes > _MOST_BYTES:
-            fewest = distinct_blocks(model, fewest=True)
-            for extent in (Extent.BLOCKS, Extent.HEAD):
-                yield decoder(model, precision, step, traits, fewest, name, extent=extent)
-        elif len(blocks) == 1:
-            yield usual
-        else:
-            # More blocks of a small model: the caches hold some of its weights.
-            first = decoder(model, precision, step, traits, (0,)).graph.weight_bytes
-            each = max(1, (usual.graph.weight_bytes - first) // (len(blocks) - 1))
-            more = max(0, (_ROOMY_BYTES - usual.graph.weight_bytes) // each)
-            others = [it for it in range(model.blocks) if it not in blocks][:more]
-            yield decoder(model, precision, step, traits, sorted({*blocks, *others}), name)
+def _carriers(asked: LanguageQuestion, step: Step) -> Iterator[Decoder]:
+    name, model = asked.model.name, asked.model.architecture
+    usual, blocks = asked.decoder(step, name=name), distinct_blocks(model)
+    size = usual.graph.weight_bytes
+    if size > _MOST_BYTES:
+        for extent in (Extent.BLOCKS, Extent.HEAD):
+            yield asked.decoder(step, distinct_blocks(model, fewest=True), name, extent)
+    elif len(blocks) == 1:
+        yield usual
+    else:
+        # More blocks of a small model: the caches hold some of its weights.
+        each = max(1, (size - asked.decoder(step, (0,)).graph.weight_bytes) // (len(blocks) - 1))
+        others = [it for it in range(model.blocks) if it not in blocks][: max(0, (_ROOMY_BYTES - size) // each)]
+        yield asked.decoder(step, sorted({*blocks, *others}), name)
 
 
 def _job(carrier: Decoder, layer: int, key: JobKey, number: int) -> Job:
