@@ -168,16 +168,15 @@ class _Decoder:
         self.lengths = self._attention_lengths(mask)
         state = self._table(tokens, rows, is_packed=shares_table)
         residual: Made | None = None
-        kinds = Counter(model.kinds)
-        first, *others = self.blocks
-        standing = {model.kinds[it] for it in others}
+        kinds, first = model.kinds, self.blocks[0]
+        wanted, there = Counter(kinds), Counter(kinds[it] for it in self.blocks[1:])
         for number in self.blocks:
-            kind = model.kinds[number]
-            # The first block stands for itself, and for others of its kind where none of them is there.
-            alone = number == first and kind in standing
-            of_kind = sum(model.kinds[it] == kind for it in others)
-            share = kinds[kind] - (kind == model.kinds[first] and bool(of_kind))
-            out.times = 1 if alone else share // max(1, of_kind)
+            kind = kinds[number]
+            if number == first:
+                # It stands for itself, and for others of its kind where none of them is there.
+                out.times = 1 if there[kind] else wanted[kind]
+            else:
+                out.times = (wanted[kind] - (kind == kinds[first])) // there[kind]
             state, residual = self._block(number, state, residual)
         return state, residual or state
 
@@ -253,9 +252,12 @@ class _Decoder:
         )
         return found[0], found[-1]
 
-    def _product(self, state: Made, size: int, name: str, *, bias: bool = False) -> Made:
+    def _product(
+        self, state: Made, size: int, name: str, bias: bool = False, part: ModelPart = ModelPart.PRODUCTS
+    ) -> Made:
         """Multiply the last axis of a state with a matrix of weights."""
         out = self.out
+        out.part = part
         (*outer, width) = state.type.shape or ()
         made = float_type(*outer, size)
         offset = StoredWeight(f"{name} bias", float_type(size)) if bias else None
@@ -273,8 +275,7 @@ class _Decoder:
     def _attention(self, number: int, normed: Made) -> Made:
         model, out, step = self.model, self.out, self.step
         queries, keys = model.heads * model.head_size, model.kv_heads * model.head_size
-        out.part = ModelPart.PRODUCTS
-        packed = self._product(normed, queries + 2 * keys, f"{number} qkv", bias=model.qkv_bias)
+        packed = self._product(normed, queries + 2 * keys, f"{number} qkv", model.qkv_bias)
         out.part = ModelPart.ATTENTION
         read: list[Made | None] = [packed, None, None]
         if model.qk_norm:
@@ -283,7 +284,6 @@ class _Decoder:
                 "Split", [packed, Constant(sizes)], [float_type(1, step.tokens, it) for it in sizes], axis=-1
             )
             read = [self._head_norm(number, parts[0], "q"), self._head_norm(number, parts[1], "k"), parts[2]]
-            out.part = ModelPart.ATTENTION
         window = model.window if model.windowed and model.windowed[number] else 0
         is_short = window > 0 and model.has_short_caches
         # The kernel wants room for the window. What a short context leaves empty is added, which costs no time: the
@@ -313,15 +313,13 @@ class _Decoder:
             **({"sliding_window_cache": 1} if is_short else {}),
         )
         self.caches += present
-        out.part = ModelPart.PRODUCTS
-        return self._product(attended, model.hidden, f"{number} output", bias=model.output_bias)
+        return self._product(attended, model.hidden, f"{number} output", model.output_bias)
 
     def _head_norm(self, number: int, part: Made, which: str) -> Made:
         """Normalise each head of queries or keys by itself."""
         out, size = self.out, self.model.head_size
         (_, tokens, width) = part.type.shape or ()
         rows = float_type(1, tokens * width // size, size)
-        out.part = ModelPart.ATTENTION
         heads = out.one("Reshape", [part, Constant((0, -1, size))], rows)
         normed = self._norm(heads, f"{number} {which}")
         out.part = ModelPart.ATTENTION
@@ -329,9 +327,8 @@ class _Decoder:
 
     def _inner(self, number: int, normed: Made) -> Made:
         model, out = self.model, self.out
-        out.part = ModelPart.PRODUCTS
-        gate = self._product(normed, model.inner, f"{number} gate", bias=model.inner_bias)
-        up = self._product(normed, model.inner, f"{number} up", bias=model.inner_bias)
+        gate = self._product(normed, model.inner, f"{number} gate", model.inner_bias)
+        up = self._product(normed, model.inner, f"{number} up", model.inner_bias)
         out.part = ModelPart.OTHER
         if model.has_gelu:
             active = out.one("Gelu", [gate], gate.type, approximate="tanh")
@@ -339,27 +336,22 @@ class _Decoder:
             # ONNX Runtime makes this of a product with a sigmoid.
             active = out.one("QuickGelu", [gate], gate.type, MICROSOFT, alpha=1.0)
         both = out.one("Mul", [active, up], gate.type)
-        out.part = ModelPart.PRODUCTS
-        return self._product(both, model.hidden, f"{number} down", bias=model.inner_bias)
+        return self._product(both, model.hidden, f"{number} down", model.inner_bias)
 
     def _experts(self, number: int, normed: Made) -> Made:
         """Write a mixture: a router, and the experts that it chooses for each token."""
         model, out = self.model, self.out
-        out.part = ModelPart.EXPERTS
-        routed = self._product(normed, model.experts, f"{number} router", bias=model.inner_bias)
-        routed = out.one(
-            "Reshape", [routed, Constant((-1, model.experts))], float_type(self.step.tokens, model.experts)
-        )
-        sizes = (("gate up", 2 * model.inner, model.hidden), ("down", model.hidden, model.inner))
-        read: list[Read] = [normed, routed]
-        for name, size, width in sizes:
-            read += self._expert_weights(f"{number} experts {name}", size, width)
+        chosen = self._product(normed, model.experts, f"{number} router", model.inner_bias, ModelPart.EXPERTS)
+        scores = float_type(self.step.tokens, model.experts)
+        read: list[Read] = [normed, out.one("Reshape", [chosen, Constant((-1, model.experts))], scores)]
+        read += self._expert_weights(f"{number} experts gate up", 2 * model.inner, model.hidden)
+        read += self._expert_weights(f"{number} experts down", model.hidden, model.inner)
         options: dict[str, Any] = {"activation_type": "swiglu", "swiglu_fusion": 1, "normalize_routing_weights": 1}
-        options |= _GPT_OSS if model.family == "gpt_oss" else {}
+        options |= {"k": model.active_experts, **(_GPT_OSS if model.family == "gpt_oss" else {})}
         if self.precision is WeightPrecision.F32:
-            return out.one("MoE", read, self.state, MICROSOFT, k=model.active_experts, **options)
+            return out.one("MoE", read, self.state, MICROSOFT, **options)
         options |= {"expert_weight_bits": self.precision.bits, "block_size": BLOCK_SIZE}
-        return out.one("QMoE", read, self.state, MICROSOFT, k=model.active_experts, **options)
+        return out.one("QMoE", read, self.state, MICROSOFT, **options)
 
     def _expert_weights(self, name: str, size: int, width: int) -> list[Read]:
         """Return the weights of a product of all experts, its scales if they are packed, and its bias."""
@@ -373,8 +365,8 @@ class _Decoder:
 
     def _head(self, normed: Made) -> Made:
         model, out = self.model, self.out
-        out.part = ModelPart.HEAD
-        logits = self._scaled(self._product(normed, model.vocabulary, "head"), 1 / model.logit_scale)
+        logits = self._product(normed, model.vocabulary, "head", part=ModelPart.HEAD)
+        logits = self._scaled(logits, model.logit_scale)
         if not model.logit_cap:
             return logits
         cap = Constant((model.logit_cap,), "float32", is_single=True)
