@@ -56,21 +56,19 @@ _USUAL = LanguageOptions()
 _Row = TypeVar("_Row")
 
 
-def language_parts(answer: LanguageAnswer) -> Iterator[Part]:
-    """Yield everything about a language model in one execution."""
-    yield from _headings([answer], line_of(answer))
+def language_parts(answer: LanguageAnswer, *, on_screen: bool = False) -> Iterator[Part]:
+    """Yield everything about a language model in one execution; a screen has its line and its plots elsewhere."""
+    if on_screen:
+        yield Sentence(
+            f"{answer.title or answer.model}: {parameters_words(answer.parameters, answer.active_parameters)}"
+        )
+        yield BLANK_LINE
+    else:
+        yield from _headings([answer], line_of(answer))
     yield from _figures_parts(answer)
-    if plots := language_plots(answer):
+    if not on_screen and (plots := language_plots(answer)):
         yield BLANK_LINE
         yield Plots(plots, _PLOT_LINES, " ".join(it.says for it in plots))
-    yield from _shares(answer)
-
-
-def panel_parts(answer: LanguageAnswer) -> Iterator[Part]:
-    """Yield what stands below the answer in a line, and beside its plots, on a screen."""
-    yield Sentence(f"{answer.title or answer.model}: {_parameters(answer)}")
-    yield BLANK_LINE
-    yield from _figures_parts(answer)
     yield from _shares(answer)
 
 
@@ -79,12 +77,8 @@ def _headings(answers: Sequence[LanguageAnswer], told: str) -> Iterator[Part]:
     yield Heading(first.title or first.model)
     yield Sentence(told, "strong")
     yield Sentence(_common_line(answers))
-    yield Sentence(f"{_parameters(first)}; {_request(first)}")
+    yield Sentence(f"{parameters_words(first.parameters, first.active_parameters)}; {_request(first)}")
     yield BLANK_LINE
-
-
-def _parameters(answer: LanguageAnswer) -> str:
-    return parameters_words(answer.parameters, answer.active_parameters)
 
 
 def line_of(answer: LanguageAnswer) -> str:
@@ -217,13 +211,9 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
         BarFigure(name, memory_text(size), float(size), remarks=(told,) if told else ()) for name, size, told in sizes
     )
     yield Figures(tuple(rows))
-    yield Sentence(fits_sentence(answer), "good" if answer.fits else "bad")
-
-
-def fits_sentence(answer: LanguageAnswer) -> str:
-    """Return whether the memory of the host is enough, and how much is left or lacks."""
     difference = memory_text(abs(answer.host_memory_bytes - answer.memory_bytes))
-    return f"it fits: {difference} are left" if answer.fits else f"it does not fit: {difference} are missing"
+    fits = f"it fits: {difference} are left" if answer.fits else f"it does not fit: {difference} are missing"
+    yield Sentence(fits, "good" if answer.fits else "bad")
 
 
 def _runtime_name(answer: LanguageAnswer) -> str:

@@ -11,13 +11,15 @@ from dlbricks_tui.language.architecture import MIXTURES, Architecture, LanguageE
 
 Values = Mapping[str, Any]
 
-# The form of each family's blocks, by model_type, and values of missing keys. Of a bias that is not named, a key of the
-# config says whether it is there. If the model has a window, blocks are windowed that layer_types names, else:
-# - last: all but the first max_window_layers
-# - most: all but each one of sliding_window_pattern
-_FORMS: Mapping[str, Values] = json.loads(Path(__file__).with_name("families.json").read_bytes())
-# Names of GGUF and of onnxruntime-genai.
-_OTHER_NAMES = {"gemma3": "gemma3_text", "gpt-oss": "gpt_oss", "gptoss": "gpt_oss", "qwen3moe": "qwen3_moe"}
+# - families: the form of blocks by model_type, and values of missing keys. Of a bias that is not named, a key of the
+#   config says whether it is there. If the model has a window, blocks are windowed that layer_types names, else with
+#   "last" all but the first max_window_layers, and with "most" all but each one of sliding_window_pattern.
+# - other_names: those of GGUF and of onnxruntime-genai
+# - gguf_keys: the keys of config.json, and where GGUF has their values
+_FACTS = json.loads(Path(__file__).with_name("families.json").read_bytes())
+_FORMS: Mapping[str, Values] = _FACTS["families"]
+_OTHER_NAMES: Mapping[str, str] = _FACTS["other_names"]
+GGUF_KEYS: Mapping[str, str] = _FACTS["gguf_keys"]
 FAMILY_NAMES = frozenset([*_FORMS, *_OTHER_NAMES])
 
 _MOST_BYTES = 4 * 2**20

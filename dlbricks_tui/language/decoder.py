@@ -36,6 +36,7 @@ _MOST_TABLE_BYTES = 1 << 27
 # Rows that are looked up lie so far apart.
 _ROW_STEP = 7919
 _MOST_POSITIONS = 1 << 13
+ATTENTION = "GroupQueryAttention"
 # How experts of this family compute.
 _GPT_OSS = {"activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 7.0}
 
@@ -299,7 +300,7 @@ class _Decoder:
         angles = [StoredWeight(what, float_type(positions, model.rotary_size // 2)) for what in ("cos", "sin")]
         sinks = StoredWeight(f"{number} sinks", float_type(model.heads)) if model.has_sinks else None
         attended, *present = out.add(
-            "GroupQueryAttention",
+            ATTENTION,
             [*read, *caches, *self.lengths, *angles, None, None, sinks],
             [float_type(1, step.tokens, queries), cache, cache],
             MICROSOFT,

@@ -25,7 +25,7 @@ from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import Generate, Generated, OpenEngine, Reason
+from dlbricks_tui.runtime.protocol import Answer, Generate, Generated, OpenEngine, Reason, Request
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.index import SHARED_COLUMN
@@ -75,48 +75,44 @@ def engine_results(store: ResultsDatabase, system: str, asked: LanguageQuestion)
     return MeasuredEngine(engine=engine, prefill_ms=prefill.trimmed_mean_ms, decode_tokens_per_second=rate, when=when)
 
 
-class WholeModelEngine:
-    """The engine with the whole model of a folder; leaving the `with` block ends it."""
+class WholeModelEngine(Worker):
+    """The engine with the whole model of a folder."""
 
     def __init__(
         self, runtime: Runtime, folder: Path, log: Path, waiting: Waiting = nullcontext, program: Path = INSIDE
     ) -> None:
-        self._folder = folder
-        self._threads = runtime.settings.threads or 0
-        self._worker = Worker(runtime, log, program)
+        super().__init__(runtime, log, program)
+        self._opening = OpenEngine(str(folder.resolve()), runtime.settings.threads or 0)
         self._gigabytes = sum(it.stat().st_size for it in folder.iterdir()) / 1e9
         self._waiting = waiting
         self.version = ""
 
     def __enter__(self) -> WholeModelEngine:
         with _told():
-            self._worker.__enter__()
+            super().__enter__()
         try:
             self.load()
         except BaseException:
-            self._worker.end()
+            self.end()
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._worker.end()
-
     def load(self) -> None:
         """Load the model, in place of what was loaded before: its weights get other places in memory."""
-        request = OpenEngine(str(self._folder.resolve()), self._threads)
-        with _told(), self._waiting():
-            found = self._worker.ask(request, _SECONDS + _SECONDS_TO_LOAD * self._gigabytes)
-        self.version = found.version
+        self.version = self._asked(self._opening, _SECONDS_TO_LOAD).version
 
     def run(self, prompt: int, generate: int) -> Generated:
         """Read a prompt of so many tokens, and generate so many, at least one."""
-        per_gigabyte = _SECONDS_PER_PROMPT_TOKEN * prompt + _SECONDS_PER_TOKEN * generate
-        with _told(), self._waiting():
-            found = self._worker.ask(Generate(prompt, generate), _SECONDS + self._gigabytes * per_gigabyte)
-        if self._worker.pid is not None:
+        seconds = _SECONDS_PER_PROMPT_TOKEN * prompt + _SECONDS_PER_TOKEN * generate
+        found = self._asked(Generate(prompt, generate), seconds)
+        if self.pid is not None:
             # Its threads go on spinning for a while.
-            wait_until_idle(self._worker.pid)
+            wait_until_idle(self.pid)
         return found
+
+    def _asked(self, request: Request[Answer], seconds_per_gigabyte: float) -> Answer:
+        with _told(), self._waiting():
+            return self.ask(request, _SECONDS + seconds_per_gigabyte * self._gigabytes)
 
 
 @contextmanager
@@ -152,11 +148,9 @@ class WholeModelRuns:
 
     @property
     def wants_more(self) -> bool:
-        if self.failure is not None:
-            return False
-        seconds = sum(it.first_ns + sum(it.later_ns) for it, _ in self._runs) / 1e9
-        most, most_seconds = max(_FEWEST, self.part * _MOST), self.part * _MOST_SECONDS
-        return len(self._runs) < _FEWEST or (len(self._runs) < most and seconds < most_seconds)
+        count, seconds = len(self._runs), sum(it.first_ns + sum(it.later_ns) for it, _ in self._runs) / 1e9
+        has_time = count < self.part * _MOST and seconds < self.part * _MOST_SECONDS
+        return self.failure is None and (count < _FEWEST or has_time)
 
     def sample(self, moment: int) -> float:
         """Read the prompt and generate once; return the processor time of the engine, in seconds."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from dlbricks_tui.language.architecture import Architecture, LanguageError
-from dlbricks_tui.language.config_file import FAMILY_NAMES, architecture_of_config
+from dlbricks_tui.language.config_file import FAMILY_NAMES, GGUF_KEYS, architecture_of_config
 
 # The longest known headers have 16 MiB, mostly vocabulary. What lies beyond counts as missing.
 MOST_BYTES = 32 * 2**20
@@ -20,29 +20,8 @@ _LONGEST_KEPT = 1024
 _STRING, _ARRAY = 8, 9
 # The forms of numbers, by their type in the file.
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-# The keys of config.json, and where GGUF has their values. The first six are required.
-_KEYS = {
-    "hidden_size": "embedding_length",
-    "num_hidden_layers": "block_count",
-    "num_attention_heads": "attention.head_count",
-    "intermediate_size": "feed_forward_length",
-    "vocab_size": "vocab_size",
-    "max_position_embeddings": "context_length",
-    "moe_intermediate_size": "expert_feed_forward_length",
-    "num_key_value_heads": "attention.head_count_kv",
-    "head_dim": "attention.key_length",
-    "rms_norm_eps": "attention.layer_norm_rms_epsilon",
-    "sliding_window": "attention.sliding_window",
-    "attn_logit_softcapping": "attn_logit_softcapping",
-    "final_logit_softcapping": "final_logit_softcapping",
-    "embedding_multiplier": "embedding_scale",
-    "residual_multiplier": "residual_scale",
-    "attention_multiplier": "attention.scale",
-    "logits_scaling": "logit_scale",
-    "num_local_experts": "expert_count",
-    "num_experts_per_tok": "expert_used_count",
-}
-_REQUIRED = tuple(_KEYS)[:6]
+# The first of them are required.
+_REQUIRED = tuple(GGUF_KEYS)[:6]
 
 
 class GgufHeader:
@@ -136,7 +115,7 @@ def architecture_of_gguf(header: GgufHeader) -> Architecture:
     if not isinstance(name, str):
         raise _incomplete(header, "general.architecture")
     values = {key.removeprefix(f"{name}."): value for key, value in header.values.items()}
-    config = {key: _of_all_blocks(own, values[own]) for key, own in _KEYS.items() if own in values}
+    config = {key: _of_all_blocks(own, values[own]) for key, own in GGUF_KEYS.items() if own in values}
     config.setdefault("intermediate_size", config.get("moe_intermediate_size"))
     # Mixtral is written as llama, and so are Mistral's models.
     config["model_type"] = "mixtral" if name == "llama" and config.get("num_local_experts") else name
@@ -148,7 +127,7 @@ def architecture_of_gguf(header: GgufHeader) -> Architecture:
     windowed = values.get("attention.sliding_window_pattern")
     if isinstance(windowed, list):
         config["layer_types"] = ["sliding_attention" if it else "full_attention" for it in windowed]
-    missing = [f"{name}.{_KEYS[key]}" for key in _REQUIRED if config.get(key) is None]
+    missing = [f"{name}.{GGUF_KEYS[key]}" for key in _REQUIRED if config.get(key) is None]
     if missing and name in FAMILY_NAMES:
         raise _incomplete(header, ", ".join(missing))
     found = architecture_of_config({"num_key_value_heads": None, "head_dim": None, **config})

@@ -4,13 +4,17 @@ import math
 from dataclasses import dataclass
 
 from dlbricks_tui.language.architecture import BLOCK_SIZE, WINDOW_SLACK, Architecture, WeightPrecision
+from dlbricks_tui.language.decoder import ATTENTION, Step, decoder, distinct_blocks
+from dlbricks_tui.models.graph import Layer
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 
 _FLOAT_BYTES = 4
 # The interpreter, ONNX Runtime and the engine without a model: of 10 models, 62 MB more or less 2.
 _PROCESS_BYTES = 62 << 20
 # The kernel maps about so much of a file around each row that is looked up.
 _MAPPED_PIECE = 1 << 20
-# Floats per block of packed weights: scales and sums, and the scales of the file, which stay. Experts have only these.
+# For each scale of products in the file, which stays, one that is packed with a sum.
 _FLOATS_PER_BLOCK = 3
 
 
@@ -33,38 +37,30 @@ def memory_need(model: Architecture, precision: WeightPrecision, context: int, p
     held = model.window + WINDOW_SLACK if model.has_short_caches else context
     cache_tokens = (model.blocks - windowed) * context + windowed * held
     cache = 2 * cache_tokens * model.kv_heads * model.head_size * _FLOAT_BYTES
+    found = decoder(model, precision, Step.prefill(1), ONNX_RUNTIME, distinct_blocks(model, fewest=True))
+    layers = [it for it in found.graph.layers if it.kind is not Kind.EMBEDDING]
     # While weights are packed, they are there twice; the cache and all buffers come later.
-    largest = max(model.vocabulary, 2 * model.experts * model.inner) * model.hidden * precision.bits // 8
+    largest = max(it.size_bytes for layer in layers for it in layer.weights)
     # Arrays of logits that are there at once: a cap divides, bounds and multiplies them.
     logits = 3 if model.logit_cap else 2 if model.logit_scale != 1.0 else 1
     running = prompt * _FLOAT_BYTES * (model.vocabulary * logits + _block_floats(model, precision))
-    buffers = _PROCESS_BYTES + max(running, largest - cache, 0)
-    return MemoryNeed(_weight_bytes(model, precision, context), cache, buffers)
-
-
-def _weight_bytes(model: Architecture, precision: WeightPrecision, context: int) -> int:
-    queries, keys = model.heads * model.head_size, model.kv_heads * model.head_size
-    table = model.vocabulary * model.hidden
-    experts = model.blocks * 3 * model.hidden * model.inner * model.experts
-    inner = model.experts if model.experts else 3 * model.inner
-    products = model.blocks * model.hidden * (2 * (queries + keys) + inner)
-    vectors = model.parameters - products - experts - (table if model.is_tied else 2 * table)
-    angles = context * model.rotary_size
-    packed = _packed_bytes(products + table, precision, _FLOATS_PER_BLOCK) + (vectors + angles) * _FLOAT_BYTES
     # All experts count: sooner or later each has a token.
-    packed += _packed_bytes(experts, precision, 1)
-    if model.is_tied:
-        # The table is the head's weights in another shape: a copy.
-        return packed + table * precision.bits // 8
-    # The table stays in its file. Tokens lie anywhere in it.
+    weights = (
+        sum(found.counts[it.index] * _kept_bytes(it) for it in layers) + context * model.rotary_size * _FLOAT_BYTES
+    )
+    table = model.vocabulary * model.hidden
+    # It is a copy of the head's weights, or stays in its file. Tokens lie anywhere in it.
     file = table * _FLOAT_BYTES
-    return packed + int(file * -math.expm1(-context * _MAPPED_PIECE / file))
+    mapped = int(file * -math.expm1(-context * _MAPPED_PIECE / file))
+    weights += table * precision.bits // 8 if model.is_tied else mapped
+    return MemoryNeed(weights, cache, _PROCESS_BYTES + max(running, largest - cache, 0))
 
 
-def _packed_bytes(numbers: int, precision: WeightPrecision, floats_per_block: int) -> int:
-    """Return the bytes of weights; ONNX Runtime repacks them, and drops those of the file but for scales."""
-    blocks = 0 if precision is WeightPrecision.F32 else numbers // BLOCK_SIZE
-    return numbers * precision.bits // 8 + blocks * floats_per_block * _FLOAT_BYTES
+def _kept_bytes(layer: Layer) -> int:
+    """Return the bytes of weights; tables of angles, which all blocks share, do not count."""
+    kept_rows = _FLOATS_PER_BLOCK if layer.op.endswith("MatMulNBits") else 0 if layer.op.endswith(ATTENTION) else 1
+    rows = sum(it.size_bytes for it in layer.weights if it.dtype == "float32" and len(it.shape or ()) == 2)
+    return sum(it.size_bytes for it in layer.weights) + (kept_rows - 1) * rows
 
 
 def _block_floats(model: Architecture, precision: WeightPrecision) -> int:
@@ -78,8 +74,6 @@ def _block_floats(model: Architecture, precision: WeightPrecision) -> int:
     # The state, the sums, the normed states, and the results of both products that end in a state.
     states = (8 if model.has_outer_norms else 6) * model.hidden
     inner = 3 * model.inner * max(1, model.active_experts)
-    quantised = 0
-    if precision is not WeightPrecision.F32:
-        # Products round their inputs to 8 bits, with a scale for each block.
-        quantised = (2 * model.hidden + queries + model.inner) * (BLOCK_SIZE + _FLOAT_BYTES) // BLOCK_SIZE // 4
-    return states + attention + inner + quantised
+    # Products round their inputs to 8 bits, with a scale for each block.
+    rounded = (2 * model.hidden + queries + model.inner) * (BLOCK_SIZE + _FLOAT_BYTES) // BLOCK_SIZE // 4
+    return states + attention + inner + (0 if precision is WeightPrecision.F32 else rounded)

@@ -21,7 +21,7 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.peaks import MEMORY, PeaksError, quick_peaks
 from dlbricks_tui.language.architecture import WINDOW_SLACK
 from dlbricks_tui.language.composing import BrickTime, known_bricks
-from dlbricks_tui.language.decoder import Decoder, Step
+from dlbricks_tui.language.decoder import ATTENTION, Decoder, Step
 from dlbricks_tui.language.layers import TABLES
 from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.models.graph import Layer, LayerGraph, Params, Shape, TensorType
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _FLOAT_BYTES, _FLOAT_BITS = 4, 32
 # Operators by the last part of their neutral names.
 _PRODUCT_OPS, _EXPERT_OPS = frozenset({"MatMul", "MatMulNBits"}), frozenset({"MoE", "QMoE"})
-ATTENTION = "GroupQueryAttention"
+
 # They tell a type or a shape, or give an array another shape, and move nothing.
 _FREE = frozenset({"Shape", "reshape", "Reshape"})
 # One run of the carrier of a prompt takes at most so long, unless the prompt is as short as this.

@@ -12,13 +12,11 @@ from dlbricks_tui.documents.language import (
     execution_words,
     executions_parts,
     fastest_first,
-    fits_sentence,
     language_command,
     language_parts,
     language_plots,
     library_parts,
     line_of,
-    panel_parts,
     threads_sentence,
 )
 from dlbricks_tui.documents.layout import laid_out
@@ -115,7 +113,7 @@ def test_only_models_that_fit_are_fast_enough() -> None:
 
 
 def test_a_panel_has_everything_but_the_answer_in_a_line_and_the_curves_as_rows() -> None:
-    told = text_of([*panel_parts(answer()), *executions_parts(variants())], 100)
+    told = text_of([*language_parts(answer(), on_screen=True), *executions_parts(variants())], 100)
     assert told.startswith("Llama 3.1 8B: 8.03 billion parameters\n") and line_of(answer()) not in told
     assert all(each in told for each in ("Where the time goes", "Memory", "best for"))
     rows = text_of(list(curve_parts(answer())), 60).split("\n")
@@ -143,8 +141,8 @@ def test_the_answer_is_a_line() -> None:
 
 
 def test_memory_that_is_left_or_missing_is_told() -> None:
-    assert fits_sentence(answer(memory_bytes=5)) == "it fits: 23 GB are left"
-    assert fits_sentence(answer(memory_bytes=48 * 10**9, fits=False)) == "it does not fit: 25 GB are missing"
+    assert text_of([*language_parts(answer(memory_bytes=5))], 80).endswith("it fits: 23 GB are left")
+    assert text_of([*language_parts(too_large())], 80).endswith("it does not fit: 25 GB are missing")
 
 
 def test_what_the_figures_rest_on_is_told_with_the_command_that_measures_the_rest() -> None:

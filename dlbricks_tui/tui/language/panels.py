@@ -15,9 +15,9 @@ from dlbricks_tui.documents.language import (
     curve_parts,
     executions_parts,
     language_command,
+    language_parts,
     language_plots,
     library_columns,
-    panel_parts,
 )
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Span, line
@@ -153,7 +153,7 @@ class LanguageAnswerPanel(Panel):
         model = answers[0].model if answers else ""
         if not model or model != self._model:
             self._list.move_to(0)
-        self._model, self._parts = model, [part for it in answers[:1] for part in panel_parts(it)]
+        self._model, self._parts = model, [part for it in answers[:1] for part in language_parts(it, on_screen=True)]
         if len(answers) > 1:
             self._parts += [BLANK_LINE, Heading("Other executions"), *executions_parts(answers[1:])]
         self._list.remake()
