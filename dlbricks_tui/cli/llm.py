@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -76,27 +76,8 @@ def answer_models(args: argparse.Namespace) -> int:
     # Loaded here: the help needs no store, and documents need no tables.
     from dlbricks_tui.answers.language.asking import library_answers
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.language import fastest_first, library_parts
+    from dlbricks_tui.documents.language import comparison_parts, fastest_first, language_parts, library_parts
 
-    _require_question(args)
-    threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
-    options = LanguageOptions(**values_of(args, (PROMPT, GENERATE, WEIGHTS)), threads=threads, runtimes=args.runtime)
-    if args.list:
-        found, at_least, failures = library_answers(options, args.data), args.at_least or 0.0, 0
-        parts = library_parts(found, at_least)
-        answers: Sequence[LanguageAnswer] = fastest_first(found, at_least)
-    else:
-        models, left_out = _opened(args.models, options)
-        answers, failures = _answers(args, models, options)
-        parts, failures = _parts(answers), failures + left_out
-    if args.json:
-        write_json(answers)
-    else:
-        show_parts(parts, _WIDEST)
-    return Status.DONE_WITH_FAILURES if failures else Status.DONE
-
-
-def _require_question(args: argparse.Namespace) -> None:
     if args.list == bool(args.models):
         what = "MODEL and --list do not go together" if args.list else "no model is named"
         raise UsageError(f"{what}: give a MODEL, or --list (see `dlbricks llm --help`)")
@@ -104,39 +85,55 @@ def _require_question(args: argparse.Namespace) -> None:
         raise UsageError("--list measures nothing: give --end-to-end with a MODEL")
     if args.at_least is not None and not args.list:
         raise UsageError("--at-least filters the library: give --list with it")
+    threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
+    options = LanguageOptions(**values_of(args, (PROMPT, GENERATE, WEIGHTS)), threads=threads, runtimes=args.runtime)
+    parts: list[Part] = []
+    failures = 0
+    if args.list:
+        found, at_least = library_answers(options, args.data), args.at_least or 0.0
+        answers: Sequence[LanguageAnswer] = fastest_first(found, at_least)
+        parts += library_parts(found, at_least)
+    else:
+        answers, failures = _answers(args, options)
+        for _, of_model in groupby(answers, lambda it: it.model):
+            first, *others = of_model
+            parts += comparison_parts([first, *others]) if others else language_parts(first)
+    if args.json:
+        write_json(answers)
+    else:
+        show_parts(parts, _WIDEST)
+    return Status.DONE_WITH_FAILURES if failures else Status.DONE
 
 
 def _opened(given: Sequence[str], options: LanguageOptions) -> tuple[list[NamedModel], int]:
     """Return the models, each once, and how many are left out; raise the first refusal where none can be opened."""
     from dlbricks_tui.language.opening import open_language_model
 
-    models: list[NamedModel] = []
+    models: dict[NamedModel, None] = {}
     refusals: list[UserError] = []
     for name in dict.fromkeys(given):
         try:
             model = open_language_model(name)
             options.require_context(model.name, model.architecture.positions)
+            models[model] = None
         except UserError as error:
             refusals.append(error)
-        else:
-            models += [] if model in models else [model]
     if not models:
         raise refusals[0]
     for refusal in refusals:
         narrate(f"left out: {refusal}")
-    return models, len(refusals)
+    return list(models), len(refusals)
 
 
-def _answers(
-    args: argparse.Namespace, models: Sequence[NamedModel], options: LanguageOptions
-) -> tuple[Sequence[LanguageAnswer], int]:
+def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
     """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
     from dlbricks_tui.answers.child_process import ChildError
     from dlbricks_tui.answers.language import asking
     from dlbricks_tui.host.fingerprint import fingerprint
 
+    models, left_out = _opened(args.models, options)
     if args.predict:
-        return asking.stored_answers(models, options, args.data), 0
+        return asking.stored_answers(models, options, args.data), left_out
     if warning := too_many_threads(options.threads, fingerprint().cores):
         narrate(warning)
     narration = LanguageNarration(quiet=args.quiet)
@@ -146,16 +143,16 @@ def _answers(
     except (ChildError, LanguageError) as error:
         if not narration.failures:
             narrate(str(error))
-        return asking.stored_answers(models, options, args.data), narration.failures + 1
-    return found, narration.failures
+        narration.failures += 1
+        found = asking.stored_answers(models, options, args.data)
+    return found, left_out + narration.failures
 
 
 class LanguageNarration:
     """Narrates the messages of the process that measures; a quiet one tells only what failed."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, quiet: bool = False) -> None:
-        self._clock = clock
-        self._quiet = quiet
+        self._clock, self._quiet = clock, quiet
         self._round_after = clock() + _SECONDS_PER_LINE
         self.failures = 0
 
@@ -168,12 +165,3 @@ class LanguageNarration:
                 return
             self._round_after = self._clock() + _SECONDS_PER_LINE
         narrate(message.line)
-
-
-def _parts(found: Sequence[LanguageAnswer]) -> Iterator[Part]:
-    """Yield the answers of each model: everything about one, or a comparison of several."""
-    from dlbricks_tui.documents.language import comparison_parts, language_parts
-
-    for _, of_model in groupby(found, lambda it: it.model):
-        answers = list(of_model)
-        yield from language_parts(answers[0]) if len(answers) == 1 else comparison_parts(answers)
