@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 
 from dlbricks_tui.language.decoder import Decoder
 from dlbricks_tui.language.layers import ModelPart
@@ -46,18 +47,16 @@ def known_bricks(store: ResultsDatabase, system: str, runtime: str) -> Mapping[s
     # The results of the newest run, one for each place of the brick.
     newest: dict[str, list[tuple[Summary, float]]] = {}
     for summary, share in zip(found, found.numbers(SHARED_COLUMN), strict=True):
-        places = newest.get(summary.brick, [])
-        same_run = [it for it in places[:1] if it[0].run == summary.run]
-        newest[summary.brick] = [*(places if same_run else ()), (summary, float(share))]
-    return {brick: _time_of(places) for brick, places in newest.items()}
-
-
-def _time_of(places: list[tuple[Summary, float]]) -> BrickTime:
-    count = len(places)
-    ms = sum(it.trimmed_mean_ms for it, _ in places) / count
-    half_ms = sum((it.high_ms - it.low_ms) / 2 for it, _ in places) / count
-    shared = max(max(0.0, share) for _, share in places)
-    return BrickTime(ms, half_ms, shared * ms, places[-1][0].when)
+        places = newest.get(summary.brick)
+        if places is None or places[0][0].run != summary.run:
+            places = newest[summary.brick] = []
+        places.append((summary, float(share)))
+    times = {}
+    for brick, places in newest.items():
+        ms = fmean(it.trimmed_mean_ms for it, _ in places)
+        half_ms = fmean((it.high_ms - it.low_ms) / 2 for it, _ in places)
+        times[brick] = BrickTime(ms, half_ms, max(0.0, *(share for _, share in places)) * ms, places[-1][0].when)
+    return times
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +99,8 @@ def step_time(found: Decoder, time_of: TimeOf) -> StepTime:
 def steps_time(*steps: tuple[float, StepTime]) -> StepTime:
     """Return the latency of steps, each so many times, which are wrong alike."""
     ms = sum(times * it.ms for times, it in steps)
-    parts: defaultdict[ModelPart, float] = defaultdict(float)
-    for times, it in steps:
-        for part, part_ms in it.parts_ms.items():
-            parts[part] += times * part_ms
+    names = dict.fromkeys(part for _, it in steps for part in it.parts_ms)
+    parts = {name: sum(times * it.parts_ms.get(name, 0.0) for times, it in steps) for name in names}
     measured = sum(times * it.ms * it.coverage for times, it in steps)
     half = sum(times * it.half_ms for times, it in steps)
     return StepTime(ms, half, parts, measured / ms if ms else 0.0, max(it.when for _, it in steps))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tinydb import where
 
@@ -31,6 +31,7 @@ from dlbricks_tui.store.records import BrickForm, Peaks
 if TYPE_CHECKING:
     from dlbricks_tui.store.database import ResultsDatabase
 
+Types = Sequence[TensorType]
 _FLOAT_BYTES, _FLOAT_BITS = 4, 32
 # Operators by the last part of their neutral names.
 _PRODUCT_OPS, _EXPERT_OPS = frozenset({"MatMul", "MatMulNBits"}), frozenset({"MoE", "QMoE"})
@@ -75,6 +76,11 @@ class BrickWork(NamedTuple):
     def bytes_read(self) -> int:
         return self.weight_bytes + self.cache_bytes
 
+    @property
+    def kind(self) -> tuple[str, int, bool]:
+        """The class of the brick; latencies differ by sizes only within one."""
+        return self.op, self.bits, self.tokens == 1
+
 
 def work_of(brick: Layer | str) -> BrickWork:
     """Return the work of a layer with one operator, or of a brick by its canonical form."""
@@ -88,97 +94,68 @@ def work_of(brick: Layer | str) -> BrickWork:
 def _work_of_text(canonical: str) -> BrickWork:
     form = json.loads(canonical)
     (operator,) = form["operators"]
-    data, weights = (tuple(TensorType(tuple(shape or ()), dtype) for shape, dtype in form[it]) for it in _READ)
-    numbers = {name: it for name, it in operator.get("params", {}).items() if not isinstance(it, list)}
-    return _work_of_form(operator["op"], tuple(numbers.items()), data, weights)
-
-
-_READ = ("data", "weights")
+    types = [tuple([TensorType(tuple(shape or ()), dtype) for shape, dtype in form[it]]) for it in ("data", "weights")]
+    numbers = [(name, it) for name, it in operator.get("params", {}).items() if not isinstance(it, list)]
+    return _work_of_form(operator["op"], tuple(numbers), *types)
 
 
 @lru_cache(maxsize=1 << 12)
 def _work_of_form(op: str, params: Params, data: tuple[TensorType, ...], weights: tuple[TensorType, ...]) -> BrickWork:
-    form = _Form(op.rpartition(".")[2], params, data, weights)
-    if form.op in _PRODUCT_OPS and weights:
-        return form.product()
-    if form.op in _EXPERT_OPS:
-        return form.experts()
-    if form.op == ATTENTION:
-        return form.attention()
-    return form.table() if form.op in TABLES and weights else form.small()
+    op, numbers = op.rpartition(".")[2], dict[str, Any](params)
+    bits: int = numbers.get("bits", _FLOAT_BITS)
+    read, stored, shape = _bytes(data), _bytes(weights), _shape(data[0]) if data else ()
+    if op in _FREE:
+        return BrickWork(op, _FLOAT_BITS, 1, 0, 0, 0, 0)
+    if op == ATTENTION:
+        return _attention_work(numbers, data)
+    if op in _EXPERT_OPS:
+        return _experts_work(op, numbers, data, weights)
+    if op in TABLES and weights:
+        rows, width = math.prod(shape), _shape(weights[0])[-1] * (8 // bits if bits < _FLOAT_BITS else 1)
+        read_rows = rows * sum(it.size_bytes // max(1, _shape(it)[0]) for it in weights)
+        return BrickWork(op, bits, rows, read_rows, 0, read + rows * width * _FLOAT_BYTES, rows * width)
+    tokens = math.prod(shape[:-1]) if len(shape) > 1 else 1
+    if op in _PRODUCT_OPS and weights:
+        size: int = numbers.get("N") or _shape(weights[0])[-1]
+        moved = read + tokens * size * _FLOAT_BYTES
+        return BrickWork(op, bits, tokens, stored, 0, moved, 2 * tokens * shape[-1] * size)
+    # The output of other operators is as large as their largest input.
+    moved = read + max([it.size_bytes for it in data], default=0)
+    return BrickWork(op, _FLOAT_BITS, tokens, stored, 0, moved, moved // _FLOAT_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """An operator with its parameters, inputs and weights."""
+def _experts_work(op: str, numbers: Mapping[str, int], data: Types, weights: Types) -> BrickWork:
+    tokens, chosen = math.prod(_shape(data[0])[:-1]), numbers.get("k", 1)
+    bits, count = numbers.get("expert_weight_bits", _FLOAT_BITS), _shape(weights[0])[0]
+    # Tokens choose experts independently, and an expert is read if any token has chosen it.
+    read = 1 - (1 - chosen / count) ** tokens
+    # Each number of a matrix serves one multiplication; scales and biases are vectors beside them.
+    matrices = [it for it in weights if it.dtype == "uint8" or (len(_shape(it)) > 2 and bits == _FLOAT_BITS)]
+    operations = 2 * tokens * chosen * (_bytes(matrices) * 8 // bits) // count
+    return BrickWork(op, bits, tokens, int(read * _bytes(weights)), 0, _bytes(data) + data[0].size_bytes, operations)
 
-    op: str
-    params: Params
-    data: tuple[TensorType, ...]
-    weights: tuple[TensorType, ...]
 
-    def product(self) -> BrickWork:
-        *outer, width = _shape(self.data[0])
-        tokens, size = math.prod(outer), self._number("N") or _shape(self.weights[0])[-1]
-        moved = _bytes(self.data) + tokens * size * _FLOAT_BYTES
-        return BrickWork(self.op, self._bits(), tokens, _bytes(self.weights), 0, moved, 2 * tokens * width * size)
-
-    def experts(self) -> BrickWork:
-        tokens, chosen = math.prod(_shape(self.data[0])[:-1]), self._number("k", 1)
-        bits, count = self._bits("expert_weight_bits"), _shape(self.weights[0])[0]
-        # Tokens choose experts independently, and an expert is read if any token has chosen it.
-        read = 1 - (1 - chosen / count) ** tokens
-        # Each number of a matrix serves one multiplication; scales and biases are vectors beside them.
-        matrices = [it for it in self.weights if it.dtype == "uint8" or (len(_shape(it)) > 2 and bits == _FLOAT_BITS)]
-        operations = 2 * tokens * chosen * (_bytes(matrices) * 8 // bits) // count
-        moved = _bytes(self.data) + self.data[0].size_bytes
-        return BrickWork(self.op, bits, tokens, int(read * _bytes(self.weights)), 0, moved, operations)
-
-    def attention(self) -> BrickWork:
-        tokens = _shape(self.data[0])[1]
-        _, kv_heads, buffer, size = next(_shape(it) for it in self.data if len(_shape(it)) == 4)
-        heads, window = self._number("num_heads"), self._number("local_window_size", -1)
-        if tokens == 1:
-            # The cache is full, or its length tells how much of it is.
-            held = 2 * window + WINDOW_SLACK - buffer if self._number("sliding_window_cache") else buffer
-            pairs = seen = min(window, held) if window > 0 else buffer
-        else:
-            # A prompt is read at once, and the kernel computes what lies outside of a window, too.
-            seen, pairs = tokens, tokens * (tokens + 1) // 2
-        row = 2 * kv_heads * size * _FLOAT_BYTES
-        activations = _bytes([it for it in self.data if len(_shape(it)) == 3])
-        moved = activations + tokens * (row + heads * size * _FLOAT_BYTES)
-        return BrickWork(self.op, _FLOAT_BITS, tokens, 0, seen * row, moved, 4 * heads * size * pairs)
-
-    def table(self) -> BrickWork:
-        rows, bits = math.prod(_shape(self.data[0])), self._bits()
-        width = _shape(self.weights[0])[-1] * (8 // bits if bits < _FLOAT_BITS else 1)
-        read = rows * sum(it.size_bytes // max(1, _shape(it)[0]) for it in self.weights)
-        moved = _bytes(self.data) + rows * width * _FLOAT_BYTES
-        return BrickWork(self.op, bits, rows, read, 0, moved, rows * width)
-
-    def small(self) -> BrickWork:
-        """Return the work of an operator whose output is as large as its largest input."""
-        if self.op in _FREE:
-            return BrickWork(self.op, _FLOAT_BITS, 1, 0, 0, 0, 0)
-        shape = _shape(self.data[0]) if self.data else ()
-        tokens = math.prod(shape[:-1]) if len(shape) > 1 else 1
-        moved = _bytes(self.data) + max([it.size_bytes for it in self.data], default=0)
-        return BrickWork(self.op, _FLOAT_BITS, tokens, _bytes(self.weights), 0, moved, moved // _FLOAT_BYTES)
-
-    def _bits(self, name: str = "bits") -> int:
-        return self._number(name, _FLOAT_BITS)
-
-    def _number(self, name: str, default: int = 0) -> int:
-        found = dict(self.params).get(name, default)
-        return int(found) if isinstance(found, int | float) else default
+def _attention_work(numbers: Mapping[str, int], data: Types) -> BrickWork:
+    tokens = _shape(data[0])[1]
+    _, kv_heads, buffer, size = next(_shape(it) for it in data if len(_shape(it)) == 4)
+    heads, window = numbers["num_heads"], numbers.get("local_window_size", -1)
+    if tokens == 1:
+        # The cache is full, or its length tells how much of it is.
+        held = 2 * window + WINDOW_SLACK - buffer if numbers.get("sliding_window_cache") else buffer
+        pairs = seen = min(window, held) if window > 0 else buffer
+    else:
+        # A prompt is read at once, and the kernel computes what lies outside of a window, too.
+        seen, pairs = tokens, tokens * (tokens + 1) // 2
+    row = 2 * kv_heads * size * _FLOAT_BYTES
+    moved = _bytes([it for it in data if len(_shape(it)) == 3]) + tokens * (row + heads * size * _FLOAT_BYTES)
+    return BrickWork(ATTENTION, _FLOAT_BITS, tokens, 0, seen * row, moved, 4 * heads * size * pairs)
 
 
 def _shape(found: TensorType) -> Shape:
     return found.shape or ()
 
 
-def _bytes(found: Sequence[TensorType]) -> int:
+def _bytes(found: Types) -> int:
     return sum(it.size_bytes for it in found)
 
 
@@ -237,19 +214,16 @@ def usual_ms(work: BrickWork, rates: HostRates) -> float:
 
     Reading and computing overlap little: a core waits for most of what it reads.
     """
-    shares = _shares(work)
+    phase = int(work.tokens > 1)
+    if work.op in _PRODUCT_OPS or work.op in _EXPERT_OPS:
+        shares = (_EXPERTS if work.op in _EXPERT_OPS else _PRODUCTS)[phase][work.bits]
+    elif work.op == ATTENTION:
+        shares = _ATTENTION[phase]
+    else:
+        shares = _TABLE if work.op in TABLES and work.weight_bytes else _SMALL
     reading = (work.bytes_read + work.moved_bytes) / (shares.bandwidth * rates.bytes_per_ms)
     computing = work.operations / (shares.arithmetic * rates.operations_per_ms)
     return shares.overhead_ms + reading + computing
-
-
-def _shares(work: BrickWork) -> _Shares:
-    phase = int(work.tokens > 1)
-    if work.op in _PRODUCT_OPS or work.op in _EXPERT_OPS:
-        return (_EXPERTS if work.op in _EXPERT_OPS else _PRODUCTS)[phase][work.bits]
-    if work.op == ATTENTION:
-        return _ATTENTION[phase]
-    return _TABLE if work.op in TABLES and work.weight_bytes else _SMALL
 
 
 class _Peer(NamedTuple):
@@ -285,7 +259,7 @@ class BrickPredictor:
         for work, time in measured:
             if time.ms > 0:
                 ratio = math.log(time.ms / usual_ms(work, rates))
-                peers[_class_of(work)].append(_Peer(work, ratio, time.shared_half_ms / time.ms))
+                peers[work.kind].append(_Peer(work, ratio, time.shared_half_ms / time.ms))
         self._peers = {it: _without_outliers(found) for it, found in peers.items()}
 
     @classmethod
@@ -329,7 +303,7 @@ class BrickPredictor:
 
     def _peers_of(self, work: BrickWork) -> tuple[Sequence[_Peer], float]:
         """Return measured bricks of the class, or of one like it, and the deviation that this adds."""
-        if (own := _class_of(work)) in self._peers:
+        if (own := work.kind) in self._peers:
             return self._peers[own], 0.0
         like = _family(work.op), work.tokens == 1
         alike = [of for (op, _, is_decoding), of in self._peers.items() if (_family(op), is_decoding) == like]
@@ -347,11 +321,6 @@ def measured_steps(asked: LanguageQuestion, host: BrickPredictor) -> tuple[Step,
             break
         prefill, others = Step.prefill(max(_FEWEST_TOKENS, prefill.tokens // 2)), others[-1:]
     return (prefill, *others)
-
-
-def _class_of(work: BrickWork) -> tuple[str, int, bool]:
-    """Return the class of a brick; latencies differ by sizes only within one."""
-    return work.op, work.bits, work.tokens == 1
 
 
 def _family(op: str) -> str:
