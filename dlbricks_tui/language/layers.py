@@ -164,7 +164,8 @@ def _spelled(
     attributes: tuple[tuple[str, type, Any], ...],
 ) -> tuple[Neutral, NativeNode]:
     """Return the neutral and the native form of an operator; most layers of a model, and of others, share them."""
-    from onnx.helper import make_node
+    from numpy import dtype
+    from onnx.helper import make_node, make_tensor, np_dtype_to_tensor_dtype
 
     node = make_node(
         op,
@@ -176,16 +177,11 @@ def _spelled(
     written = {place: it for place, it in enumerate(read) if isinstance(it, Constant)}
     version = 1 if domain else OPSET
     site = OnnxSite(types, outputs, version, {place: it.values for place, it in written.items()}, sum(made))
-    native = native_node(node, {place: _text(it) for place, it in written.items()}, version)
-    return neutral_onnx(node, site), native
-
-
-def _text(written: Constant) -> str:
-    from numpy import dtype
-    from onnx.helper import make_tensor, np_dtype_to_tensor_dtype
-
-    shape = () if written.is_single else (len(written.values),)
-    return text_of(make_tensor("", np_dtype_to_tensor_dtype(dtype(written.dtype)), shape, written.values))
+    texts = {}
+    for place, it in written.items():
+        shape = () if it.is_single else (len(it.values),)
+        texts[place] = text_of(make_tensor("", np_dtype_to_tensor_dtype(dtype(it.dtype)), shape, it.values))
+    return neutral_onnx(node, site), native_node(node, texts, version)
 
 
 def float_type(*shape: int) -> TensorType:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -133,12 +133,11 @@ class _Measuring:
             so_far = {key.brick: found.trimmed_mean_ms for key, found in known.items()}
             sink = _Sink(store, Recorder(self.run, conditions), asked.model.name, decoders, self.write, so_far)
             memory, log = int(_MOST_MEMORY * system.memory_bytes), place.data.log / LANGUAGE_LOG
-            with (
-                self._beside(asked, wants_whole) as beside,
-                open_worker(
-                    runtime, place.worker_program, log, waiting, lambda _: None, memory, TimeLimits()
-                ) as worker,
-            ):
+            with ExitStack() as opened:
+                beside = self._whole_model(asked, opened) if wants_whole else None
+                worker = opened.enter_context(
+                    open_worker(runtime, place.worker_program, log, waiting, lambda _: None, memory, TimeLimits())
+                )
                 described = worker.describe()
                 keep_provenance(store, provenance(self.run, system, runtime, described, (), protocol=PROTOCOL))
                 rule = Adaptive(most_seconds=_MOST_SECONDS)
@@ -165,23 +164,19 @@ class _Measuring:
                 lost = worker.take_losses().get(carrier.name)
                 raise LanguageError("it was not measured to the end" if lost is None else lost.message or lost.reason)
 
-    @contextmanager
-    def _beside(self, asked: LanguageQuestion, is_wanted: bool) -> Iterator[WholeModelRuns | None]:
-        """Open the whole model, if it is wanted; tell why it cannot be timed."""
+    def _whole_model(self, asked: LanguageQuestion, opened: ExitStack) -> WholeModelRuns | None:
+        """Open the whole model, or tell why it cannot be timed."""
 
         def tell(size_bytes: int) -> None:
             size = memory_text(size_bytes)
             self.write(LanguageMessage(f"{asked.model.name}: building the whole model, {size}, for {ENGINE}"))
 
-        found = None
-        with ExitStack() as opened:
-            waiting, check, memory = self.signals.waiting, self.checkpoint, self.system.memory_bytes
-            files = open_whole_model(asked, self.place.data, waiting, check, tell, memory)
-            try:
-                found = opened.enter_context(files) if is_wanted else None
-            except LanguageError as error:
-                self._tell_failure(asked, error)
-            yield found
+        waiting, check, memory = self.signals.waiting, self.checkpoint, self.system.memory_bytes
+        try:
+            return opened.enter_context(open_whole_model(asked, self.place.data, waiting, check, tell, memory))
+        except LanguageError as error:
+            self._tell_failure(asked, error)
+            return None
 
     def checkpoint(self) -> None:
         self.signals.check()

@@ -7,7 +7,8 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +44,11 @@ class GenaiEngine:
     def open(self, request: OpenEngine) -> EngineOpened:
         self._model = None
         began = time.perf_counter()
-
-        def load() -> Any:
+        with _refusing():
             config = self._genai.Config(request.folder)
             threads = {"intra_op_num_threads": request.threads}
             config.overlay(json.dumps({"model": {"decoder": {"session_options": threads}}}))
-            return self._genai.Model(config)
-
-        self._model = _asked(load)
+            self._model = self._genai.Model(config)
         declared = json.loads((Path(request.folder) / "genai_config.json").read_text(encoding="utf-8"))
         self._vocabulary = declared["model"]["vocab_size"]
         # Caches have to hold a window.
@@ -65,31 +63,30 @@ class GenaiEngine:
         if self._model is None:
             raise RefusalError(Reason.MALFORMED, "no model is loaded into the engine")
         prompt = (numpy.arange(request.prompt) * _TOKEN_STEP % self._vocabulary).astype(numpy.int32)
-        found: Generated = _asked(lambda: self._generated(prompt, max(1, request.tokens)))
-        return found
-
-    def _generated(self, prompt: Any, tokens: int) -> Generated:
+        tokens = max(1, request.tokens)
         total = max(len(prompt) + tokens, self._shortest)
-        params = self._genai.GeneratorParams(self._model)
-        # The shortest length is the longest one: no token ends the text early.
-        params.set_search_options(max_length=total, min_length=total, do_sample=False)
-        generator = self._genai.Generator(self._model, params)
-        processor_ns, began = time.process_time_ns(), time.perf_counter_ns()
-        generator.append_tokens(prompt)
-        taken = []
-        for _ in range(tokens):
-            generator.generate_next_token()
-            ended = time.perf_counter_ns()
-            taken.append(ended - began)
-            began = ended
-        processor_ns = time.process_time_ns() - processor_ns
+        with _refusing():
+            params = self._genai.GeneratorParams(self._model)
+            # The shortest length is the longest one: no token ends the text early.
+            params.set_search_options(max_length=total, min_length=total, do_sample=False)
+            generator = self._genai.Generator(self._model, params)
+            processor_ns, began = time.process_time_ns(), time.perf_counter_ns()
+            generator.append_tokens(prompt)
+            taken = []
+            for _ in range(tokens):
+                generator.generate_next_token()
+                ended = time.perf_counter_ns()
+                taken.append(ended - began)
+                began = ended
+            processor_ns = time.process_time_ns() - processor_ns
         return Generated(taken[0], tuple(taken[1:]), processor_ns, _peak_bytes())
 
 
-def _asked(question: Callable[[], Any]) -> Any:
-    """Call the engine; turn its errors into refusals."""
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turn errors of the engine into refusals."""
     try:
-        return question()
+        yield
     except (RuntimeError, ValueError, TypeError, MemoryError) as error:
         reason = Reason.TOO_LARGE if lacks_memory(error) else Reason.UNBUILDABLE
         raise RefusalError(reason, first_line(error)) from error
