@@ -60,7 +60,7 @@ def architecture_of_config(values: Values) -> Architecture:
     kind = _OTHER_NAMES.get(name, name) if isinstance(name, str) else ""
     if kind not in _FORMS:
         unknown = "it has no model_type" if name is None else f"its family {shown_value(name)} is not known"
-        raise LanguageError(f"{unknown}; known are {', '.join(_FORMS)}")
+        raise LanguageError(f"{unknown}; known are {', '.join(form.get('family', it) for it, form in _FORMS.items())}")
     return _ConfigReader(kind, values).architecture()
 
 

@@ -224,7 +224,7 @@ def open_whole_model(
     if runtime.framework != "onnxruntime":
         raise LanguageError(f"whole models run in {ENGINE}, which needs ONNX Runtime, and not {runtime.traits.title}")
     longest = asked.prompt + asked.generate
-    _refuse_small_memory(memory_need(sizes, precision, longest, asked.prompt).total, memory_bytes)
+    _refuse_small_memory(memory_need(asked, asked.decoder(asked.steps[0])).total, memory_bytes)
     files = whole_model_files(sizes, precision, longest, runtime.traits)
     data.cache.mkdir(parents=True, exist_ok=True)
     # Only one process of a host measures at a time: other folders were left by processes that were killed.

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 from dlbricks_tui.language.architecture import BLOCK_SIZE, WINDOW_SLACK, Architecture, WeightPrecision
-from dlbricks_tui.language.decoder import ATTENTION, Step, decoder, distinct_blocks
+from dlbricks_tui.language.decoder import ATTENTION, Decoder
+from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.models.graph import Layer
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 
 _FLOAT_BYTES = 4
 # The interpreter, ONNX Runtime and the engine without a model: of 10 models, 62 MB more or less 2.
@@ -31,19 +31,19 @@ class MemoryNeed:
         return self.weights + self.cache + self.buffers
 
 
-def memory_need(model: Architecture, precision: WeightPrecision, context: int, prompt: int) -> MemoryNeed:
-    """Return the memory for a context of so many tokens, of which a prompt is computed at once."""
+def memory_need(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
+    """Return the memory for prompt and generated tokens, by the decoder of a step."""
+    model, precision, context = asked.model.architecture, asked.variant.precision, asked.prompt + asked.generate
     windowed = sum(model.windowed)
     held = model.window + WINDOW_SLACK if model.has_short_caches else context
     cache_tokens = (model.blocks - windowed) * context + windowed * held
     cache = 2 * cache_tokens * model.kv_heads * model.head_size * _FLOAT_BYTES
-    found = decoder(model, precision, Step.prefill(1), ONNX_RUNTIME, distinct_blocks(model, fewest=True))
     layers = [it for it in found.graph.layers if it.kind is not Kind.EMBEDDING]
     # While weights are packed, they are there twice; the cache and all buffers come later.
     largest = max(it.size_bytes for layer in layers for it in layer.weights)
     # Arrays of logits that are there at once: a cap divides, bounds and multiplies them.
     logits = 3 if model.logit_cap else 2 if model.logit_scale != 1.0 else 1
-    running = prompt * _FLOAT_BYTES * (model.vocabulary * logits + _block_floats(model, precision))
+    running = asked.prompt * _FLOAT_BYTES * (model.vocabulary * logits + _block_floats(model, precision))
     # All experts count: sooner or later each has a token.
     weights = (
         sum(found.counts[it.index] * _kept_bytes(it) for it in layers) + context * model.rotary_size * _FLOAT_BYTES

@@ -109,7 +109,10 @@ def test_a_model_that_reads_images_has_its_decoder_inside() -> None:
         ("[" * 100_000, "nests too deep"),
         (f'{{"hidden_size": {"9" * 5000}}}', "a number of thousands of digits"),
         ("{}", "it has no model_type; known are llama, qwen2, "),
-        ('{"model_type": "mamba\\u001b[31m"}', r"its family 'mamba\x1b[31m' is not known; known are llama"),
+        (
+            '{"model_type": "mamba\\u001b[31m"}',
+            r"its family 'mamba\x1b[31m' is not known; known are llama, qwen2, qwen3, mistral, gemma2, gemma3, phi3",
+        ),
         ('{"model_type": ["llama"]}', "its family a list is not known"),
         ('{"model_type": "llama"}', "it has no hidden_size, num_hidden_layers, num_attention_heads, vocab_size, "),
     ],

@@ -5,10 +5,21 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.language.architecture import Architecture, WeightPrecision
-from dlbricks_tui.language.memory import memory_need
+from dlbricks_tui.language.memory import MemoryNeed, memory_need
+from dlbricks_tui.language.opening import NamedModel
+from dlbricks_tui.language.orders import LanguageQuestion, LanguageVariant
+from dlbricks_tui.runtime.runtime import Runtime
 from tests.language.test_decoder import library
 
 INT4, F32 = WeightPrecision.INT4, WeightPrecision.F32
+RUNTIME = Runtime("here", "python", "onnxruntime", "1.32", "3.11")
+
+
+def need(model: Architecture, precision: WeightPrecision, context: int, prompt: int) -> MemoryNeed:
+    """Return the memory of a context with a prompt at its beginning."""
+    variant = LanguageVariant(RUNTIME, precision)
+    asked = LanguageQuestion(NamedModel("model", model), variant, prompt, context - prompt)
+    return memory_need(asked, asked.decoder(asked.steps[0]))
 
 
 def made_up(hidden: int, blocks: int, heads: tuple[int, int, int], inner: int, vocabulary: int) -> Architecture:
@@ -57,7 +68,7 @@ WIDE = made_up(1536, 16, (12, 4, 128), 5120, 100_000)
     ],
 )
 def test_the_engine_holds_as_much(model: Architecture, precision: WeightPrecision, prompt: int, peak: int) -> None:
-    assert memory_need(model, precision, prompt + 3, prompt).total / 2**20 == pytest.approx(peak, rel=0.07)
+    assert need(model, precision, prompt + 3, prompt).total / 2**20 == pytest.approx(peak, rel=0.07)
 
 
 # The same of models of the library, with two threads.
@@ -79,13 +90,13 @@ def test_the_engine_holds_as_much(model: Architecture, precision: WeightPrecisio
 def test_the_engine_holds_as_much_of_known_models(
     name: str, precision: WeightPrecision, prompt: int, peak: int
 ) -> None:
-    assert memory_need(library(name), precision, prompt + 3, prompt).total / 2**20 == pytest.approx(peak, rel=0.05)
+    assert need(library(name), precision, prompt + 3, prompt).total / 2**20 == pytest.approx(peak, rel=0.05)
 
 
 def test_the_cache_grows_with_the_context_and_in_windowed_blocks_only_up_to_the_window() -> None:
     model = library("gemma-3-1b")
     rows = [2 * 4 * model.kv_heads * model.head_size * it for it in (model.windowed.count(True), 1)]
-    cache = memory_need(model, INT4, 4096, 512).cache
+    cache = need(model, INT4, 4096, 512).cache
     full = model.windowed.count(False)
     assert cache == rows[0] * (model.window + 16) + rows[1] * full * 4096
 
@@ -93,7 +104,7 @@ def test_the_cache_grows_with_the_context_and_in_windowed_blocks_only_up_to_the_
 @pytest.mark.parametrize("name", ["llama-3.2-1b", "gpt-oss-20b", "qwen3-30b-a3b", "llama-3.1-70b", "gemma-2-2b"])
 def test_fewer_bits_and_shorter_prompts_need_less(name: str) -> None:
     model = library(name)
-    needs = [memory_need(model, precision, 640, 512).total for precision in (INT4, WeightPrecision.INT8, F32)]
+    needs = [need(model, precision, 640, 512).total for precision in (INT4, WeightPrecision.INT8, F32)]
     assert needs == sorted(needs)
     assert needs[0] > model.parameters * 0.6
-    assert memory_need(model, INT4, 640, 16).buffers <= memory_need(model, INT4, 640, 512).buffers
+    assert need(model, INT4, 640, 16).buffers <= need(model, INT4, 640, 512).buffers

@@ -6,8 +6,8 @@ import pytest
 
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.language.architecture import Architecture, WeightPrecision
-from dlbricks_tui.language.decoder import Decoder, Step, decoder
-from dlbricks_tui.language.predicting import ATTENTION, BrickWork, work_of
+from dlbricks_tui.language.decoder import ATTENTION, Decoder, Step, decoder
+from dlbricks_tui.language.predicting import BrickWork, work_of
 from tests.language.test_decoder import ONNX_RUNTIME, library
 
 LLAMA = library("llama-3.2-1b")

@@ -131,7 +131,7 @@ class _Asked:
         prefill, *decoding = [step_time(it, self.host.time_of) for it in decoders]
         decode = steps_time((0.5, decoding[0]), (0.5, decoding[-1]))
         total = steps_time((1, prefill), (generate - 1, decode))
-        memory = memory_need(sizes, variant.precision, prompt + generate, prompt)
+        memory = memory_need(asked, decoders[0])
         bound = fmean(map(bytes_read, decoders[1:])) / self.host.rates.bytes_per_ms
         return LanguageAnswer(
             model=model.name,
