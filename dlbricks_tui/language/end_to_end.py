@@ -65,7 +65,7 @@ def engine_results(store: ResultsDatabase, system: str, asked: LanguageQuestion)
     found = store.select(equal(system=system, protocol=PROTOCOL, good=True, brick=""), order=OLDEST_FIRST)
     if not len(found):
         return None
-    identity = asked.variant.runtime.identity
+    identity = asked.runtime.identity
     newest = {it.model: it for it in found if it.runtime.partition(" ")[2] == identity}
     prefill, decode = (newest.get(key) for key in _keys(asked))
     if prefill is None or decode is None:
@@ -172,7 +172,7 @@ class WholeModelRuns:
             self.sample(track.now)
         if self.failure is not None:
             return []
-        asked, runtime = self._asked, self._asked.variant.runtime
+        asked, runtime = self._asked, self._asked.runtime
         # On top of the runtime whose kernels it calls.
         version = self._engine.version
         identity, kept = f"{ENGINE}-{version} {runtime.identity}", runtime_record(runtime, system)
@@ -220,7 +220,7 @@ def open_whole_model(
 
     `tell` takes the size of its files.
     """
-    runtime, sizes, precision = asked.variant.runtime, asked.model.architecture, asked.variant.precision
+    runtime, sizes, precision = asked.runtime, asked.sizes, asked.precision
     if runtime.framework != "onnxruntime":
         raise LanguageError(f"whole models run in {ENGINE}, which needs ONNX Runtime, and not {runtime.traits.title}")
     longest = asked.prompt + asked.generate

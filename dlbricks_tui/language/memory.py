@@ -33,7 +33,7 @@ class MemoryNeed:
 
 def memory_need(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
     """Return the memory for prompt and generated tokens, by the decoder of a step."""
-    model, precision, context = asked.model.architecture, asked.variant.precision, asked.prompt + asked.generate
+    model, precision, context = asked.sizes, asked.precision, asked.prompt + asked.generate
     windowed = sum(model.windowed)
     held = model.window + WINDOW_SLACK if model.has_short_caches else context
     cache_tokens = (model.blocks - windowed) * context + windowed * held

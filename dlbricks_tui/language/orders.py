@@ -12,7 +12,7 @@ from dlbricks_tui.runtime.variant import threads_in_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.language.architecture import WeightPrecision
+    from dlbricks_tui.language.architecture import Architecture, WeightPrecision
     from dlbricks_tui.language.opening import NamedModel
     from dlbricks_tui.runtime.runtime import Runtime
 
@@ -21,37 +21,30 @@ _SHORT_CACHES = (1, 32)
 
 
 @dataclass(frozen=True, slots=True)
-class LanguageVariant:
-    """How a runtime, with its number of threads, runs language models."""
+class LanguageQuestion:
+    """A model in a runtime with its number of threads, for one prompt and so many generated tokens."""
 
+    model: NamedModel
     runtime: Runtime
     precision: WeightPrecision
+    prompt: int
+    generate: int
 
     @property
     def threads(self) -> int:
         return self.runtime.settings.threads or 0
 
-    def fitted(self, model: NamedModel) -> NamedModel:
-        """Return a model with caches of windowed blocks as long as the runtime wants them."""
-        version = tuple([int(it) for it in self.runtime.version.split(".")[:2] if it.isdecimal()])
-        if self.runtime.framework != "onnxruntime" or version >= _SHORT_CACHES or not any(model.architecture.windowed):
-            return model
-        return replace(model, architecture=replace(model.architecture, has_short_caches=False))
-
-
-@dataclass(frozen=True, slots=True)
-class LanguageQuestion:
-    """A model in a variant that fits it, for one prompt and so many generated tokens."""
-
-    model: NamedModel
-    variant: LanguageVariant
-    prompt: int
-    generate: int
-
     @property
     def words(self) -> str:
-        """The model and the variant, such as "llama-3.2-1b, int4, 2 threads"."""
-        return f"{self.model.name}, {self.variant.precision.value}, {threads_in_words(self.variant.threads)}"
+        """The model and its execution, such as "llama-3.2-1b, int4, 2 threads"."""
+        return f"{self.model.name}, {self.precision.value}, {threads_in_words(self.threads)}"
+
+    @property
+    def sizes(self) -> Architecture:
+        """The sizes of the model, with caches of windowed blocks as long as the runtime wants them."""
+        version = tuple([int(it) for it in self.runtime.version.split(".")[:2] if it.isdecimal()])
+        is_short = self.runtime.framework != "onnxruntime" or version >= _SHORT_CACHES
+        return self.model.architecture if is_short else replace(self.model.architecture, has_short_caches=False)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -61,8 +54,7 @@ class LanguageQuestion:
         self, step: Step, blocks: Sequence[int] | None = None, name: str = "decoder", extent: Extent = Extent.ALL
     ) -> Decoder:
         """Return a decoder of the model for one step."""
-        sizes, variant = self.model.architecture, self.variant
-        return decoder(sizes, variant.precision, step, variant.runtime.traits, blocks, name, extent=extent)
+        return decoder(self.sizes, self.precision, step, self.runtime.traits, blocks, name, extent=extent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def test_other_questions_have_other_results(bench: Bench) -> None:
         question(
             bench, model=replace(TINY, architecture=replace(TINY.architecture, blocks=4, windowed=(True, False) * 2))
         ),
-        question(bench, variant=replace(bench.variant, runtime=bench.variant.runtime.with_threads(2))),
+        question(bench, runtime=bench.runtime.with_threads(2)),
     ]
     with ResultsDatabase(bench.data.store) as store:
         assert [engine_results(store, fingerprint().id, it) for it in others] == [None] * 4

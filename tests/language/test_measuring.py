@@ -17,13 +17,12 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.composing import known_bricks
-from dlbricks_tui.language.decoder import Step, decoder, steps_for
+from dlbricks_tui.language.decoder import Step, steps_for
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import (
     LanguageMessage,
     LanguageOrder,
     LanguageQuestion,
-    LanguageVariant,
     decode,
 )
 from dlbricks_tui.language.predicting import BrickPredictor, HostRates, measured_steps, work_of
@@ -33,7 +32,7 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement
-from tests.language.test_decoder import ONNX_RUNTIME, library
+from tests.language.test_decoder import library
 
 # A few milliseconds in all, in a family that has every kind of layer but experts.
 TINY = NamedModel(
@@ -72,11 +71,10 @@ class Bench:
         self.data = DataFolder(folder / "data")
         self.queue = HostQueue(folder / "host.lock")
         self.told: list[LanguageMessage] = []
-        runtime = Registry(self.data.path).find("onnxruntime").with_threads(1)
-        self.variant = LanguageVariant(runtime, WeightPrecision.INT4)
+        self.runtime = Registry(self.data.path).find("onnxruntime").with_threads(1)
 
     def question(self, model: NamedModel = TINY, prompt: int = 24, generate: int = 9) -> LanguageQuestion:
-        return LanguageQuestion(model, self.variant, prompt, generate)
+        return LanguageQuestion(model, self.runtime, WeightPrecision.INT4, prompt, generate)
 
     def order(self, *asked: LanguageQuestion, end_to_end: bool = False) -> LanguageOrder:
         return LanguageOrder(asked or (self.question(),), end_to_end)
@@ -126,12 +124,8 @@ def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> N
     # Another context needs other attention bricks only.
     assert bench.measure(bench.order(bench.question(generate=5)))
     with ResultsDatabase(bench.data.store) as store:
-        known = known_bricks(store, fingerprint().id, bench.variant.runtime.identity)
-    keys = {
-        key
-        for step in steps_for(24, 5)
-        for key in decoder(bench.variant.fitted(TINY).architecture, WeightPrecision.INT4, step, ONNX_RUNTIME).keys
-    }
+        known = known_bricks(store, fingerprint().id, bench.runtime.identity)
+    keys = {key for step in steps_for(24, 5) for key in bench.question().decoder(step).keys}
     assert keys <= known.keys()
 
 
@@ -214,12 +208,12 @@ def test_most_of_a_small_model_is_its_carrier_and_blocks_behind_the_first_count(
 
 
 def test_older_versions_of_onnx_runtime_keep_whole_caches_of_windowed_blocks(bench: Bench) -> None:
-    runtime = replace(bench.variant.runtime, version="1.23.2")
-    fitted = LanguageVariant(runtime, WeightPrecision.INT4).fitted(TINY).architecture
-    found = decoder(fitted, WeightPrecision.INT4, Step.decode(100), ONNX_RUNTIME)
+    older, newer = (
+        replace(bench.question(), runtime=replace(bench.runtime, version=it)) for it in ("1.23.2", "1.32.0")
+    )
+    found = older.decoder(Step.decode(100))
     caches = {found.graph.inputs[it].type.shape for it in found.in_place}
     assert caches == {(1, TINY.architecture.kv_heads, 101, 32)}
     windowed, *_ = [it for it in found.graph.layers if "GroupQueryAttention" in it.op]
     assert work_of(windowed).cache_bytes == 16 * 2 * TINY.architecture.kv_heads * 32 * 4
-    newer = LanguageVariant(replace(runtime, version="1.32.0"), WeightPrecision.INT4)
-    assert newer.fitted(TINY) is TINY
+    assert newer.sizes is TINY.architecture

@@ -7,7 +7,7 @@ import pytest
 from dlbricks_tui.language.architecture import Architecture, WeightPrecision
 from dlbricks_tui.language.memory import MemoryNeed, memory_need
 from dlbricks_tui.language.opening import NamedModel
-from dlbricks_tui.language.orders import LanguageQuestion, LanguageVariant
+from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.runtime.runtime import Runtime
 from tests.language.test_decoder import library
 
@@ -17,8 +17,7 @@ RUNTIME = Runtime("here", "python", "onnxruntime", "1.32", "3.11")
 
 def need(model: Architecture, precision: WeightPrecision, context: int, prompt: int) -> MemoryNeed:
     """Return the memory of a context with a prompt at its beginning."""
-    variant = LanguageVariant(RUNTIME, precision)
-    asked = LanguageQuestion(NamedModel("model", model), variant, prompt, context - prompt)
+    asked = LanguageQuestion(NamedModel("model", model), RUNTIME, precision, prompt, context - prompt)
     return memory_need(asked, asked.decoder(asked.steps[0]))
 
 

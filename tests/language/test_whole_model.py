@@ -17,7 +17,7 @@ from dlbricks_tui.language import end_to_end
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.end_to_end import WholeModelEngine
 from dlbricks_tui.language.opening import NamedModel
-from dlbricks_tui.language.orders import LanguageVariant
+from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.language.whole_model import DATA_FILE, WholeModelFiles, whole_model_files
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from tests.language.test_decoder import ONNX_RUNTIME, library
@@ -137,9 +137,8 @@ def test_a_disk_that_becomes_full_is_told(folder: Path, monkeypatch: pytest.Monk
 )
 def test_the_engine_generates(folder: Path, model: Architecture, precision: WeightPrecision) -> None:
     installed = replace(runtime_with(folder.parent), version=version("onnxruntime"))
-    variant = LanguageVariant(installed, precision)
-    written(folder, variant.fitted(NamedModel("small", model)).architecture, precision)
-    with WholeModelEngine(variant.runtime, folder, folder.parent / "log") as started:
+    written(folder, LanguageQuestion(NamedModel("small", model), installed, precision, 1, 1).sizes, precision)
+    with WholeModelEngine(installed, folder, folder.parent / "log") as started:
         found = started.run(prompt=40, generate=4)
         assert len(found.later_ns) == 3
         assert min(found.first_ns, *found.later_ns) > 0

@@ -18,7 +18,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.opening import NamedModel, library_models
-from dlbricks_tui.language.orders import LanguageMessage, LanguageOrder, LanguageVariant
+from dlbricks_tui.language.orders import LanguageMessage, LanguageOrder, LanguageQuestion
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.language.screen import LanguageScreen, OpenLanguageModelScreen
@@ -93,7 +93,11 @@ def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process
     command = [sys.executable, "-S", "-c", SCRIPT, str(folder)]
     monkeypatch.setattr("dlbricks_tui.runs.control.command_of", lambda *_: command)
     runtime = Runtime("here", sys.executable, "onnxruntime", "1.32", "3.11", Settings(2))
-    monkeypatch.setattr(asking, "variants_of", lambda *_: [LanguageVariant(runtime, WeightPrecision.INT4)])
+    monkeypatch.setattr(
+        asking,
+        "questions",
+        lambda models, *_: tuple(LanguageQuestion(it, runtime, WeightPrecision.INT4, 512, 128) for it in models),
+    )
     made = Process(folder)
     yield made
     made.kill()
@@ -278,11 +282,11 @@ async def test_a_measurement_that_fails_is_one_line(
         def refuse(*_: object, **__: object) -> None:
             raise LanguageError("no registered runtime runs language models")
 
-        monkeypatch.setattr(asking, "variants_of", refuse)
+        monkeypatch.setattr(asking, "questions", refuse)
         await press(pilot, "r")
         assert "no registered runtime runs language models" in screen_text(pilot)
         # A demonstration starts no process.
-        monkeypatch.setattr(asking, "variants_of", lambda *_: ())
+        monkeypatch.setattr(asking, "questions", lambda *_: ())
         monkeypatch.setattr(child_process, "recorded_host", lambda: object())
         await press(pilot, "r")
         assert " a demonstration measures nothing: quit it, and start `dlbricks` itself" in screen_text(pilot)

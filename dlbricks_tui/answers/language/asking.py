@@ -27,12 +27,12 @@ from dlbricks_tui.language.orders import (
     LanguageMessage,
     LanguageOrder,
     LanguageQuestion,
-    LanguageVariant,
     MeasuredEngine,
     decode,
 )
 from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -56,11 +56,11 @@ def stored_answers(
     with ResultsDatabase(data.store) as store:
 
         @cache
-        def host(variant: LanguageVariant) -> BrickPredictor:
-            return BrickPredictor.of_host(store, system.id, variant.runtime.identity, variant.threads)
+        def host(runtime: Runtime) -> BrickPredictor:
+            return BrickPredictor.of_host(store, system.id, runtime.identity, runtime.settings.threads or 0)
 
-        asked = _questions(models, options, data)
-        return tuple([_Asked(it, store, system, host(it.variant)).answer(has_curves=has_curves) for it in asked])
+        asked = questions(models, options, data)
+        return tuple([_Asked(it, store, system, host(it.runtime)).answer(has_curves=has_curves) for it in asked])
 
 
 def library_answers(options: LanguageOptions, data: DataFolder) -> tuple[LanguageAnswer, ...]:
@@ -89,25 +89,21 @@ def language_process(
     from dlbricks_tui.host.queue import WorkKind
     from dlbricks_tui.runs.control import command_of
 
-    order = LanguageOrder(_questions(models, options, data), end_to_end)
+    order = LanguageOrder(questions(models, options, data), end_to_end)
     command = command_of("dlbricks_tui.answers.language.measuring", str(data.path))
     return ChildProcess(command, pickle.dumps(order), JobFolder.new(data, WorkKind.LANGUAGE), decode)
 
 
-def variants_of(options: LanguageOptions, data: DataFolder) -> tuple[LanguageVariant, ...]:
-    """Return each runtime with each number of threads and each precision of weights."""
+def questions(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> tuple[LanguageQuestion, ...]:
+    """Return each model in each runtime with each precision of weights and number of threads."""
     registry = Registry(data.path)
     named = [registry.find_installed(name) for name in options.runtimes]
     runtimes = named or [registry.runtime_for((Format.ONNX,))]
-    found = product(runtimes, options.precisions, options.threads or (None,))
-    return tuple([LanguageVariant(runtime.with_threads(threads), precision) for runtime, precision, threads in found])
-
-
-def _questions(
-    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder
-) -> tuple[LanguageQuestion, ...]:
-    pairs, lengths = product(models, variants_of(options, data)), (options.prompt, options.generate)
-    return tuple([LanguageQuestion(variant.fitted(model), variant, *lengths) for model, variant in pairs])
+    found = product(models, runtimes, options.precisions, options.threads or (None,))
+    prompt, generate = options.prompt, options.generate
+    return tuple(
+        [LanguageQuestion(it, on.with_threads(count), bits, prompt, generate) for it, on, bits, count in found]
+    )
 
 
 def runtimes_here(data: DataFolder) -> tuple[str, ...]:
@@ -125,8 +121,8 @@ class _Asked:
     host: BrickPredictor
 
     def answer(self, *, has_curves: bool) -> LanguageAnswer:
-        asked, variant, model = self.question, self.question.variant, self.question.model
-        prompt, generate, sizes = asked.prompt, asked.generate, model.architecture
+        asked, model, sizes = self.question, self.question.model, self.question.sizes
+        prompt, generate = asked.prompt, asked.generate
         decoders = [self._decoder(it) for it in asked.steps]
         prefill, *decoding = [step_time(it, self.host.time_of) for it in decoders]
         decode = steps_time((0.5, decoding[0]), (0.5, decoding[-1]))
@@ -139,9 +135,9 @@ class _Asked:
             parameters=sizes.parameters,
             active_parameters=sizes.active_parameters,
             system=self.system.id,
-            runtime=variant.runtime.identity,
-            precision=variant.precision.value,
-            threads=variant.threads,
+            runtime=asked.runtime.identity,
+            precision=asked.precision.value,
+            threads=asked.threads,
             prompt_tokens=prompt,
             generated_tokens=generate,
             prefill_ms=prefill.ms,

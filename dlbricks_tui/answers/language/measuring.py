@@ -116,10 +116,10 @@ class _Measuring:
         self.write(LanguageMessage(f"{asked.words}: not measured: {error}", "failure"))
 
     def _measure_bricks(self, asked: LanguageQuestion) -> None:
-        system, runtime, place, waiting = self.system, asked.variant.runtime, self.place, self.signals.waiting
+        system, runtime, place, waiting = self.system, asked.runtime, self.place, self.signals.waiting
         conditions = Conditions(system.id, runtime.identity, PROTOCOL)
         with ResultsDatabase(place.data.store) as store:
-            host = BrickPredictor.of_host(store, system.id, runtime.identity, asked.variant.threads)
+            host = BrickPredictor.of_host(store, system.id, runtime.identity, asked.threads)
             steps = measured_steps(asked, host)
             decoders = [asked.decoder(step) for step in steps]
             keys = dict.fromkeys(JobKey(brick=key) for it in decoders for key in it.keys)
@@ -251,7 +251,7 @@ def carrier_jobs(asked: LanguageQuestion, steps: Sequence[Step], known: Mapping[
 
 
 def _carriers(asked: LanguageQuestion, step: Step) -> Iterator[Decoder]:
-    name, model = asked.model.name, asked.model.architecture
+    name, model = asked.model.name, asked.sizes
     usual, blocks = asked.decoder(step, name=name), distinct_blocks(model)
     size = usual.graph.weight_bytes
     if size > _MOST_BYTES:
