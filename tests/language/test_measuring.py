@@ -14,7 +14,9 @@ from dlbricks_tui.answers.language.measuring import carrier_jobs, execute
 from dlbricks_tui.answers.language.results import LanguageOptions
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.peaks import PeaksError
 from dlbricks_tui.host.queue import HostQueue
+from dlbricks_tui.language import predicting
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.composing import known_bricks
 from dlbricks_tui.language.decoder import Step, steps_for
@@ -31,7 +33,7 @@ from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.store.records import Measurement, Peaks
 from tests.language.test_decoder import library
 
 # A few milliseconds in all, in a family that has every kind of layer but experts.
@@ -137,6 +139,20 @@ def test_an_empty_store_is_answered_by_predictions(bench: Bench) -> None:
     ]
     assert {it.coverage for it in found} == {0.0}
     assert {it.measured_when for it in found} == {None}
+
+
+def test_a_bandwidth_that_cannot_be_measured_bounds_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(system: str, threads: int) -> Peaks:
+        raise PeaksError("no")
+
+    options = LanguageOptions(prompt=24, generate=9, threads=(1,))
+    (known,) = asking.stored_answers([TINY], options, bench.data)
+    assert known.bound_tokens_per_second
+    monkeypatch.setattr(predicting, "quick_peaks", fail)
+    predicting._quick_rates.cache_clear()
+    (unknown,) = asking.stored_answers([TINY], options, bench.data)
+    predicting._quick_rates.cache_clear()
+    assert unknown.bound_tokens_per_second is None
 
 
 def test_a_model_that_cannot_run_is_told_and_the_others_go_on(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
