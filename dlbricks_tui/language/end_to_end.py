@@ -172,21 +172,19 @@ class WholeModelRuns:
             self.sample(track.now)
         if self.failure is not None:
             return []
-        asked, runtime = self._asked, self._asked.runtime
+        asked, runtime, version = self._asked, self._asked.runtime, self._engine.version
         # On top of the runtime whose kernels it calls.
-        version = self._engine.version
         identity, kept = f"{ENGINE}-{version} {runtime.identity}", runtime_record(runtime, system)
-        engine = replace(kept, id=identity, name=ENGINE, framework=ENGINE, version=version)
+        records: list[Record] = [system, replace(kept, id=identity, name=ENGINE, framework=ENGINE, version=version)]
         # Each step is a sample: a run of seconds may be partly on a slow host, as carriers are in some rounds.
         # The first one is often slower, right behind the prompt.
-        prefill = [(it.first_ns / _NS_PER_MS, moment) for it, moment in self._runs]
+        prefill = [(it.first_ns, moment) for it, moment in self._runs]
         steps = [(it.later_ns[1:] or it.later_ns or (it.first_ns,), moment) for it, moment in self._runs]
-        decode = [(step / _NS_PER_MS, moment) for of_run, moment in steps for step in of_run]
+        decode = [(step, moment) for of_run, moment in steps for step in of_run]
         peak = max(it.peak_bytes for it, _ in self._runs)
-        records: list[Record] = [system, engine]
         phases = {f"prefill {asked.prompt}": prefill, f"decode {max(1, asked.generate - 1)}": decode}
         for (words, taken), key in zip(phases.items(), _keys(asked), strict=True):
-            samples_ms, moments = zip(*taken, strict=True)
+            samples_ms, moments = [ns / _NS_PER_MS for ns, _ in taken], [moment for _, moment in taken]
             counted = counting(samples_ms, moments, track)
             found = samples_of(counted.of(samples_ms), Adaptive())
             records.append(
@@ -194,7 +192,7 @@ class WholeModelRuns:
                     model=key,
                     name=f"{asked.model.name} {words}",
                     system=system.id,
-                    runtime=engine.id,
+                    runtime=identity,
                     protocol=PROTOCOL,
                     level=Level.FUSED,
                     run=run,
@@ -224,7 +222,14 @@ def open_whole_model(
     if runtime.framework != "onnxruntime":
         raise LanguageError(f"whole models run in {ENGINE}, which needs ONNX Runtime, and not {runtime.traits.title}")
     longest = asked.prompt + asked.generate
-    _refuse_small_memory(memory_need(asked, asked.decoder(asked.steps[0])).total, memory_bytes)
+    needed = memory_need(asked, asked.decoder(asked.steps[0])).total
+    available = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()
+    free = 1024 * int(available[0]) if available else memory_bytes
+    if needed > _MOST_MEMORY * free:
+        raise LanguageError(
+            f"the whole model needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free: "
+            "it is estimated from its bricks only"
+        )
     files = whole_model_files(sizes, precision, longest, runtime.traits)
     data.cache.mkdir(parents=True, exist_ok=True)
     # Only one process of a host measures at a time: other folders were left by processes that were killed.
@@ -235,13 +240,3 @@ def open_whole_model(
         files.write(Path(name), check)
         with WholeModelEngine(runtime, Path(name), data.log / LANGUAGE_LOG, waiting) as engine:
             yield WholeModelRuns(asked, engine)
-
-
-def _refuse_small_memory(needed: int, memory_bytes: int) -> None:
-    available = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()
-    free = 1024 * int(available[0]) if available else memory_bytes
-    if needed > _MOST_MEMORY * free:
-        raise LanguageError(
-            f"the whole model needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free: "
-            "it is estimated from its bricks only"
-        )

@@ -20,7 +20,7 @@ _LONGEST_KEPT = 1024
 _STRING, _ARRAY = 8, 9
 # The forms of numbers, by their type in the file.
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-# The first of them are required.
+# Every model has the first of these keys.
 _REQUIRED = tuple(GGUF_KEYS)[:6]
 
 

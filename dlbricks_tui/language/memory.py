@@ -14,8 +14,8 @@ _FLOAT_BYTES = 4
 _PROCESS_BYTES = 62 << 20
 # The kernel maps about so much of a file around each row that is looked up.
 _MAPPED_PIECE = 1 << 20
-# For each scale of products in the file, which stays, one that is packed with a sum.
-_FLOATS_PER_BLOCK = 3
+# For each scale in the file: itself, and one with a sum in the packed weights.
+_FLOATS_PER_SCALE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,18 @@ def memory_need(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
     logits = 3 if model.logit_cap else 2 if model.logit_scale != 1.0 else 1
     running = asked.prompt * _FLOAT_BYTES * (model.vocabulary * logits + _block_floats(model, precision))
     # All experts count: sooner or later each has a token.
-    weights = (
-        sum(found.counts[it.index] * _kept_bytes(it) for it in layers) + context * model.rotary_size * _FLOAT_BYTES
-    )
-    table = model.vocabulary * model.hidden
+    weights = sum(found.counts[it.index] * _kept_bytes(it) for it in layers)
+    angles, table = context * model.rotary_size * _FLOAT_BYTES, model.vocabulary * model.hidden
     # It is a copy of the head's weights, or stays in its file. Tokens lie anywhere in it.
     file = table * _FLOAT_BYTES
     mapped = int(file * -math.expm1(-context * _MAPPED_PIECE / file))
-    weights += table * precision.bits // 8 if model.is_tied else mapped
+    weights += angles + (table * precision.bits // 8 if model.is_tied else mapped)
     return MemoryNeed(weights, cache, _PROCESS_BYTES + max(running, largest - cache, 0))
 
 
 def _kept_bytes(layer: Layer) -> int:
     """Return the bytes of weights; tables of angles, which all blocks share, do not count."""
-    kept_rows = _FLOATS_PER_BLOCK if layer.op.endswith("MatMulNBits") else 0 if layer.op.endswith(ATTENTION) else 1
+    kept_rows = _FLOATS_PER_SCALE if layer.op.endswith("MatMulNBits") else 0 if layer.op.endswith(ATTENTION) else 1
     rows = sum(it.size_bytes for it in layer.weights if it.dtype == "float32" and len(it.shape or ()) == 2)
     return sum(it.size_bytes for it in layer.weights) + (kept_rows - 1) * rows
 
