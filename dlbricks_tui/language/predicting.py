@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -177,10 +177,6 @@ class HostRates:
     def of_peaks(cls, peaks: Peaks) -> HostRates:
         return cls(dict(peaks.bandwidth)[MEMORY] * 1e6, max(dict(peaks.arithmetic).values()) * 1e6)
 
-    @classmethod
-    def unknown(cls, threads: int) -> HostRates:
-        return cls(10e6 * min(threads, 4), 60e6 * threads, is_measured=False)
-
 
 class _Shares(NamedTuple):
     """The shares of the host's bandwidth and arithmetic that a class reaches, and what each run takes besides."""
@@ -254,7 +250,7 @@ class BrickPredictor:
         self.rates = rates
         # Measured bricks by their keys.
         self.known = known
-        self._found: dict[BrickWork, BrickTime] = {}
+        self._predicted = cache(self._prediction)
         peers: defaultdict[tuple[str, int, bool], list[_Peer]] = defaultdict(list)
         for work, time in measured:
             if time.ms > 0:
@@ -280,12 +276,9 @@ class BrickPredictor:
         return found or self.predicted(graph.layers[layer])
 
     def predicted(self, layer: Layer) -> BrickTime:
-        work = work_of(layer)
-        if work not in self._found:
-            self._found[work] = self._time(work)
-        return self._found[work]
+        return self._predicted(work_of(layer))
 
-    def _time(self, work: BrickWork) -> BrickTime:
+    def _prediction(self, work: BrickWork) -> BrickTime:
         usual = usual_ms(work, self.rates)
         peers, foreign = self._peers_of(work)
         if not peers:
@@ -343,4 +336,4 @@ def _quick_rates(system: str, threads: int) -> HostRates:
     try:
         return HostRates.of_peaks(quick_peaks(system, threads))
     except PeaksError:
-        return HostRates.unknown(threads)
+        return HostRates(10e6 * min(threads, 4), 60e6 * threads, is_measured=False)

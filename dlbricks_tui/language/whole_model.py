@@ -159,34 +159,27 @@ def _patterns() -> Mapping[str, bytes]:
 
 
 def _config(model: Architecture, longest: int) -> dict[str, object]:
-    kinds = ("key", "value")
-    inputs = {it: it for it in ("input_ids", "attention_mask")} | {
-        f"past_{it}_names": f"{_PAST}%d.{it}" for it in kinds
-    }
-    outputs = {"logits": "logits"} | {f"present_{it}_names": f"{_PRESENT}%d.{it}" for it in kinds}
-    sizes = {
+    # The engine refuses caches that are shorter than the window.
+    longest, kinds = max(longest, model.window), ("key", "value")
+    files: dict[str, object] = {
+        "session_options": {"provider_options": []},
+        "filename": MODEL_FILE,
         "head_size": model.head_size,
         "hidden_size": model.hidden,
         "num_attention_heads": model.heads,
         "num_hidden_layers": model.blocks,
         "num_key_value_heads": model.kv_heads,
+        "inputs": {it: it for it in ("input_ids", "attention_mask")}
+        | {f"past_{it}_names": f"{_PAST}%d.{it}" for it in kinds},
+        "outputs": {"logits": "logits"} | {f"present_{it}_names": f"{_PRESENT}%d.{it}" for it in kinds},
     }
-    files: dict[str, object] = {"session_options": {"provider_options": []}, "filename": MODEL_FILE}
     if model.window and model.has_short_caches:
         # The caches of these blocks hold little more than the window.
         windowed = [number for number, it in enumerate(model.windowed) if it]
         slides = {"slide_key_value_cache": False, "slide_inputs": False}
         files["sliding_window"] = {"window_size": model.window, "layers": windowed, **slides}
-    # The engine refuses caches that are shorter than the window.
-    longest = max(longest, model.window)
     special = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"), 0)
-    described = {
-        # Any decoder, whose family the engine needs not know.
-        "type": "decoder",
-        "context_length": longest,
-        "vocab_size": model.vocabulary,
-        "decoder": {**files, **sizes, "inputs": inputs, "outputs": outputs},
-        **special,
-    }
+    # Any decoder, whose family the engine needs not know.
+    sizes = {"type": "decoder", "context_length": longest, "vocab_size": model.vocabulary}
     search = {"max_length": longest, "do_sample": False, "num_beams": 1, "past_present_share_buffer": True}
-    return {"model": described, "search": search}
+    return {"model": {**sizes, "decoder": files, **special}, "search": search}
