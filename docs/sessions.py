@@ -32,6 +32,8 @@ SESSIONS = ROOT / "tests" / "docs" / "sessions"
 LEFT_OUT = "..."
 # What pages call the folder of the user's data, which differs between platforms and users.
 DATA_NAME = "~/.local/share/dlbricks"
+# Lines that resemble each other share so many of their words.
+SHARED_WORDS = 0.6
 # At most this share of a figure may differ from the page: other versions of NumPy round other digits.
 TOLERANCE = 0.05
 
@@ -53,6 +55,10 @@ _DRAWN = re.compile(r"[─-▟]+|\[[#=.c?]+\]|-{3,}")
 _PLOTTED = re.compile(r"^ *[\d.,]* *[│┤├└][─│┼┬┴~o.:x\- \d]*$")
 # The numbers below a plot.
 _NUMBERED = re.compile(r"^ {3,}[\d.,]+(?: +[\d.,]+)+$")
+
+# The names of layers, models and shapes, and words.
+_NAME, _WORD = re.compile(r"\S*[\d/#]\S*"), re.compile(r"[^\W\d_]{3,}")
+_PROGRESS = re.compile(r"noise: |\d+ of \d+ (?:bricks|results)\b")
 
 
 @dataclass(frozen=True)
@@ -173,6 +179,17 @@ def form(line: str) -> str:
     """Return a line with its figures, drawings and the names of hosts and runs replaced."""
     line = _NUMBERED.sub("PLOT", _PLOTTED.sub("PLOT", _IDS.sub("ID", _AGE.sub("AGE", line))))
     return " ".join(_FIGURE.sub("#", _DRAWN.sub(" ", line)).split())
+
+
+def is_about_this_run(line: str) -> bool:
+    """Return whether a line tells how far a run is, or how noisy its host: other runs may tell nothing of it."""
+    return _PROGRESS.match(line) is not None
+
+
+def resembles(line: str, other: str) -> bool:
+    """Return whether two lines share most words: which layers, models or hosts a row names depends on their speed."""
+    here, there = (set(_WORD.findall(_NAME.sub("", form(it)))) for it in (line, other))
+    return len(here & there) >= SHARED_WORDS * len(here | there)
 
 
 def _figures(line: str) -> list[float]:
