@@ -68,7 +68,6 @@ from dlbricks_tui.evaluations.differences import Difference
 from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.request import Question as FleetQuestion
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.memory import MemoryNeed
 from dlbricks_tui.language.orders import MeasuredEngine
@@ -81,6 +80,7 @@ from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind
+from dlbricks_tui.settings.fleets import Question as FleetQuestion
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.contrast import Verdict
 from dlbricks_tui.store.database import ResultsDatabase, open_results

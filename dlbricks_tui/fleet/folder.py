@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.request import EVENTS, FleetProgress, FleetRequest, HostEntry, Question, TaskGiven
+from dlbricks_tui.fleet.request import EVENTS, FleetProgress, FleetRequest, HostEntry, TaskGiven
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event
@@ -17,6 +17,7 @@ from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runs.events import EventReader, EventWriter
 from dlbricks_tui.runs.request import request_document, request_from
 from dlbricks_tui.runs.run_folder import FolderList, RunFolder, RunState, State, Tally
+from dlbricks_tui.settings.fleets import Question
 from dlbricks_tui.store.database import ResultsDatabase
 
 _SCHEMA = 1

@@ -6,6 +6,7 @@ from enum import Enum
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.settings.fleets import Question
 
 # The folder of dlbricks for the user's data on Linux, so that what dlbricks has measured there before counts.
 USUAL_FOLDER = "~/.local/share/dlbricks"
@@ -42,15 +43,6 @@ class HostEntry:
     def python_there(self) -> str:
         """The interpreter that the doctor runs there, and that makes the environment."""
         return self.python or USUAL_PYTHON
-
-
-class Question(str, Enum):
-    """What a fleet run has to find out; it ends as soon as it has."""
-
-    # The latencies of all models on all hosts: every brick is measured everywhere.
-    EVERYTHING = "everything"
-    # The order of the hosts for each model.
-    WHICH_HOST = "which-host"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,20 @@
 """The settings of a fleet run."""
 
-from dlbricks_tui.fleet.request import Question
+from enum import Enum
+
 from dlbricks_tui.settings.kinds import number, one_of
 from dlbricks_tui.settings.measuring import MOST_PROBE_SECONDS
 from dlbricks_tui.settings.setting import Setting
+
+
+class Question(str, Enum):
+    """What a fleet run has to find out; it ends as soon as it has."""
+
+    # The latencies of all models on all hosts: every brick is measured everywhere.
+    EVERYTHING = "everything"
+    # The order of the hosts for each model.
+    WHICH_HOST = "which-host"
+
 
 QUESTION = Setting(
     name="question",

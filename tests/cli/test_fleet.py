@@ -18,12 +18,13 @@ from dlbricks_tui.fleet.folder import (
     HostUnpaused,
     read_fleet_request,
 )
-from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest, Question
+from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import EventReader
 from dlbricks_tui.runs.run_folder import RunState, State
+from dlbricks_tui.settings.fleets import Question
 from tests.answers.validation import faults
 from tests.cli.people import Command, one_line
 from tests.fleet.sample_fleet import EVENTS, changed, progress, sample_fleet, tell

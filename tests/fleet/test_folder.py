@@ -8,9 +8,10 @@ import pytest
 
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.request import FleetRequest, HostEntry, Question
+from dlbricks_tui.fleet.request import FleetRequest, HostEntry
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.settings.fleets import Question
 from tests.runs.runs import Site
 
 HOSTS = (HostEntry(name="one", address="10.0.0.1", port=2222), HostEntry(name="two", price_per_hour=0.17))

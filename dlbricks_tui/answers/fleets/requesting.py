@@ -10,11 +10,11 @@ from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine.scheduler import SECURE, check_address
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.folder import FleetFolder
-from dlbricks_tui.fleet.request import FleetRequest, HostEntry, Question
+from dlbricks_tui.fleet.request import FleetRequest, HostEntry
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.settings.fleets import PROBE
+from dlbricks_tui.settings.fleets import PROBE, Question
 
 _EXTRA = "pip install 'dlbricks-tui[fleet]'"
 _NEEDED = ("distributed", "asyncssh", "cryptography")

@@ -13,11 +13,12 @@ from dlbricks_tui.fleet.driving.choosing import ModelOnHost, ParcelWork, model_o
 from dlbricks_tui.fleet.driving.host_work import HostWork, SharedPools
 from dlbricks_tui.fleet.driving.orders import HostComparison, HostLatency
 from dlbricks_tui.fleet.driving.pools import BrickPool
-from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound, Question
+from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.time_left import expected_seconds
+from dlbricks_tui.settings.fleets import Question
 from dlbricks_tui.store.database import ResultsDatabase
 
 # The share of time that composing estimates may take.

@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import BLANK, Line, line
-from dlbricks_tui.fleet.request import Question
-from dlbricks_tui.settings.fleets import PROBE, QUESTION
+from dlbricks_tui.settings.fleets import PROBE, QUESTION, Question
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, SearchedDialog
 from dlbricks_tui.tui.dialogs.paths import PathScreen
