@@ -33,7 +33,6 @@ def test_the_wheel_holds_the_package_with_its_samples_and_themes_and_nothing_els
     files = {Path(name) for name in ZipFile(wheel).namelist()}
     assert {file.parts[0] for file in files} == {"dlbricks_tui", f"dlbricks_tui-{__version__}.dist-info"}
     assert Path("dlbricks_tui/py.typed") in files
-    assert Path("dlbricks_tui/evaluations/schema.json") in files
     for resource in (SAMPLE_MODELS, THEMES):
         networks = [*resource.rglob("*-symbol.json"), *resource.rglob("*.onnx")]
         expected = {file.relative_to(ROOT) for file in (*resource.iterdir(), *networks) if file.is_file()}

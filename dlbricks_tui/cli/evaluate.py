@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,9 +91,9 @@ def evaluate_file(args: argparse.Namespace) -> int:
     """Carry out an evaluation, or write one, or print the schema of the file."""
     if args.schema:
         # Loaded here, as all that follows: an error in the options is quick.
-        from dlbricks_tui.evaluations.schema import schema_text
+        from dlbricks_tui.evaluations.schema import schema
 
-        write(f"{schema_text().rstrip()}\n")
+        write(f"{json.dumps(schema(), indent=2)}\n")
         return Status.DONE
     if args.run is not None:
         return _write_evaluation(args)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from dlbricks_tui.evaluations.schema import Schema, resolved
+from dlbricks_tui.evaluations.schema import Schema
 from dlbricks_tui.printable import printable
 
 # The keys of tables and the indices of lists that lead to a value.
@@ -292,7 +292,6 @@ def table_shown(place: Place) -> str:
 
 def allowed(part: Schema) -> str:
     """Return the values that a part of the schema allows, in words."""
-    part = resolved(part)
     if "patternErrorMessage" in part:
         return str(part["patternErrorMessage"])
     if "anyOf" in part:
@@ -305,7 +304,7 @@ def allowed(part: Schema) -> str:
     if isinstance(kinds, list):
         return "text, a number, or true or false"
     if kinds == "array":
-        items = resolved(part["items"])
+        items = part["items"]
         return "several tables" if items.get("type") == "object" else f"a list, each item {allowed(items)}"
     return {
         "integer": f"a whole number{_bounds(part)}",
@@ -330,20 +329,18 @@ def _bounds(part: Schema) -> str:
 
 def wrong_value(place: Place, value: object, part: Schema) -> Fault:
     """Return the fault that a value is not one of those that the schema allows."""
-    expected = resolved(part)
-    if isinstance(value, dict) and allowed(expected) == "several tables":
+    if isinstance(value, dict) and allowed(part) == "several tables":
         return Fault(place, f"there may be several: write [[{key_shown(str(place[-1]))}]] with two brackets")
-    if isinstance(value, list) and expected.get("type") == "object" and place:
+    if isinstance(value, list) and part.get("type") == "object" and place:
         return Fault(place, f"there is only one: write [{key_shown(str(place[-1]))}] with one bracket")
-    close = _close(value, expected)
+    close = _close(value, part)
     hint = f"; did you mean {shown(close)}?" if close else ""
-    return Fault(place, f"{_subject(place, value)}: it has to be {allowed(expected)}{hint}")
+    return Fault(place, f"{_subject(place, value)}: it has to be {allowed(part)}{hint}")
 
 
 def _close(value: object, part: Schema) -> str:
     """Return the word of an enumeration that a text resembles; empty if there is none."""
-    choices = (resolved(each) for each in (part, *part.get("anyOf", ())))
-    words = [str(word) for each in choices for word in each.get("enum", ())]
+    words = [str(word) for each in (part, *part.get("anyOf", ())) for word in each.get("enum", ())]
     if not isinstance(value, str) or value in words:
         return ""
     text = value.lower()[:_LONGEST_SHOWN]
@@ -378,7 +375,7 @@ def too_long(place: Place, value: str, part: Schema) -> Fault:
 
 def missing_key(place: Place, key: str, part: Schema) -> Fault:
     """Return the fault that a table lacks a key."""
-    wanted = resolved(part["properties"][key])
+    wanted = part["properties"][key]
     if "const" in wanted:
         return Fault(place, f"{table_shown(place)} lacks {key}: add {key} = {shown(wanted['const'])}")
     if wanted.get("type") == "array":

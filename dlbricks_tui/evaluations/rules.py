@@ -1,18 +1,23 @@
 """The rules of an evaluation that a JSON schema cannot say."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from dlbricks_tui.evaluations.evaluation import RecordedResult
 from dlbricks_tui.evaluations.faults import Fault, Place, shown
+from dlbricks_tui.evaluations.schema import as_list
 from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.settings.setting import plain
+from dlbricks_tui.settings.variant import EXECUTION, THREADS
 
 # Of all runtimes together.
 _MOST_COMBINATIONS = 10_000
 _OF_FRAMEWORK = ("model", "sha256", "framework", "version")
-_OF_VARIANT = ("threads", "batch", "precision", "instructions", "optimisation")
+_OF_VARIANT = tuple(it.field for it in (THREADS, *EXECUTION))
 
 # The tables of a document that the schema allows.
 _Table = Mapping[str, Any]
@@ -140,17 +145,10 @@ def time_of(text: str) -> datetime | None:
     return None if found.tzinfo is None else found
 
 
-def as_list(value: Any) -> list[Any]:
-    """Return the values of a key that takes one, several or none."""
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
-
-
 def _combination(result: _Table) -> Hashable:
     """Return what tells a result from the others."""
-    usual = {"batch": 1, "precision": "f32", "instructions": "all", "optimisation": "all"}
-    variant = [result.get(key, usual.get(key)) for key in (*_OF_FRAMEWORK, *_OF_VARIANT)]
+    usual = {it.name: plain(it.default) for it in fields(RecordedResult)}
+    variant = [result.get(key, usual[key]) for key in (*_OF_FRAMEWORK, *_OF_VARIANT)]
     return (*variant, _frozen(result.get("variables", {})))
 
 

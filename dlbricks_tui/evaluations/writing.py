@@ -4,78 +4,63 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from enum import Enum
 from typing import Any
 
 import tomlkit
 
-from dlbricks_tui.evaluations.evaluation import (
-    FORMAT,
-    EvaluatedModel,
-    EvaluatedRuntime,
-    EvaluatedScenario,
-    Evaluation,
-    EvaluationError,
-    Measuring,
-    RecordedResult,
-    Requirements,
-)
+from dlbricks_tui.evaluations.evaluation import FORMAT, Evaluation, EvaluationError
 from dlbricks_tui.evaluations.faults import Position, excess, position_at
+from dlbricks_tui.evaluations.schema import TABLES
 from dlbricks_tui.printable import printable
+from dlbricks_tui.settings.loads import SERVING
+from dlbricks_tui.settings.setting import plain
+from dlbricks_tui.settings.variant import KERNELS
 
 _HEADER = """\
 # An evaluation of dlbricks. `dlbricks evaluate FILE` measures it, and `dlbricks evaluate FILE --compare` says whether
 # the results equal those below. `dlbricks evaluate --schema` prints the JSON schema of this file for editors.
 """
-_MODELS = "# The models by their content. Copies with another name or in another place will do."
-_RUNTIMES = "# The runtimes. Each combination of the values of a runtime is measured."
-_MEASURE = "# How the models are cut and timed."
-_SCENARIOS = "# How requests arrive. Each runtime runs these with its first variant."
-_SYSTEM = "# Requirements on the system."
-_RESULTS = "# The results of the earlier run, with all samples of the whole models in milliseconds."
-
+# Above the first table of a name.
+_COMMENTS = {
+    "model": "# The models by their content. Copies with another name or in another place will do.",
+    "runtime": "# The runtimes. Each combination of the values of a runtime is measured.",
+    "measure": "# How the models are cut and timed.",
+    "scenario": "# How requests arrive. Each runtime runs these with its first variant.",
+    "system": "# Requirements on the system.",
+    "result": "# The results of the earlier run, with all samples of the whole models in milliseconds.",
+}
 _SAMPLES_IN_A_LINE = 10
 # The fields that have a table of their own below the others.
 _FACTS = ("packages", "host")
 # The fields that say nothing with their default.
-_SILENT = ("instances", "full", "quiet", "instructions", "optimisation")
-
-_Section = EvaluatedModel | EvaluatedRuntime | EvaluatedScenario | Measuring | Requirements | RecordedResult
+_SILENT = (*(it.field for it in (*SERVING, *KERNELS)), "quiet")
 
 
 def text_of(evaluation: Evaluation) -> str:
     """Return an evaluation as the text of its file."""
     head = {"format": FORMAT, "name": evaluation.name, "about": evaluation.about}
     lines = [f"{key} = {_value(value)}" for key, value in head.items() if value]
-    return "\n".join(
-        [
-            _HEADER,
-            *lines,
-            *_tables("[[model]]", _MODELS, evaluation.models),
-            *_tables("[[runtime]]", _RUNTIMES, evaluation.runtimes),
-            *_tables("[measure]", _MEASURE, [evaluation.measuring]),
-            *_tables("[[scenario]]", _SCENARIOS, evaluation.scenarios),
-            *_tables("[system]", _SYSTEM, [evaluation.system]),
-            *_tables("[[result]]", _RESULTS, evaluation.results),
-            "",
-        ]
-    )
+    return "\n".join([_HEADER, *lines, *(line for name in TABLES for line in _tables(name, evaluation)), ""])
 
 
-def _tables(header: str, comment: str, sections: Sequence[_Section]) -> Iterator[str]:
-    """Yield the lines of some tables; the first has a comment."""
-    for number, section in enumerate(sections):
-        lines = list(_lines(header.strip("[]"), section))
+def _tables(name: str, evaluation: Evaluation) -> Iterator[str]:
+    """Yield the lines of the tables of a name; the first has a comment."""
+    table = TABLES[name]
+    held = getattr(evaluation, table.field)
+    for number, section in enumerate(held if table.together else (held,)):
+        lines = list(_lines(name, section))
         if lines:
-            yield from ("", *([comment] if number == 0 else []), header, *lines)
+            header = f"[[{name}]]" if table.together else f"[{name}]"
+            yield from ("", *([_COMMENTS[name]] if number == 0 else []), header, *lines)
 
 
-def _lines(name: str, section: _Section) -> Iterator[str]:
+def _lines(name: str, section: Any) -> Iterator[str]:
     """Yield the lines of a table: its keys, then the tables in it."""
     below: list[str] = []
-    for each in fields(section):
-        key, value = each.name, getattr(section, each.name)
-        if value in (None, "", (), {}) or (key in _SILENT and value == each.default):
+    usual = {it.name: it.default for it in fields(section)}
+    for key in TABLES[name].keys:
+        value = getattr(section, key)
+        if value in (None, "", (), {}) or (key in _SILENT and value == usual[key]):
             continue
         if key in _FACTS:
             below += ["", f"[{name}.{key}]", *(f"{_key(fact)} = {_value(it)}" for fact, it in value if it is not None)]
@@ -114,7 +99,8 @@ def _limit(text: str) -> str:
 
 
 def _value(value: object) -> str:
-    return tomlkit.item(value.value if isinstance(value, Enum) else value).as_string()
+    text: str = tomlkit.item(plain(value)).as_string()
+    return text
 
 
 def _key(name: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -12,6 +12,9 @@ from typing import Any, Generic, TypeVar
 _MOST_DIGITS = 20
 # A longer list of words makes the help of an option too wide.
 _WIDEST_SIGN = 36
+
+# Values of a list in a document.
+_MOST_TOGETHER = 64
 
 Value = TypeVar("Value")
 Member = TypeVar("Member", bound=Enum)
@@ -30,6 +33,9 @@ class ValueKind(Generic[Value]):
     # Reads a text; raises ValueError for one that is no value.
     parse: Callable[[str], Value]
     accepts: Callable[[Any], bool]
+    # The JSON schema of values in a document, and what a value that keeps to it becomes.
+    schema: Mapping[str, Any] = field(hash=False)
+    load: Callable[[Any], Value]
     # A value as it would be typed.
     text: Callable[[Value], str] = str
     # What stands for a value in the help of a command.
@@ -73,44 +79,39 @@ def whole(least: int, most: int, *offered: int, sign: str = "N") -> ValueKind[in
     def parse(text: str) -> int:
         return int(text) if text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS else least - 1
 
-    def accepts(value: object) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
     allowed = f"a whole number from {least:,} to {most:,}"
-    return ValueKind(allowed, parse, accepts, sign=sign, offered=offered, is_number=True)
+    schema = {"type": "integer", "minimum": least, "maximum": most}
+    return ValueKind(allowed, parse, _within(schema), schema, int, sign=sign, offered=offered, is_number=True)
 
 
 def number(most: float, *offered: float, sign: str = "N") -> ValueKind[float]:
     """Allow the numbers above 0 and up to `most`."""
 
-    def accepts(value: object) -> bool:
-        return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most
-
     allowed = f"a number above 0 and up to {most:,.0f}"
-    return ValueKind(allowed, _float, accepts, "{:g}".format, sign, offered, is_number=True)
+    schema = {"type": "number", "exclusiveMinimum": 0, "maximum": most}
+    return ValueKind(allowed, _float, _within(schema), schema, float, "{:g}".format, sign, offered, is_number=True)
 
 
 def share(*offered: float) -> ValueKind[float]:
     """Allow the shares above 0 % and below 100 %, written as `5%` or `0.05`."""
 
-    def accepts(value: object) -> bool:
-        return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1
-
     def parse(text: str) -> float:
         return _float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
     allowed = "a share above 0 % and below 100 %, such as 5% or 0.05"
-    return ValueKind(allowed, parse, accepts, lambda it: f"{100 * it:g}%", "SHARE", offered, is_number=True)
+    schema = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+    return ValueKind(
+        *(allowed, parse, _within(schema), schema, float, lambda it: f"{100 * it:g}%", "SHARE", offered),
+        is_number=True,
+    )
 
 
 def percentile(*offered: float) -> ValueKind[float]:
     """Allow the numbers between 0 and 100."""
 
-    def accepts(value: object) -> bool:
-        return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 100
-
     allowed = "a number between 0 and 100, such as 99"
-    return ValueKind(allowed, _float, accepts, "{:g}".format, "P", offered, is_number=True)
+    schema = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 100}
+    return ValueKind(allowed, _float, _within(schema), schema, float, "{:g}".format, "P", offered, is_number=True)
 
 
 def one_of(*members: Member) -> ValueKind[Member]:
@@ -125,12 +126,17 @@ def one_of(*members: Member) -> ValueKind[Member]:
     allowed, sign = f"one of {', '.join(known)}", f"{{{','.join(known)}}}"
     if len(sign) > _WIDEST_SIGN:
         sign = "WORD"
-    return ValueKind(allowed, parse, members.__contains__, lambda it: str(it.value), sign, members, is_text=True)
+    schema = {"enum": list(known)}
+    return ValueKind(
+        *(allowed, parse, members.__contains__, schema, parse, lambda it: str(it.value), sign, members),
+        is_text=True,
+    )
 
 
 def name(allowed: str, sign: str = "NAME") -> ValueKind[str]:
     """Allow any text that is not empty; the code that uses it checks what it names."""
-    return ValueKind(allowed, str, lambda it: isinstance(it, str) and it != "", sign=sign, is_text=True)
+    schema = {"type": "string", "minLength": 1}
+    return ValueKind(allowed, str, lambda it: isinstance(it, str) and it != "", schema, str, sign=sign, is_text=True)
 
 
 def flag(yes: str = "yes", no: str = "no") -> ValueKind[bool]:
@@ -146,6 +152,8 @@ def flag(yes: str = "yes", no: str = "no") -> ValueKind[bool]:
         f"{yes} or {no}",
         parse,
         (True, False).__contains__,
+        {"type": "boolean"},
+        bool,
         lambda it: yes if it else no,
         offered=(False, True),
         is_flag=True,
@@ -166,10 +174,15 @@ def several(kind: ValueKind[Value], *together: tuple[Value, ...]) -> ValueKind[t
     def accepts(values: object) -> bool:
         return isinstance(values, tuple) and bool(values) and all(map(kind.accepts, values))
 
+    def load(values: Any) -> tuple[Value, ...]:
+        return tuple(dict.fromkeys(map(kind.load, values if isinstance(values, list) else [values])))
+
     return ValueKind(
         f"{kind.allowed}, or several with commas",
         parse,
         accepts,
+        {"anyOf": [kind.schema, {"type": "array", "maxItems": _MOST_TOGETHER, "items": kind.schema}]},
+        load,
         lambda values: ",".join(map(kind.text, values)),
         kind.sign,
         (*((it,) for it in kind.offered), *together),
@@ -190,6 +203,20 @@ def with_own(values: Iterable[Value], own: Value | None) -> tuple[Value, ...]:
     if all(isinstance(it, int | float) for it in (*found, own)):
         return tuple(sorted((*found, own)))  # type: ignore[type-var]
     return (*found, own)
+
+
+def _within(schema: Mapping[str, Any]) -> Callable[[object], bool]:
+    """Return the check that a value is a number within the bounds of a schema."""
+    of = int if schema["type"] == "integer" else (int, float)
+
+    def accepts(value: Any) -> bool:
+        if not isinstance(value, of) or isinstance(value, bool):
+            return False
+        least, most = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
+        above, below = schema.get("exclusiveMinimum", -math.inf), schema.get("exclusiveMaximum", math.inf)
+        return bool(least <= value <= most and above < value < below)
+
+    return accepts
 
 
 def _float(text: str) -> float:

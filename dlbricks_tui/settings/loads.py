@@ -67,3 +67,6 @@ FULL = Setting(
     usual="the fewest requests that LoadGen's early stopping allows",
     default=False,
 )
+# How requests arrive, and how they are served beside their batches.
+ARRIVAL = (KIND, PERCENTILE, BOUND, RATE)
+SERVING = (INSTANCES, FULL)

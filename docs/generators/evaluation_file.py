@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.evaluations.schema import resolved, schema
+from dlbricks_tui.evaluations.schema import schema
 from docs.generators.markdown import MARK, plain, table
 
 EXAMPLE = Path(__file__).with_name("evaluation_example.toml")
@@ -37,9 +37,8 @@ def page() -> str:
     root = schema()
     parts = [HEAD, _keys(root)]
     for name, each in root["properties"].items():
-        part = resolved(each)
-        many = part.get("type") == "array"
-        part = resolved(part["items"]) if many else part
+        many = each.get("type") == "array"
+        part = each["items"] if many else each
         if part.get("type") == "object":
             heading = f"[[{name}]]" if many else f"[{name}]"
             parts.append(f"\n## Table {name}\n\n`{heading}`: {plain(part.get('description', ''))}\n\n{_keys(part)}")
@@ -50,9 +49,8 @@ def _keys(part: Any) -> str:
     required = part.get("required", ())
     rows = []
     for name, each in part["properties"].items():
-        found = resolved(each)
-        about = found.get("description", "")
-        rows.append((f"`{name}`", plain(about), _values(found), "yes" if name in required else ""))
+        about = each.get("description", "")
+        rows.append((f"`{name}`", plain(about), _values(each), "yes" if name in required else ""))
     return table(("key", "meaning", "values", "required"), rows)
 
 
@@ -62,7 +60,6 @@ def _values(part: Any) -> str:
 
 
 def _alternatives(part: Any) -> Iterator[str]:
-    part = resolved(part)
     if "anyOf" in part:
         for each in part["anyOf"]:
             yield from _alternatives(each)
@@ -71,8 +68,7 @@ def _alternatives(part: Any) -> Iterator[str]:
     elif "enum" in part:
         yield ", ".join(f"`{each}`" for each in part["enum"])
     elif part.get("type") == "array":
-        inside = resolved(part["items"])
-        yield "tables" if inside.get("type") == "object" else "a list"
+        yield "tables" if part["items"].get("type") == "object" else "a list"
     elif "patternErrorMessage" in part:
         yield part["patternErrorMessage"]
     else:

@@ -119,8 +119,8 @@ WRONG_VALUES = [
     ),
     Mutation("bricks = true", 'bricks = "yes"', (36, 1), 'bricks = "yes": it has to be true or false'),
     Mutation("target_interval = 0.02", "target_interval = 2", (38, 1), "it has to be a number between 0 and 1"),
-    Mutation("percentile = 99.9", "percentile = 100", (42, 1), "it has to be a number above 0, at most 99.999"),
-    Mutation("bound_ms = 50", "bound_ms = 0", (43, 1), "it has to be a number above 0, at most 1,000,000,000"),
+    Mutation("percentile = 99.9", "percentile = 100", (42, 1), "it has to be a number between 0 and 100"),
+    Mutation("bound_ms = 50", "bound_ms = 0", (43, 1), "it has to be a number above 0, at most 1,000,000"),
     Mutation("bound_ms = 50", "bound_ms = 1e999", (43, 1), "bound_ms = inf: it has to be a finite number"),
     Mutation(
         'cores = ">=4"',

@@ -1,46 +1,26 @@
 """The JSON schema: it is valid, it names what the dataclasses have, and every part of it has words for messages."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields
-from enum import Enum
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.ordering import LayerOrder
-from dlbricks_tui.evaluations.evaluation import (
-    FORMAT,
-    EvaluatedModel,
-    EvaluatedRuntime,
-    EvaluatedScenario,
-    Evaluation,
-    Measuring,
-    RecordedResult,
-    Requirements,
-)
+from dlbricks_tui.evaluations.evaluation import Evaluation
 from dlbricks_tui.evaluations.faults import allowed
-from dlbricks_tui.evaluations.schema import resolved, schema
-from dlbricks_tui.measure.method import Method
-from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.runtime import MOST_THREADS, TUNING_PREFIXES
-from dlbricks_tui.runtime.traits import TRAITS
-from dlbricks_tui.runtime.variant import MOST_IN_A_BATCH, InstructionSet, Optimisation, Precision
-from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.evaluations.schema import TABLES, FileTable, schema
+from dlbricks_tui.runtime.runtime import TUNING_PREFIXES
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.loads import ARRIVAL, SERVING
+from dlbricks_tui.settings.measuring import END_TO_END, ENOUGH, METHOD
+from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.variant import PRECISION, VARIANT
 
-DEFINITIONS = schema()["$defs"]
-SECTIONS = {
-    "model": EvaluatedModel,
-    "runtime": EvaluatedRuntime,
-    "measure": Measuring,
-    "scenario": EvaluatedScenario,
-    "system": Requirements,
-    "result": RecordedResult,
-}
 # The keywords that have words in messages, or say nothing about values.
 KNOWN_KEYWORDS = {
-    *("$schema", "$defs", "$ref", "title", "description", "patternErrorMessage"),
+    *("$schema", "title", "description", "patternErrorMessage"),
     *("type", "enum", "const", "anyOf", "pattern", "maxLength"),
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     *("items", "minItems", "maxItems"),
@@ -51,7 +31,7 @@ KNOWN_KEYWORDS = {
 def parts_of(part: Any) -> Iterator[dict[str, Any]]:
     """Yield each part of the schema that describes a value."""
     yield part
-    inner = [*part.get("properties", {}).values(), *part.get("$defs", {}).values(), *part.get("anyOf", ())]
+    inner = [*part.get("properties", {}).values(), *part.get("anyOf", ())]
     inner += [
         part[key] for key in ("items", "propertyNames", "additionalProperties") if isinstance(part.get(key), dict)
     ]
@@ -64,55 +44,44 @@ def test_the_schema_is_one_of_draft_2020_12() -> None:
     Draft202012Validator.check_schema(schema())
 
 
-@pytest.mark.parametrize(("name", "kind"), SECTIONS.items(), ids=SECTIONS)
-def test_a_table_has_the_fields_of_its_dataclass(name: str, kind: Any) -> None:
-    assert list(DEFINITIONS[name]["properties"]) == [each.name for each in fields(kind)]
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_a_table_has_the_fields_of_its_dataclass(table: FileTable) -> None:
+    assert set(table.keys) == {each.name for each in fields(table.kind)}
 
 
 def test_the_file_has_a_table_for_each_field_of_an_evaluation() -> None:
-    of_file = [key for key in schema()["properties"] if key != "format"]
-    tables = dict(zip(of_file, (each.name for each in fields(Evaluation) if each.name != "sha256"), strict=True))
-    assert tables == {
-        "name": "name",
-        "about": "about",
-        "model": "models",
-        "runtime": "runtimes",
-        "measure": "measuring",
-        "scenario": "scenarios",
-        "system": "system",
-        "result": "results",
-    }
-    assert schema()["properties"]["format"]["const"] == FORMAT
+    of_file = {"name", "about", *(it.field for it in TABLES.values())}
+    assert of_file == {each.name for each in fields(Evaluation)} - {"sha256"}
 
 
 @pytest.mark.parametrize(
-    ("table", "key", "words"),
+    ("table", "settings"),
     [
-        ("measure", "level", Level),
-        ("measure", "cut", Cut),
-        ("measure", "order", LayerOrder),
-        ("measure", "method", Method),
-        ("scenario", "kind", ScenarioKind),
-        ("result", "precision", Precision),
-        ("result", "instructions", InstructionSet),
-        ("result", "optimisation", Optimisation),
+        ("runtime", VARIANT[1:]),
+        ("measure", (LEVEL, *CUTTING, METHOD, END_TO_END, *ENOUGH)),
+        ("scenario", (*ARRIVAL, *SERVING)),
+        ("result", VARIANT[2:]),
     ],
 )
-def test_an_enumeration_has_the_words_of_the_program(table: str, key: str, words: type[Enum]) -> None:
-    assert set(resolved(DEFINITIONS[table]["properties"][key])["enum"]) == {each.value for each in words}
+def test_a_key_that_is_a_setting_takes_what_the_setting_takes(table: str, settings: tuple[Setting[Any], ...]) -> None:
+    for setting in settings:
+        key = schema_of(table)["properties"][setting.field]
+        told = key["anyOf"][0] if "anyOf" in key else key
+        assert key["description"].lower().startswith(setting.about.lower())
+        # A model that is quantised in its file has a precision that nobody asks for.
+        enum = {"enum": [*setting.kind.schema["enum"], "file"]} if setting is PRECISION else {}
+        assert {name: told[name] for name in setting.kind.schema} == {**setting.kind.schema, **enum}
 
 
-def test_processors_have_every_instruction_set_but_the_word_for_all() -> None:
-    words = {each.value for each in InstructionSet if each is not InstructionSet.ALL}
-    assert set(DEFINITIONS["processor_instructions"]["enum"]) == words
+def schema_of(table: str) -> Any:
+    part = schema()["properties"][table]
+    return part.get("items", part)
 
 
-def test_the_frameworks_and_limits_are_those_of_the_program() -> None:
-    assert DEFINITIONS["framework"]["enum"] == list(TRAITS)
-    assert DEFINITIONS["threads"]["maximum"] == MOST_THREADS
-    assert DEFINITIONS["batch"]["maximum"] == MOST_IN_A_BATCH
-    pattern = DEFINITIONS["variables"]["propertyNames"]["pattern"]
-    assert set(pattern.split(")(")[1].split(")")[0].split("|")) == set(TUNING_PREFIXES)
+def test_an_evaluation_tunes_frameworks_by_all_prefixes_of_the_program() -> None:
+    pattern = schema_of("runtime")["properties"]["variables"]["propertyNames"]["pattern"]
+    assert all(re.search(pattern, f"{prefix}X") for prefix in TUNING_PREFIXES)
+    assert not re.search(pattern, "LD_X") and not re.search(pattern, "ORT_PATH")
 
 
 def test_no_table_of_the_format_takes_other_keys_and_every_key_is_described() -> None:
@@ -120,7 +89,7 @@ def test_no_table_of_the_format_takes_other_keys_and_every_key_is_described() ->
         if "properties" in part:
             assert part["additionalProperties"] is False
             for key in part["properties"].values():
-                assert resolved(key).get("description") or "enum" in resolved(key) or "maximum" in resolved(key)
+                assert key["description"]
         if part.get("type") == "object":
             assert "properties" in part or "maxProperties" in part
 

@@ -27,7 +27,6 @@ from dlbricks_tui.fleet.request import (
     HostEntry,
     HostEstimate,
     OrderFound,
-    Question,
     ResultStored,
 )
 from dlbricks_tui.folders import SAMPLE_MODELS
@@ -36,6 +35,7 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.planning import PROBE_RULE, cut_models
 from dlbricks_tui.runs.run_folder import RunState, State
+from dlbricks_tui.settings.fleets import Question
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import NoRoomError
 from dlbricks_tui.store.records import Measurement, Provenance, Record
