@@ -12,6 +12,7 @@ from dlbricks_tui.runs.request import RunRequest, RuntimeChoice, chosen, usual_m
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import (
     USUAL_KERNELS,
+    AskedVariant,
     InstructionSet,
     Optimisation,
     Precision,
@@ -23,7 +24,7 @@ _BATCH_SIZES = (2, 4, 8)
 # Widths of vectors: sets in between have other instructions of the same width.
 _WIDTHS = (InstructionSet.AVX2, InstructionSet.AVX512_CORE)
 # Without NCHWc, and without fused layers that only ONNX Runtime has.
-_LEVELS = (Optimisation.EXTENDED, Optimisation.BASIC)
+_LEVELS = tuple(AskedVariant(optimisation=it) for it in (Optimisation.EXTENDED, Optimisation.BASIC))
 # A carrier of a slow model takes as long as about so many runs of it.
 _RUNS_OF_A_SLOW_MODEL = 20
 
@@ -102,14 +103,12 @@ def _compared(source: ModelSource, baseline: Execution, host: Host) -> Iterator[
         if threads % workers == 0:
             yield by(runtime.with_threads(threads // workers), WhatIfKind.PARALLEL)
     if runtime.kernels != USUAL_KERNELS:
-        yield by(runtime.with_kernels(USUAL_KERNELS.instructions, USUAL_KERNELS.optimisation), WhatIfKind.KERNELS)
-    for instructions in _WIDTHS:
-        # The widest set is the one without a limit.
-        if instructions in host.instruction_sets[:-1] and runtime.has_kernels(instructions, None):
-            yield by(runtime.with_instructions(instructions), WhatIfKind.KERNELS)
-    for optimisation in _LEVELS:
-        if runtime.has_kernels(None, optimisation):
-            yield by(runtime.with_optimisation(optimisation), WhatIfKind.KERNELS)
+        yield by(runtime.with_kernels(USUAL_KERNELS), WhatIfKind.KERNELS)
+    # The widest set is the one without a limit.
+    widths = [AskedVariant(instructions=it) for it in _WIDTHS if it in host.instruction_sets[:-1]]
+    for limits in (*widths, *_LEVELS):
+        if traits.has_kernels(limits):
+            yield by(runtime.with_kernels(limits), WhatIfKind.KERNELS)
     for other in _others(source, baseline, host.runtimes):
         yield by(other.with_threads(threads), WhatIfKind.RUNTIME)
     # On one thread it is as fast as that of the measurements.

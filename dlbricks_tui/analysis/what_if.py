@@ -25,8 +25,8 @@ class WhatIfKind(str, Enum):
 class Execution:
     """How a model is executed: a runtime with all of its settings, fused or as written, at a batch size.
 
-    The settings of the runtime hold its threads, precision, instruction set, optimisation level, and the number of
-    operators side by side. The batch size is that of the model's file if it is None.
+    The settings of the runtime hold its threads, precision, limits on kernels, and the number of operators
+    side by side. The batch size is that of the model's file if it is None.
     """
 
     runtime: Runtime

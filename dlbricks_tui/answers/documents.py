@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import Field, fields, is_dataclass
 from enum import Enum
+from inspect import get_annotations
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -16,7 +17,7 @@ OMIT_NONE = {"omit none": True}
 def document(value: Any) -> Any:
     """Return a dataclass, and all that is in it, as a JSON document."""
     if is_dataclass(value) and not isinstance(value, type):
-        values = {each: getattr(value, each.name) for each in fields(value)}
+        values = {each: getattr(value, each.name) for each in told_fields(type(value))}
         return {each.name: document(it) for each, it in values.items() if it is not None or not _is_optional(each)}
     if isinstance(value, Enum):
         return value.value
@@ -27,6 +28,11 @@ def document(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): document(each) for name, each in value.items()}
     return value
+
+
+def told_fields(kind: type) -> "list[Field[Any]]":
+    """Return the fields of a dataclass in the order of documents: its own ones first, then inherited ones."""
+    return sorted(fields(kind), key=lambda it: it.name not in get_annotations(kind))
 
 
 def schema_of(kind: Any, *, many: bool = False) -> dict[str, Any]:
@@ -66,8 +72,8 @@ def _reference(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
         definitions[kind.__name__] = {
             "type": "object",
             "description": (kind.__doc__ or "").strip().partition("\n")[0],
-            "properties": {each.name: _schema(hints[each.name], definitions) for each in fields(kind)},
-            "required": [each.name for each in fields(kind) if not _is_optional(each)],
+            "properties": {each.name: _schema(hints[each.name], definitions) for each in told_fields(kind)},
+            "required": [each.name for each in told_fields(kind) if not _is_optional(each)],
             "additionalProperties": False,
         }
     return {"$ref": f"#/$defs/{kind.__name__}"}

@@ -436,8 +436,8 @@ def _runtimes_here(options: EstimateOptions, data: DataFolder, store: ResultsDat
         here = named.here or (None if named.identity is None else registry.with_identity(named.identity))
     else:
         here = None if options.usual_runtime is None else registry.find(options.usual_runtime)
-        if options.exclude_runtimes and not (here is not None and options.allow(here)):
-            fitting = [it for it in registry.all() if options.allow(it)]
+        if options.exclude_runtimes and not (here is not None and here.can_have(options)):
+            fitting = [it for it in registry.all() if it.can_have(options)]
             first = {it.traits.format: it for it in reversed(fitting)}
             return [options.optimising_alike(it) for it in fitting if it is first[it.traits.format]]
     return [] if here is None else [options.optimising_alike(here)]

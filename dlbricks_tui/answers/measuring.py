@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from itertools import product
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, replace
 
 from tinydb import where
 
@@ -34,7 +32,7 @@ from dlbricks_tui.runs.request import (
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.runtime.variant import AskedVariant, AskedVariants, InstructionSet, several
 from dlbricks_tui.settings.cutting import GRANULARITY
 from dlbricks_tui.settings.measuring import BRICK_TIMEOUT, ENOUGH, MEMORY_LIMIT, TARGET, TIME_BUDGET
 from dlbricks_tui.settings.setting import require_allowed
@@ -48,23 +46,16 @@ _MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions(CutOptions):
+class MeasureOptions(AskedVariants, CutOptions):
     """Options of a run: cutting and measuring. None: the run decides."""
 
     level: Level = Level.FUSED
     # True: the whole models are timed, too.
     end_to_end: bool | None = None
     method: Method | None = None
-    # Of several runtimes, threads, batch sizes, precisions and limits on kernels, the run measures each combination.
-    # A registered runtime by its name, and that of the settings, which counts only for models that it runs.
+    # A registered runtime by its name, or several, and that of the settings, which counts only for models that it runs.
     runtime: str | Sequence[str] | None = None
     usual_runtime: str | None = None
-    threads: int | Sequence[int] | None = None
-    # The number of images, sentences or rows in an inference. None: that of each model's file.
-    batch: int | Sequence[int] | None = None
-    precision: Precision | Sequence[Precision] | None = None
-    instructions: InstructionSet | Sequence[InstructionSet] | None = None
-    optimisation: Optimisation | Sequence[Optimisation] | None = None
     # Sample until half of the 95 % interval is at most this share of the latency.
     target_interval: float | None = None
     # Take this many samples of everything instead.
@@ -152,34 +143,18 @@ def _method(options: MeasureOptions, runtime: Runtime) -> Method:
 
 
 def _runtimes(options: MeasureOptions, formats: Collection[Format], data: DataFolder) -> tuple[Runtime, ...]:
-    """Return each runtime with each precision, each number of threads, and each limit on its kernels."""
+    """Return each runtime with each precision, each limit on its kernels, and each number of threads."""
     for instructions in several(options.instructions):
         _refuse_missing_instructions(instructions)
-    registry, every = Registry(data.path), several(options.threads) or (None,)
+    registry = Registry(data.path)
     named = [registry.find_installed(name) for name in several(options.runtime)]
-    limited = product(
-        several(options.precision) or (None,),
-        several(options.instructions) or (None,),
-        several(options.optimisation) or (None,),
+    asked = replace(options, batch=None).each(AskedVariant())
+    variants = (
+        (runtime or _usual(options, formats, registry, each)).with_variant(each)
+        for runtime in named or (None,)
+        for each in asked
     )
-    graphs = [_Graphs(*each) for each in limited]
-    found = product(named, graphs) if named else [(_usual(options, formats, registry, each), each) for each in graphs]
-    variants = (graphs.of(runtime).with_threads(threads) for (runtime, graphs), threads in product(found, every))
     return tuple({each.identity: each for each in variants}.values())
-
-
-class _Graphs(NamedTuple):
-    """The part of a variant that decides about graphs and kernels."""
-
-    precision: Precision | None
-    instructions: InstructionSet | None
-    optimisation: Optimisation | None
-
-    def of(self, runtime: Runtime) -> Runtime:
-        return runtime.with_precision(self.precision).with_kernels(self.instructions, self.optimisation)
-
-    def are_possible_on(self, runtime: Runtime) -> bool:
-        return runtime.computes_in(self.precision) and runtime.has_kernels(self.instructions, self.optimisation)
 
 
 def _refuse_missing_instructions(instructions: InstructionSet) -> None:
@@ -189,15 +164,15 @@ def _refuse_missing_instructions(instructions: InstructionSet) -> None:
         raise RunError(f"this processor has no {instructions.value} instructions: choose from {known}")
 
 
-def _usual(options: MeasureOptions, formats: Collection[Format], registry: Registry, graphs: _Graphs) -> Runtime:
+def _usual(options: MeasureOptions, formats: Collection[Format], registry: Registry, asked: AskedVariant) -> Runtime:
     """Return the runtime of the settings, or else the usual one of those that have the precision and kernels."""
     if options.usual_runtime:
         usual = registry.find(options.usual_runtime)
-        if usual.traits.format in formats and usual in registry.all() and graphs.are_possible_on(usual):
+        if usual.traits.format in formats and usual in registry.all() and usual.can_have(asked):
             return usual
     return (
-        registry.first_for(formats, graphs.are_possible_on)
-        or registry.preferred_for(formats, graphs.precision)
+        registry.first_for(formats, lambda it: it.can_have(asked))
+        or registry.preferred_for(formats, asked.precision)
         or registry.runtime_for(formats)
     )
 
@@ -206,16 +181,6 @@ def _rule(options: MeasureOptions) -> StoppingRule:
     if options.fixed_runs is not None:
         return FixedRuns(options.fixed_runs)
     return Adaptive() if options.target_interval is None else Adaptive(target=options.target_interval)
-
-
-Value = TypeVar("Value", Precision, InstructionSet, Optimisation, str, int)
-
-
-def several(values: Value | Sequence[Value] | None) -> tuple[Value, ...]:
-    """Return the values of an option that takes one, several or none."""
-    if values is None:
-        return ()
-    return (values,) if isinstance(values, str | int) else tuple(values)
 
 
 # So many of the longest bricks are looked up at each size.

@@ -15,7 +15,7 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.planning import PROBE_RULE
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.runtime.variant import AskedVariant
 from dlbricks_tui.settings.measuring import PROBE_BRICKS, PROBE_SECONDS
 from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.variant import BATCH, THREADS, VARIANT
@@ -30,7 +30,7 @@ _NO_OTHER_SYSTEM = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeOptions:
+class ProbeOptions(AskedVariant):
     """Options of a probe. None: the results of other systems decide."""
 
     # From the start of the command to the estimates.
@@ -42,13 +42,6 @@ class ProbeOptions:
     # A registered runtime by its name, and that of the settings, which counts only for models that it runs.
     runtime: str | None = None
     usual_runtime: str | None = None
-    threads: int | None = None
-    # The number of images, sentences or rows in an inference. None: that of each model's file.
-    batch: int | None = None
-    precision: Precision | None = None
-    # The limits on the kernels of the runtime.
-    instructions: InstructionSet | None = None
-    optimisation: Optimisation | None = None
     # By input name: the shapes that the files of the models do not say, and the numbers in inputs that are settings.
     inputs: Mapping[str, Shape] = field(default_factory=dict)
     values: Mapping[str, Numbers] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from dlbricks_tui.estimate.explanation import (
 from dlbricks_tui.estimate.parts import SlowPart, slowest
 from dlbricks_tui.estimate.system_estimate import FigureBasis, SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph, Level
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.contrast import Verdict
 from dlbricks_tui.wording.doubts import doubts_about
 
@@ -105,7 +105,7 @@ class AnswerFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelEstimate:
+class ModelEstimate(Variant):
     """A model's latency composed of its bricks; latencies are None while no brick of it was measured."""
 
     model: str
@@ -116,13 +116,6 @@ class ModelEstimate:
     granularity: int
     cut: Cut
     order: LayerOrder
-    # The number of images, sentences or rows in an inference, and of threads (null where it is not known).
-    batch: int
-    threads: int | None
-    precision: Precision
-    # The limits on the kernels that the runtime chooses from; `all` is no limit.
-    instructions: InstructionSet
-    optimisation: Optimisation
     # True if the runtime computes with other numbers than the model has: see docs/reference/runtimes.md.
     accuracy_unchecked: bool
     sequential_ms: float | None
@@ -168,17 +161,12 @@ class ModelEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedCombination:
+class ComparedCombination(Variant):
     """A model by one runtime in one variant, beside the best of all; latencies are None where none is known."""
 
     runtime: str
     level: Level
     protocol: str | None
-    batch: int
-    threads: int | None
-    precision: Precision
-    instructions: InstructionSet
-    optimisation: Optimisation
     accuracy_unchecked: bool
     # The sequential estimate, if it has all layers, its 95 % interval, and the share of predicted latencies in it.
     estimate_ms: float | None
@@ -226,11 +214,7 @@ def _compared(found: "Ranked") -> ComparedCombination:
         runtime=one.way.runtime,
         level=one.way.level,
         protocol=one.way.protocol or None,
-        batch=one.variant.batch_size,
-        threads=one.variant.threads,
-        precision=one.variant.precision,
-        instructions=one.variant.kernels.instructions,
-        optimisation=one.variant.kernels.optimisation,
+        **one.variant.parts,
         accuracy_unchecked=one.variant.precision.is_unchecked,
         estimate_ms=estimate_ms,
         interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
@@ -258,11 +242,7 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate, most_slow:
         granularity=found.cutting.granularity,
         cut=found.cutting.cut,
         order=found.cutting.order,
-        batch=one.variant.batch_size,
-        threads=one.variant.threads,
-        precision=one.variant.precision,
-        instructions=one.variant.kernels.instructions,
-        optimisation=one.variant.kernels.optimisation,
+        **one.variant.parts,
         accuracy_unchecked=one.variant.precision.is_unchecked,
         sequential_ms=composed.sequential_ms if composed else None,
         parallel_ms=composed.parallel_ms if composed else None,

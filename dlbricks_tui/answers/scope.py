@@ -22,19 +22,20 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import TRAITS, Format, traits_of
 from dlbricks_tui.runtime.variant import (
-    InstructionSet,
+    AskedVariant,
     Kernels,
-    Optimisation,
     Precision,
+    Variant,
     stated_kernels,
     stated_precision,
     stated_threads,
+    stated_variant,
     states,
     without_variant,
 )
 from dlbricks_tui.settings.cutting import WORKERS
-from dlbricks_tui.settings.setting import require_allowed
-from dlbricks_tui.settings.variant import BATCH, THREADS
+from dlbricks_tui.settings.setting import fields_of, require_allowed
+from dlbricks_tui.settings.variant import BATCH, KERNELS, THREADS
 from dlbricks_tui.store import records
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id, combinations, equal
@@ -114,19 +115,16 @@ class RuntimeVariants:
     # The identities of the variants with results on the system.
     measured: tuple[str, ...]
 
-    def variant(self, threads: int | None, precision: Precision, kernels: Kernels) -> Runtime | None:
+    def variant(self, variant: Variant) -> Runtime | None:
         """Return the runtime of this host in a variant; raise RegistryError if its framework lacks it."""
-        if self.here is None:
-            return None
-        found = self.here.with_threads(threads).with_precision(precision)
-        return found.with_kernels(kernels.instructions, kernels.optimisation)
+        return None if self.here is None else self.here.with_variant(variant)
 
-    def identity_of(self, threads: int | None, precision: Precision, kernels: Kernels) -> str:
+    def identity_of(self, variant: Variant) -> str:
         """Return the identity of a variant: one with results, or one of this host."""
         for each in self.measured:
-            if (stated_threads(each), stated_precision(each), stated_kernels(each)) == (threads, precision, kernels):
+            if stated_variant(each, variant.batch) == variant:
                 return each
-        runtime = self.variant(threads, precision, kernels)
+        runtime = self.variant(variant)
         return self.identity if runtime is None else runtime.identity
 
 
@@ -256,7 +254,7 @@ _THREADS = re.compile(r"threads-(\d{1,4})\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateOptions(CutOptions):
+class EstimateOptions(AskedVariant, CutOptions):
     """Options of an estimate: cutting, composition and the measurements to use. None: the stored results decide."""
 
     level: Level | None = None
@@ -264,17 +262,9 @@ class EstimateOptions(CutOptions):
     system: str | None = None
     # A registered runtime by its name, or one of the store.
     runtime: str | None = None
-    # The number of threads of that runtime, or of the usual one.
-    threads: int | None = None
     # The settings that decide which runtime is the usual one on this host.
     usual_runtime: str | None = None
     usual_threads: int | None = None
-    # The number of images, sentences or rows in an inference. None: that of the model's file.
-    batch: int | None = None
-    precision: Precision | None = None
-    # The limits on the kernels of that runtime, or of the usual one.
-    instructions: InstructionSet | None = None
-    optimisation: Optimisation | None = None
     # Compose for this many workers, too.
     workers: int | None = None
     # A TOML file that says which layers may run in parallel.
@@ -288,15 +278,11 @@ class EstimateOptions(CutOptions):
     def variant_of(self, runtime: Runtime) -> Runtime:
         """Return a runtime with the threads, the precision and the kernels of these options."""
         threads = self.usual_threads if self.threads is None else self.threads
-        return self.optimising_alike(runtime).with_threads(threads)
+        return runtime.with_variant(self).with_threads(threads)
 
     def optimising_alike(self, runtime: Runtime) -> Runtime:
         """Return a runtime with the precision and the kernels of these options, which decide about its graphs."""
-        return runtime.with_precision(self.precision).with_kernels(self.instructions, self.optimisation)
-
-    def allow(self, runtime: Runtime) -> bool:
-        """Return whether a runtime can have the precision and the kernels of these options."""
-        return runtime.computes_in(self.precision) and runtime.has_kernels(self.instructions, self.optimisation)
+        return runtime.with_precision(self.precision).with_kernels(self)
 
     @property
     def chooses(self) -> bool:
@@ -306,7 +292,7 @@ class EstimateOptions(CutOptions):
     @property
     def limit_kernels(self) -> bool:
         """True if these options say which kernels count."""
-        return self.instructions is not None or self.optimisation is not None
+        return any(getattr(self, it.field) is not None for it in KERNELS)
 
     @property
     def exclude_runtimes(self) -> bool:
@@ -316,7 +302,7 @@ class EstimateOptions(CutOptions):
     def kernels_of(self, identity: str) -> Kernels:
         """Return the limits on kernels of these options; what they leave open is as in the identity of a runtime."""
         own = stated_kernels(identity)
-        return Kernels(self.instructions or own.instructions, self.optimisation or own.optimisation)
+        return replace(own, **{field: limit for field, limit in fields_of(self, KERNELS).items() if limit})
 
     @property
     def allows_any_threads(self) -> bool:
@@ -395,20 +381,22 @@ class ScopeChoice:
         """Return the runtime of this host for each format, of those that have the precision and the kernels."""
         usual = usual_runtimes(self.data, self.options.usual_runtime, None, self.options.precision)
         registry = Registry(self.data.path)
-        found = ((form, registry.first_for({form}, self.options.allow)) for form in Format)
+        found = ((form, registry.first_for({form}, self._can_be)) for form in Format)
         others = {form: it for form, it in found if it is not None} if self.options.limit_kernels else {}
-        return {**others, **{form: it for form, it in usual.items() if self.options.allow(it)}}
+        return {**others, **{form: it for form, it in usual.items() if self._can_be(it)}}
+
+    def _can_be(self, runtime: Runtime) -> bool:
+        return runtime.can_have(self.options)
 
     def _refuse_without_runtime(self, sources: Sequence[ModelSource], usual: Collection[Format]) -> None:
         precision, kernels = self.options.precision or Precision.F32, self.options.kernels_of("")
-        limits = kernels.instructions, kernels.optimisation
         for source in sources:
             taken = source.in_format(self.preferred).format
             if taken not in usual:
                 others = [
                     it
                     for it in TRAITS.values()
-                    if it.format is taken and precision in it.precisions and it.has_kernels(*limits)
+                    if it.format is taken and precision in it.precisions and it.has_kernels(kernels)
                 ]
                 advice = "".join(f", or add {it.title}: {it.install_here}" for it in others[:1])
                 raise EstimateError(

@@ -192,10 +192,9 @@ def _graphs_of(identity: str, runtimes: Sequence[Runtime]) -> Runtime | None:
     if here is not None:
         return here
     precision, kernels = stated_precision(identity), stated_kernels(identity)
-    limits = kernels.instructions, kernels.optimisation
     for it in runtimes:
-        if it.framework == identity.partition("-")[0] and it.computes_in(precision) and it.has_kernels(*limits):
-            return it.with_precision(precision).with_kernels(*limits)
+        if it.framework == identity.partition("-")[0] and it.computes_in(precision) and it.traits.has_kernels(kernels):
+            return it.with_precision(precision).with_kernels(kernels)
     return None
 
 

@@ -35,6 +35,7 @@ from dlbricks_tui.estimate.explanation import (
 )
 from dlbricks_tui.estimate.parts import Slowest, SlowPart, slowest
 from dlbricks_tui.models.library import assumption
+from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.wording.answers import answer_words, faster_words
 from dlbricks_tui.wording.doubts import doubts_about
@@ -94,7 +95,9 @@ class EstimateDocument:
                 yield BLANK_LINE
             yield Sentence(f"no estimate is possible: {found.obstacle}")
             if one.end_to_end is not None:
-                yield Sentence(f"end to end: {in_ms(one.end_to_end.value_ms)}, measured ({one.variant.in_words})")
+                yield Sentence(
+                    f"end to end: {in_ms(one.end_to_end.value_ms)}, measured ({variant_in_words(one.variant)})"
+                )
                 yield from map(Sentence, engine_remarks([one]))
         if found.composed is not None and not found.obstacle:
             yield from self.compositions()
@@ -163,7 +166,7 @@ class EstimateDocument:
         """Yield the variant that was measured, with its throughput."""
         per_second = self.one.per_second
         throughput = "" if per_second is None else f": {milliseconds(per_second)} per second"
-        yield Sentence(f"{self.one.variant.in_words}{throughput}")
+        yield Sentence(f"{variant_in_words(self.one.variant)}{throughput}")
 
     def coverage(self) -> Iterator[Part]:
         """Yield how many layers were measured, and how."""

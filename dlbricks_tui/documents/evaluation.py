@@ -6,7 +6,7 @@ from dlbricks_tui.answers.evaluations.results import ComparedResult, EvaluatedLo
 from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Part, Sentence, Table, name_column
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH
 from dlbricks_tui.runtime.traits import TRAITS
-from dlbricks_tui.runtime.variant import Kernels, Variant
+from dlbricks_tui.runtime.variant import Variant, variant_in_words
 from dlbricks_tui.wording.numbers import milliseconds, minute_of, or_dash, percent, signed_percent
 from dlbricks_tui.wording.scenarios import kind_in_words, percentile_name
 
@@ -68,7 +68,7 @@ def _result_columns(marks: Mapping[str, int]) -> tuple[Column[EvaluatedResult], 
     return (
         name_column("model", lambda it: _marked(it, marks)),
         name_column("runtime", lambda it: f"{_title(it.framework)} {it.version}"),
-        name_column("variant", lambda it: _variant(it, Kernels(it.instructions, it.optimisation))),
+        name_column("variant", lambda it: variant_in_words(it)),
         Column("when", lambda it: _minute(it.when), CellKind.NAME, is_optional=True),
         Column("end to end", lambda it: or_dash(milliseconds, it.measured_ms)),
         Column("95 % interval", lambda it: _interval(it.measured_interval_ms), is_optional=True),
@@ -103,8 +103,8 @@ _COMPARED_COLUMNS: tuple[Column[ComparedResult], ...] = (
 )
 
 
-def _variant(it: EvaluatedResult | ComparedResult, kernels: Kernels | None = None) -> str:
-    return Variant(it.threads, it.batch, it.precision, kernels or Kernels()).in_words
+def _variant(it: ComparedResult) -> str:
+    return variant_in_words(Variant(threads=it.threads, batch=it.batch, precision=it.precision))
 
 
 def _scenario(it: EvaluatedLoad) -> str:

@@ -19,6 +19,7 @@ from dlbricks_tui.documents.parts import (
     name_column,
 )
 from dlbricks_tui.documents.samples import sample_parts
+from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, signed_percent
 
@@ -178,7 +179,7 @@ def _way_parts(it: Summary, result: Result | None, *, is_mean: bool) -> Iterator
     told = {
         "system": it.system,
         "runtime": it.runtime,
-        "variant": it.variant.in_words,
+        "variant": variant_in_words(it.variant),
         "level": f"{it.level.value}, protocol {it.protocol}",
         "dtype": it.dtype,
         "kernel": it.kernel_variant,

@@ -22,7 +22,7 @@ class Point:
     @property
     def batch_size(self) -> int:
         """The number of images, sentences or rows in an inference."""
-        return self.found.variant.batch_size
+        return self.found.variant.batch
 
     @property
     def estimate_ms(self) -> float | None:

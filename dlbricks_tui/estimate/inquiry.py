@@ -20,7 +20,7 @@ from dlbricks_tui.runtime.variant import (
     Variant,
     stated_kernels,
     stated_precision,
-    stated_threads,
+    stated_variant,
 )
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
@@ -193,7 +193,9 @@ class Inquiry:
         return None if system is None else system.cores
 
     def _variant(self, way: Way, precision: Precision | None = None) -> Variant:
-        graph, precision = self.decomposition.graph, precision or stated_precision(way.runtime)
+        graph = self.decomposition.graph
+        found = stated_variant(way.runtime, graph.batch_size)
+        precision = precision or found.precision
         if precision is Precision.F32 and graph.is_quantised:
             precision = Precision.FILE
-        return Variant(stated_threads(way.runtime), graph.batch_size, precision, stated_kernels(way.runtime))
+        return replace(found, precision=precision)

@@ -98,7 +98,7 @@ class SystemEstimate:
         """
         if not self.sequential_ms or self.estimate.is_partial:
             return None
-        return self.variant.batch_size / self.sequential_ms * 1000
+        return self.variant.batch / self.sequential_ms * 1000
 
     @property
     def measured_between(self) -> tuple[float, float] | None:

@@ -15,11 +15,9 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import (
     INSTRUCTIONS_VARIABLE,
     OPTIMISATION_VARIABLE,
-    Kernels,
-    Variant,
-    stated_kernels,
     stated_precision,
     stated_threads,
+    stated_variant,
 )
 from dlbricks_tui.store.records import DatedRecord, EndToEnd, Fact, Facts, Provenance, Record, RuntimeRecord, System
 
@@ -44,12 +42,6 @@ class Baseline:
     key: str = ""
     # The model as an evaluation states it, once for each format.
     models: tuple[EvaluatedModel, ...] = ()
-
-    @property
-    def variant(self) -> Variant:
-        """The variant in which the model was timed."""
-        one = self.result
-        return Variant(one.threads, one.batch, one.precision, Kernels(one.instructions, one.optimisation))
 
 
 def baselines_of_evaluation(evaluation: Evaluation) -> tuple[Baseline, ...]:
@@ -97,16 +89,11 @@ def baseline_of(
     newest = results[-1]
     samples = [sample for it in results for sample in steady_samples_ms(it)]
     timing = timing_by([it.statistics for it in results], samples)
-    kernels = stated_kernels(newest.runtime)
     recorded = RecordedResult(
         model=newest.name,
         framework=runtime.framework,
         version=runtime.version,
-        threads=stated_threads(newest.runtime),
-        batch=newest.batch_size,
-        precision=stated_precision(newest.runtime),
-        instructions=kernels.instructions,
-        optimisation=kernels.optimisation,
+        **stated_variant(newest.runtime, newest.batch_size).parts,
         variables=tuning_variables(dict(runtime.settings)),
         when=newest.when,
         measured_ms=timing.value_ms,

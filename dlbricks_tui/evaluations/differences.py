@@ -9,6 +9,8 @@ from dlbricks_tui.evaluations.change import Timing
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH, RecordedResult
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import threads_in_words
+from dlbricks_tui.settings.setting import plain
+from dlbricks_tui.settings.variant import KERNELS
 from dlbricks_tui.store.records import Fact, Facts
 
 NOT_SET = "not set"
@@ -23,6 +25,15 @@ _TITLES = {
     "onednn": "oneDNN",
     "python": "Python",
     "os": "operating system",
+}
+
+
+# The parts of a variant beside its threads.
+_PARTS = {
+    "batch": "batch size",
+    "precision": "precision",
+    "instructions": "instruction set of the kernels",
+    "optimisation": "graph optimisation",
 }
 
 
@@ -64,10 +75,7 @@ def _differences(was: RecordedResult, now: RecordedResult) -> Iterator[Differenc
     pairs = (
         ("framework", _title(was.framework), _title(now.framework)),
         ("threads", threads_in_words(was.threads), threads_in_words(now.threads)),
-        ("batch size", str(was.batch), str(now.batch)),
-        ("precision", was.precision.value, now.precision.value),
-        ("instruction set of the kernels", was.instructions.value, now.instructions.value),
-        ("graph optimisation", was.optimisation.value, now.optimisation.value),
+        *((title, *(str(plain(it.parts[part])) for it in (was, now))) for part, title in _PARTS.items()),
     )
     yield from (Difference(*pair) for pair in pairs if pair[1] != pair[2])
     for name in sorted({*was.variables, *now.variables}):
@@ -128,8 +136,7 @@ def _distance(was: RecordedResult, now: RecordedResult) -> tuple[float, ...]:
         # A result without a latency is the last choice.
         was.measured_ms is None and was.estimate_ms is None,
         _threads_apart(was.threads, now.threads),
-        was.instructions is not now.instructions,
-        was.optimisation is not now.optimisation,
+        *(was.parts[it.field] is not now.parts[it.field] for it in KERNELS),
         len(_differing(was.variables, now.variables)),
         was.version != now.version,
     )

@@ -8,7 +8,7 @@ from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level, Numbers, Shape
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.runtime.variant import AskedVariants, InstructionSet, Variant
 from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.store.records import Facts
 
@@ -32,20 +32,15 @@ class EvaluatedModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluatedRuntime:
+class EvaluatedRuntime(AskedVariants):
     """A framework with a version constraint, and the variants in which it runs the models.
 
-    Each combination of the values of the variants is measured. An empty tuple leaves the value to the program.
+    Each combination of the values of the variants is measured.
     """
 
     framework: str
     # As in requirements of Python packages, such as `>=1.20,<2`; empty: any version.
     version: str = ""
-    threads: tuple[int, ...] = ()
-    batch: tuple[int, ...] = ()
-    precision: tuple[Precision, ...] = ()
-    instructions: tuple[InstructionSet, ...] = ()
-    optimisation: tuple[Optimisation, ...] = ()
     # Environment variables that tune the framework. A variable of the shell that is not among them is a difference.
     variables: Mapping[str, str] = field(default_factory=dict)
 
@@ -100,7 +95,7 @@ class Requirements:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedResult:
+class RecordedResult(Variant):
     """A result of the run from which the evaluation was written: a whole model in one combination.
 
     Values of the variant are those of the run. `samples_ms` are of the whole model; empty if only bricks were timed.
@@ -109,11 +104,6 @@ class RecordedResult:
     model: str
     framework: str
     version: str
-    threads: int | None = None
-    batch: int = 1
-    precision: Precision = Precision.F32
-    instructions: InstructionSet = InstructionSet.ALL
-    optimisation: Optimisation = Optimisation.ALL
     variables: Mapping[str, str] = field(default_factory=dict)
     when: str
     measured_ms: float | None = None

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -18,13 +19,21 @@ from dlbricks_tui.runtime.variant import (
     INSTRUCTIONS_VARIABLE,
     OPTIMISATION_VARIABLE,
     InstructionSet,
-    Optimisation,
     Precision,
+    several,
 )
+from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.variant import INSTRUCTIONS, OPTIMISATION, PRECISION, THREADS
 from dlbricks_tui.store.records import System
 
 QUIET = "quiet"
 NOT_SET = "not set"
+# The variables that decide about parts of a variant.
+_VARIABLES: Mapping[Setting[Any], Sequence[str]] = {
+    THREADS: (THREADS_VARIABLE,),
+    INSTRUCTIONS: (INSTRUCTIONS_VARIABLE, NEWER_INSTRUCTIONS_VARIABLE),
+    OPTIMISATION: (OPTIMISATION_VARIABLE,),
+}
 _LIMIT = re.compile(r"(==|>=|<=|=|>|<)?\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)")
 # The beginning of a version that is not one of Python packages, such as `2026.1.0-18000-abc`.
 _RELEASE = re.compile(r"[0-9]+(?:\.[0-9]+)*")
@@ -190,48 +199,38 @@ def _variable_matches(
 
 def _chosen_by_variant(wanted: EvaluatedRuntime) -> Iterator[str]:
     """Yield the variables that the variants of a runtime replace."""
-    if wanted.threads:
-        yield THREADS_VARIABLE
-    if wanted.instructions:
-        yield from (INSTRUCTIONS_VARIABLE, NEWER_INSTRUCTIONS_VARIABLE)
-    if wanted.optimisation:
-        yield OPTIMISATION_VARIABLE
+    for setting, names in _VARIABLES.items():
+        if asked_for(wanted, setting):
+            yield from names
+
+
+def offered_by(traits: Traits, instructions: Collection[InstructionSet]) -> Mapping[Setting[Any], Sequence[Any]]:
+    """Return the values of a variant that a framework has on a processor with these instruction sets."""
+    limits = [it for it in traits.instruction_sets if it is InstructionSet.ALL or it in instructions]
+    return {PRECISION: traits.precisions, INSTRUCTIONS: limits, OPTIMISATION: traits.optimisations}
+
+
+def asked_for(wanted: EvaluatedRuntime, setting: Setting[Any]) -> tuple[Any, ...]:
+    """Return the values of a part of the variants."""
+    return several(getattr(wanted, setting.field))
+
+
+def is_possible(value: Any, offered: Sequence[Any]) -> bool:
+    """Return whether a value is offered; a model that is quantised in its file runs as it is."""
+    return value is Precision.FILE or value in offered
 
 
 def _variant_matches(
     wanted: EvaluatedRuntime, traits: Traits, instructions: Collection[InstructionSet]
 ) -> Iterator[Match]:
     """Yield the values of variants, which have to be possible."""
-    for precision in wanted.precision:
-        yield _choice(traits, "precision", precision.value, can_compute_in(traits, precision), traits.precisions)
-    for each in wanted.instructions:
-        known = each in traits.instruction_sets
-        offered = [it for it in traits.instruction_sets if it is InstructionSet.ALL or it in instructions]
-        yield _choice(traits, "kernels", each.value, known and can_use(each, instructions), offered)
-    for level in wanted.optimisation:
-        yield _choice(traits, "optimisation", level.value, level in traits.optimisations, traits.optimisations)
-
-
-def can_compute_in(traits: Traits, precision: Precision) -> bool:
-    """Return whether a framework has a precision; a model that is quantised in its file runs as it is."""
-    return precision is Precision.FILE or precision in traits.precisions
-
-
-def can_use(limit: InstructionSet, instructions: Collection[InstructionSet]) -> bool:
-    """Return whether a processor with these instruction sets can have kernels limited to one of them."""
-    return limit is InstructionSet.ALL or limit in instructions
-
-
-def _choice(
-    traits: Traits,
-    subject: str,
-    wanted: str,
-    possible: bool,
-    offered: Sequence[Precision | InstructionSet | Optimisation],
-) -> Match:
-    found = wanted if possible else ", ".join(it.value for it in offered)
-    cure = "take it out of the file, or use another runtime or host"
-    return _match(f"{traits.title} {subject}", wanted, found, possible, cure, needed=True)
+    for setting, offered in offered_by(traits, instructions).items():
+        subject = f"{traits.title} {'kernels' if setting is INSTRUCTIONS else setting.name}"
+        for value in asked_for(wanted, setting):
+            possible = is_possible(value, offered)
+            found = value.value if possible else ", ".join(it.value for it in offered)
+            cure = "take it out of the file, or use another runtime or host"
+            yield _match(subject, value.value, found, possible, cure, needed=True)
 
 
 def model_match(wanted: EvaluatedModel, found: FoundModel) -> Match:

@@ -59,7 +59,7 @@ class ArrayType(NamedTuple):
 
 @dataclass(frozen=True)
 class Network:
-    """A graph to run without further optimisation: a symbol file of unique node names, and the types of its variables.
+    """A graph to run as it is: a symbol file of unique node names, and the types of its variables.
 
     `weights` never change. `inputs` are fed, in this order; those in `values` hold these numbers or texts, or
     one of them throughout; all others hold synthetic data. Where `file` names a model file, the worker runs that file

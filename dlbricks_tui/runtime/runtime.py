@@ -10,6 +10,7 @@ from dlbricks_tui.runtime.traits import TRAITS, Traits, Variables, traits_of
 from dlbricks_tui.runtime.variant import (
     INSTRUCTIONS_VARIABLE,
     OPTIMISATION_VARIABLE,
+    AskedVariant,
     InstructionSet,
     Kernels,
     Optimisation,
@@ -102,9 +103,13 @@ class Runtime:
         """The limits on the kernels that it chooses from."""
         return stated_kernels(self.identity)
 
-    def has_kernels(self, instructions: InstructionSet | None, optimisation: Optimisation | None) -> bool:
-        """Return whether its framework has these limits on kernels; None stands for any."""
-        return self.traits.has_kernels(instructions, optimisation)
+    def can_have(self, asked: AskedVariant) -> bool:
+        """Return whether its framework has this precision and these limits on kernels; None stands for any."""
+        return self.computes_in(asked.precision) and self.traits.has_kernels(asked)
+
+    def with_variant(self, asked: AskedVariant) -> "Runtime":
+        """Return this runtime in a variant; None keeps its own part."""
+        return self.with_precision(asked.precision).with_kernels(asked).with_threads(asked.threads)
 
     def with_instructions(self, instructions: InstructionSet | None) -> "Runtime":
         """Return this runtime with kernels of at most these instructions; None keeps its own limit."""
@@ -130,9 +135,9 @@ class Runtime:
         is_limit = optimisation is not Optimisation.ALL
         return self._with_variable(OPTIMISATION_VARIABLE, optimisation.value if is_limit else None)
 
-    def with_kernels(self, instructions: InstructionSet | None, optimisation: Optimisation | None) -> "Runtime":
+    def with_kernels(self, limits: Kernels | AskedVariant) -> "Runtime":
         """Return this runtime with these limits on its kernels; None keeps its own."""
-        return self.with_instructions(instructions).with_optimisation(optimisation)
+        return self.with_instructions(limits.instructions).with_optimisation(limits.optimisation)
 
     def _no_choice(self, what: str, offered: Sequence[InstructionSet | Optimisation]) -> str:
         if len(offered) < 2:
@@ -149,8 +154,8 @@ class Runtime:
         """Return the variant of this runtime that has this identity; None if none has it."""
         threads, precision, kernels = stated_threads(identity), stated_precision(identity), stated_kernels(identity)
         found = replace(self, settings=replace(self.settings, threads=threads, precision=precision))
-        if found.identity != identity and self.has_kernels(kernels.instructions, kernels.optimisation):
-            found = found.with_kernels(kernels.instructions, kernels.optimisation)
+        if found.identity != identity and self.traits.has_kernels(kernels):
+            found = found.with_kernels(kernels)
         return found if found.identity == identity and self.computes_in(precision) else None
 
     def side_by_side(self, operators: int) -> "Runtime":

@@ -9,7 +9,7 @@ from enum import Enum
 
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.errors import RegistryError
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Kernels, Optimisation, Precision
 
 _X86 = ("x86_64", "AMD64")
 
@@ -98,9 +98,10 @@ class Traits:
     # The framework's own name of the precision of a model that is not quantised.
     precision_setting: str = ""
 
-    def has_kernels(self, instructions: InstructionSet | None, optimisation: Optimisation | None) -> bool:
+    def has_kernels(self, limits: Kernels | AskedVariant) -> bool:
         """Return whether it has these limits on kernels; None stands for any."""
-        return instructions in (None, *self.instruction_sets) and optimisation in (None, *self.optimisations)
+        known = (None, *self.instruction_sets), (None, *self.optimisations)
+        return limits.instructions in known[0] and limits.optimisation in known[1]
 
     def usual_threads(self, processors: Processors) -> int:
         """Return the number of threads that it starts by default."""

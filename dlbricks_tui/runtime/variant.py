@@ -1,9 +1,11 @@
 """The variant in which a runtime runs a model: its threads, batch size, precision and kernels."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from enum import Enum
+from itertools import product
+from typing import Any, TypeVar
 
 # Shapes of all frameworks can hold this batch size.
 MOST_IN_A_BATCH = 2**31 - 1
@@ -110,23 +112,77 @@ class Kernels:
 USUAL_KERNELS = Kernels()
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """The threads, batch size, precision and kernels of an estimate. `threads` is None where it is not known."""
+@dataclass(frozen=True, kw_only=True)
+class AskedVariant:
+    """The parts of a variant that somebody asks for; None leaves a part open. The model's file has a batch size."""
 
     threads: int | None = None
-    batch_size: int = 1
+    batch: int | None = None
+    precision: Precision | None = None
+    instructions: InstructionSet | None = None
+    optimisation: Optimisation | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant(AskedVariant):
+    """How a runtime runs a model. `threads` is None where it is not known."""
+
+    batch: int = 1
     precision: Precision = Precision.F32
-    kernels: Kernels = USUAL_KERNELS
+    instructions: InstructionSet = InstructionSet.ALL
+    optimisation: Optimisation = Optimisation.ALL
 
     @property
-    def in_words(self) -> str:
-        """The variant as messages show it: `batch 8, 2 threads, f32`, and its kernels if they are limited."""
-        usual = batch_in_words(self.batch_size), threads_in_words(self.threads), self.precision.in_words
-        return ", ".join([*usual, *self.kernels.words])
+    def kernels(self) -> Kernels:
+        """The limits on the kernels."""
+        return Kernels(self.instructions, self.optimisation)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The values by name; those of a result are its variant."""
+        return {it.name: getattr(self, it.name) for it in fields(Variant)}
 
 
 USUAL_VARIANT = Variant()
+Asked = TypeVar("Asked", bound=AskedVariant)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedVariants:
+    """Several variants: of each part one value, several, or none, which leaves it open. All combinations are meant."""
+
+    threads: int | Sequence[int] | None = None
+    # Images, sentences or rows in an inference. None: that of each model's file.
+    batch: int | Sequence[int] | None = None
+    precision: Precision | Sequence[Precision] | None = None
+    instructions: InstructionSet | Sequence[InstructionSet] | None = None
+    optimisation: Optimisation | Sequence[Optimisation] | None = None
+
+    def each(self, own: Asked) -> list[Asked]:
+        """Return a variant with each combination of these values in place of its own.
+
+        Threads and batch sizes change fastest.
+        """
+        names = [it.name for it in fields(AskedVariant)]
+        names = [*names[2:], *names[:2]]
+        values = (several(getattr(self, name)) or (getattr(own, name),) for name in names)
+        return [replace(own, **dict(zip(names, each, strict=True))) for each in product(*values)]
+
+
+Value = TypeVar("Value", Precision, InstructionSet, Optimisation, str, int)
+
+
+def several(values: Value | Sequence[Value] | None) -> tuple[Value, ...]:
+    """Return the values of an option that takes one, several or none."""
+    if values is None:
+        return ()
+    return (values,) if isinstance(values, str | int) else tuple(values)
+
+
+def variant_in_words(variant: Variant) -> str:
+    """Return a variant as messages show it: `batch 8, 2 threads, f32`, and its kernels if they are limited."""
+    usual = batch_in_words(variant.batch), threads_in_words(variant.threads), variant.precision.in_words
+    return ", ".join([*usual, *variant.kernels.words])
 
 
 def batch_in_words(size: int) -> str:
@@ -168,6 +224,12 @@ def stated_kernels(identity: str) -> Kernels:
         next((it for it in InstructionSet if it.value == instructions), InstructionSet.ALL),
         next((it for it in Optimisation if it.value == optimisation), Optimisation.ALL),
     )
+
+
+def stated_variant(identity: str, batch: int = 1) -> Variant:
+    """Return the variant in the identity of a runtime, at a batch size."""
+    threads, precision = stated_threads(identity), stated_precision(identity)
+    return Variant(threads=threads, batch=batch, precision=precision, **asdict(stated_kernels(identity)))
 
 
 def states(

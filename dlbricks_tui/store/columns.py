@@ -3,7 +3,7 @@
 import operator
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.runtime.variant import Variant, stated_kernels, stated_precision, stated_threads
+from dlbricks_tui.runtime.variant import Variant, stated_precision, stated_threads, stated_variant
 from dlbricks_tui.store.index import (
     ORIGIN_COLUMN,
     OWN,
@@ -151,9 +151,7 @@ class Summary:
     @property
     def variant(self) -> Variant:
         """The variant in which it was measured."""
-        return Variant(
-            self.threads or None, self.batch_size, stated_precision(self.runtime), stated_kernels(self.runtime)
-        )
+        return replace(stated_variant(self.runtime, self.batch_size), threads=self.threads or None)
 
     @property
     def key(self) -> str:

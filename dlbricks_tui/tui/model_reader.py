@@ -115,9 +115,8 @@ class ModelReader:
             return self._frameworks_reading(spec.runtime)
         graphs = spec.precision, spec.kernels
         if graphs not in self._frameworks:
-            limits = spec.kernels.instructions, spec.kernels.optimisation
             found = {form: self._registry.first_for({form}, lambda it: _can(it, spec)) for form in Format}
-            limited = {form: it.with_kernels(*limits) for form, it in found.items() if it is not None}
+            limited = {form: it.with_kernels(spec.kernels) for form, it in found.items() if it is not None}
             self._runtimes[graphs] = {**self._runtimes[spec.precision, USUAL_KERNELS], **limited}
             self._frameworks[graphs] = self._frameworks_of(*graphs)
         return self._frameworks[graphs]
@@ -164,8 +163,7 @@ class ModelReader:
 
 
 def _can(runtime: Runtime, spec: ModelSpec) -> bool:
-    limits = spec.kernels.instructions, spec.kernels.optimisation
-    return runtime.computes_in(spec.precision) and runtime.has_kernels(*limits)
+    return runtime.computes_in(spec.precision) and runtime.traits.has_kernels(spec.kernels)
 
 
 def _key(spec: ModelSpec) -> object:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.runtime.variant import (
     batch_in_words,
     threads_in_words,
+    variant_in_words,
 )
 from dlbricks_tui.wording.numbers import PREDICTED, age_words, counted, milliseconds, part_of, rough_range
 
@@ -37,14 +38,14 @@ def figure_text(one: SystemEstimate) -> str:
 def combination_words(one: SystemEstimate) -> str:
     """Return the name of a combination: `mxnet, 1 thread, batch 1`, with its precision and kernels if unusual."""
     variant, framework = one.variant, one.way.runtime.partition("-")[0]
-    usual = framework, threads_in_words(variant.threads), batch_in_words(variant.batch_size)
+    usual = framework, threads_in_words(variant.threads), batch_in_words(variant.batch)
     unusual = [variant.precision.in_words] if variant.precision.is_unchecked else []
     return ", ".join([*filter(None, usual), *unusual, *variant.kernels.words])
 
 
 def way_line(way: Way, variant: Variant) -> str:
     """Return the system, the runtime, the level and the variant of an execution."""
-    return f"{way.system}, {way.runtime.partition(' ')[0]}, {way.level.value} layers, {variant.in_words}"
+    return f"{way.system}, {way.runtime.partition(' ')[0]}, {way.level.value} layers, {variant_in_words(variant)}"
 
 
 def origin_words(one: SystemEstimate) -> str:

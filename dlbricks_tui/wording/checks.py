@@ -27,7 +27,7 @@ def change_words(change: float, low: float, high: float) -> str:
 def combination_words(framework: str, variant: Variant, level: Level) -> str:
     """Return a combination, without what is usual: `onnxruntime, 1 thread`, `mxnet, 2 threads, batch 8, written`."""
     words = [framework, threads_in_words(variant.threads)]
-    words += [batch_in_words(variant.batch_size)] if variant.batch_size != 1 else []
+    words += [batch_in_words(variant.batch)] if variant.batch != 1 else []
     words += [variant.precision.value] if variant.precision is not Precision.F32 else []
     words += variant.kernels.words
     words += [level.value] if level is not Level.FUSED else []

@@ -68,7 +68,7 @@ def slow_host(one: SystemEstimate) -> str:
 def settling_command(one: SystemEstimate, named: str = "") -> str:
     """Return the command that measures a model and its bricks anew, together, in the variant of an estimate."""
     variant, found = one.variant, one.estimate
-    batch = variant.batch_size if variant.batch_size > 1 else None
+    batch = variant.batch if variant.batch > 1 else None
     threads = stated_threads(one.way.runtime)
     words = options_of(one.runtime_name, threads, batch, variant.precision, variant.kernels, found.level, found.cutting)
     return shlex.join(["dlbricks", "run", named or found.model, *words, "--again", "--end-to-end"])

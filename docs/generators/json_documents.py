@@ -8,6 +8,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from dlbricks_tui.answers.documents import told_fields
 from docs.generators.documents import Example, command_of, examples
 from docs.generators.fields import fields_of, sentence_of
 from docs.generators.markdown import MARK, plain, table
@@ -84,7 +85,8 @@ def _section(command: CommandPage, found: list[Example]) -> str:
 
 def _field_table(kind: type) -> str:
     hints = get_type_hints(kind)
-    rows = ((f"`{it.name}`", in_words(hints[it.name]), plain(it.about)) for it in fields_of(kind))
+    about = {it.name: it.about for it in fields_of(kind)}
+    rows = ((f"`{it.name}`", in_words(hints[it.name]), plain(about[it.name])) for it in told_fields(kind))
     return table(("key", "value", "meaning"), rows)
 
 

@@ -57,7 +57,7 @@ def executed(
     runtime = runtime.with_threads(threads)
     found = estimate(decomposition, knowing(decomposition, times or {}))
     way = Way("here", runtime.identity, graph.level, "inside")
-    variant = Variant(threads, graph.batch_size, runtime.settings.precision)
+    variant = Variant(threads=threads, batch=graph.batch_size, precision=runtime.settings.precision)
     return MeasuredExecution(
         Execution(runtime, graph.level), graph, SystemEstimate(way, found, end_to_end, variant=variant)
     )

@@ -15,7 +15,7 @@ def analysed(name: str = "net", **changed: Any) -> ModelRow:
     values: dict[str, Any] = {
         "table1_id": None,
         "way": Way("here", "mxnet-1.9.1 python-3.11 threads-1", Level.FUSED, "inside"),
-        "variant": Variant(1),
+        "variant": Variant(threads=1),
         "measured_ms": 10.0,
         "estimate_ms": 8.0,
         "best_ms": 6.0,

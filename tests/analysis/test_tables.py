@@ -51,5 +51,5 @@ def test_a_model_that_was_not_timed_end_to_end_is_compared_by_its_estimate() -> 
 
 
 def test_only_models_of_one_execution_are_together() -> None:
-    one, other, wide = analysed("a"), analysed("b"), analysed("c", variant=Variant(2))
+    one, other, wide = analysed("a"), analysed("b"), analysed("c", variant=Variant(threads=2))
     assert by_execution([one, wide, other]) == [[one, other], [wide]]

@@ -50,7 +50,7 @@ def test_all_kinds_fit_on_a_terminal_of_80_columns() -> None:
 
 
 def test_models_of_different_executions_have_tables_of_their_own() -> None:
-    lines = lines_of([analysed("one"), analysed("two", variant=Variant(2))])
+    lines = lines_of([analysed("one"), analysed("two", variant=Variant(threads=2))])
     assert [line for line in lines if line.endswith(": 1 model")] == [
         "here, mxnet-1.9.1, fused layers, batch 1, 1 thread, f32: 1 model",
         "here, mxnet-1.9.1, fused layers, batch 1, 2 threads, f32: 1 model",
@@ -58,7 +58,7 @@ def test_models_of_different_executions_have_tables_of_their_own() -> None:
 
 
 def test_signs_are_explained_once_and_tables_without_a_value_are_left_out() -> None:
-    unknown = analysed("two", variant=Variant(2), best_ms=None, best_parallel_ms=None, gap=None, gains={})
+    unknown = analysed("two", variant=Variant(threads=2), best_ms=None, best_parallel_ms=None, gap=None, gains={})
     lines = lines_of([analysed("one"), unknown])
     assert sum(line.startswith("x: ") for line in lines) == 1
     assert [line.split()[0] for line in lines if line.startswith(("BOUNDS", "GAINS", "GAP"))] == [

@@ -43,7 +43,7 @@ def document(
 ) -> EstimateDocument:
     decomposition = decompose(graph, cutting)
     found = estimate(decomposition, known or knowing(decomposition, times), options)
-    usual = {"way": WAY, "variant": Variant(2, 4), "cores": 4, "runtime_name": "mxnet"}
+    usual = {"way": WAY, "variant": Variant(threads=2, batch=4), "cores": 4, "runtime_name": "mxnet"}
     return EstimateDocument(graph, SystemEstimate(estimate=found, **{**usual, **fields}))
 
 

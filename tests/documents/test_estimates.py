@@ -22,7 +22,7 @@ SOME = replace(KNOWN, measured=dict(list(KNOWN.measured.items())[:2]))
 def one(name: str, known: Knowledge, timed_ms: float = 0.0, workers: int | None = None) -> SystemEstimate:
     found = estimate(decompose(replace(GRAPH, name=name)), known, Options(workers))
     timed = Latency(timed_ms, timed_ms, timed_ms) if timed_ms else None
-    return SystemEstimate(WAY, found, timed, variant=Variant(2))
+    return SystemEstimate(WAY, found, timed, variant=Variant(threads=2))
 
 
 EXACT, TIMED = one("exact", KNOWN), one("timed", KNOWN, 6.6)
@@ -33,7 +33,7 @@ OTHER = replace(TIMED, way=TIMED.way._replace(runtime="onnxruntime-1.20 threads-
 
 def test_estimates_have_a_row_for_each_model_with_doubts_and_agreement() -> None:
     cut = replace(OTHER, estimate=replace(OTHER.estimate, cutting=Cutting(3, Cut.OVERLAP)))
-    int8 = replace(EXACT, variant=Variant(2, precision=Precision.INT8))
+    int8 = replace(EXACT, variant=Variant(threads=2, precision=Precision.INT8))
     check(
         "estimates",
         {

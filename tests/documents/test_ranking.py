@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from dlbricks_tui.documents.look import TEXT
@@ -139,7 +139,7 @@ def test_a_single_combination_is_compared_with_nothing() -> None:
 
 def test_limits_on_kernels_are_columns_where_they_differ_and_the_heading_tells_only_real_ones() -> None:
     limits = USUAL_KERNELS, Kernels(InstructionSet.AVX2), Kernels(optimisation=Optimisation.BASIC)
-    every = [called(timed(1, 10.0), "openvino", kernels=each) for each in limits]
+    every = [called(timed(1, 10.0), "openvino", **asdict(each)) for each in limits]
     assert rows(Ranking("net", "c5.xlarge", ranked(every)))[0][:2] == ["INSTRUCTIONS", "OPTIMISATION"]
     assert ", avx2 kernels, written" in ranking_heading(Ranking("net", "c5.xlarge", ranked(every[1:2])))
     assert ranking_heading(Ranking("net", "c5.xlarge", ranked(every[2:]))).count("optimisation basic") == 1

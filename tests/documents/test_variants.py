@@ -19,7 +19,7 @@ from dlbricks_tui.documents.variants import (
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.parts import Standing
-from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision, Variant
+from dlbricks_tui.runtime.variant import InstructionSet, Precision, Variant
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 from tests.estimate.test_curve import point
@@ -47,7 +47,7 @@ def lines_of(points: Sequence[Point], width: int = 80) -> list[str]:
 
 def test_each_variant_has_a_row_and_a_missing_one_says_which_run_measures_it() -> None:
     int8 = [of_variant(it, replace(it.found.variant, precision=Precision.INT8)) for it in BATCHES[:2]]
-    avx2 = [of_variant(it, replace(it.found.variant, kernels=Kernels(InstructionSet.AVX2))) for it in BATCHES[:2]]
+    avx2 = [of_variant(it, replace(it.found.variant, instructions=InstructionSet.AVX2)) for it in BATCHES[:2]]
     check(
         "variants",
         {
@@ -114,7 +114,7 @@ def test_a_single_size_has_no_curve() -> None:
 
 def test_several_series_have_letters_and_names_that_tell_what_varies() -> None:
     int8 = [of_variant(it, replace(it.found.variant, precision=Precision.INT8)) for it in BATCHES[:2]]
-    avx2 = [of_variant(it, replace(it.found.variant, kernels=Kernels(InstructionSet.AVX2))) for it in BATCHES[:2]]
+    avx2 = [of_variant(it, replace(it.found.variant, instructions=InstructionSet.AVX2)) for it in BATCHES[:2]]
     for points, names in (
         (THREADS, ["1 thread", "4 threads"]),
         ([*BATCHES[:2], *int8], ["f32", "int8"]),

@@ -16,7 +16,7 @@ UNMEASURED = estimate(decompose(chain("conv", "relu")), NOTHING_KNOWN)
 def point(batch_size: int, measured_ms: float | None, threads: int | None = 1) -> Point:
     """A model that was timed end to end, and not by its bricks."""
     timed = None if measured_ms is None else Latency(measured_ms, measured_ms, measured_ms)
-    found = SystemEstimate(WAY, UNMEASURED, timed, variant=Variant(threads, batch_size))
+    found = SystemEstimate(WAY, UNMEASURED, timed, variant=Variant(threads=threads, batch=batch_size))
     return Point("", threads, found, "dlbricks run net")
 
 

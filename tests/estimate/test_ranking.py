@@ -31,7 +31,7 @@ def estimated(share: float) -> Comparable:
         for pair, it in measured(decomposition).measured.items()
     }
     found = estimate(decomposition, Knowledge(known))
-    return Comparable(Point("", 1, SystemEstimate(WAY, found, variant=Variant(1, 1))))
+    return Comparable(Point("", 1, SystemEstimate(WAY, found, variant=Variant(threads=1, batch=1))))
 
 
 def verdicts(*combinations: Comparable) -> list[Verdict | None]:
@@ -90,7 +90,7 @@ def predicted(latency_ms: float, low_ms: float, high_ms: float) -> Comparable:
             return [Latency(latency_ms / number, low_ms / number, high_ms / number) for _ in bricks]
 
     found = estimate(decompose(chain("conv", "relu")), Knowledge({}, predictor=Predictor))
-    return Comparable(Point("", 1, SystemEstimate(WAY, found, variant=Variant(1, 1))))
+    return Comparable(Point("", 1, SystemEstimate(WAY, found, variant=Variant(threads=1, batch=1))))
 
 
 def test_only_a_narrow_prediction_may_be_the_best() -> None:

@@ -145,4 +145,4 @@ def test_a_result_without_an_interval_takes_that_of_its_samples() -> None:
 
 def test_a_variant_is_that_of_the_result() -> None:
     (found,) = baselines(replace(timed(10.0), batch_size=8))
-    assert (found.variant.threads, found.variant.batch_size) == (2, 8)
+    assert (found.result.threads, found.result.batch) == (2, 8)

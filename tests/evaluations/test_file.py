@@ -13,6 +13,7 @@ import pytest
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation, EvaluationError, Measuring
 from dlbricks_tui.evaluations.file import MOST_BYTES, read_evaluation, write_evaluation
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.runtime.variant import Precision, several
 from tests.evaluations.example import EVALUATION, FULL, MINIMAL
 
 ROOT = Path(__file__).parents[2]
@@ -61,8 +62,8 @@ def test_values_are_listed_once(tmp_path: Path) -> None:
     file = tmp_path / "twice.toml"
     file.write_text(f"{MINIMAL}threads = [2, 1, 2]\nprecision = ['f32', 'f32']\nbatch = 2.0\n")
     (runtime,) = read_evaluation(file).runtimes
-    assert (runtime.threads, runtime.batch, len(runtime.precision)) == ((2, 1), (2,), 1)
-    assert all(type(number) is int for number in (*runtime.threads, *runtime.batch))
+    assert (runtime.threads, runtime.batch, runtime.precision) == ((2, 1), (2,), (Precision.F32,))
+    assert all(type(number) is int for number in (*several(runtime.threads), *several(runtime.batch)))
 
 
 def test_the_first_of_several_faults_in_the_file_is_reported(tmp_path: Path) -> None:

@@ -43,6 +43,10 @@ def several(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(values, max_size=3, unique=True).map(tuple)
 
 
+def open_or(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | several(values).filter(bool)
+
+
 MODELS = st.builds(
     EvaluatedModel,
     name=LINES,
@@ -57,11 +61,11 @@ RUNTIMES = st.builds(
     EvaluatedRuntime,
     framework=st.sampled_from(list(TRAITS)),
     version=st.sampled_from(["", ">=1.20,<2", "==1.9.1", "===2026.1-odd", "~=1.4"]),
-    threads=several(st.integers(1, 1024)),
-    batch=several(AXES),
-    precision=several(st.sampled_from(Precision)),
-    instructions=several(st.sampled_from(InstructionSet)),
-    optimisation=several(st.sampled_from(Optimisation)),
+    threads=open_or(st.integers(1, 1024)),
+    batch=open_or(AXES),
+    precision=open_or(st.sampled_from(Precision)),
+    instructions=open_or(st.sampled_from(InstructionSet)),
+    optimisation=open_or(st.sampled_from(Optimisation)),
     variables=VARIABLES,
 )
 MEASURING = st.builds(

@@ -96,7 +96,7 @@ def test_the_roofline_has_the_layers_that_take_some_time() -> None:
 
 
 def test_each_execution_has_figures_with_names_of_their_own() -> None:
-    models = [analysed("one"), analysed("one", variant=Variant(2))]
+    models = [analysed("one"), analysed("one", variant=Variant(threads=2))]
     names = [it.name for section in analysis_sections(models) for it in section.exhibits]
     assert len(names) == len(set(names)) == 6
     assert all(name.startswith("figure-") for name in names)

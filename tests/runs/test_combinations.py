@@ -76,7 +76,7 @@ def test_a_run_tells_the_cost_of_each_combination_measures_each_and_adds_up_thei
     state = outcome.state
     assert state.state is State.FINISHED
     assert outcome.estimates is not None
-    variants = [(it.estimate.variant.batch_size, it.estimate.variant.threads) for it in outcome.estimates]
+    variants = [(it.estimate.variant.batch, it.estimate.variant.threads) for it in outcome.estimates]
     assert variants == [(1, 1), (4, 1), (1, 2), (4, 2)]
     for model in outcome.estimates:
         assert model.estimate.estimate.coverage.complete
@@ -128,7 +128,7 @@ def test_a_batch_that_memory_cannot_hold_is_left_out_once_and_the_others_are_mea
     outcome = carried_out(site, request(site, 1, 10**9, threads=(1,)), events.append)
     (refused,) = [it for it in events if isinstance(it, ModelLeftOut)]
     assert "net at batch size 1,000,000,000 needs about" in refused.reason
-    assert [it.estimate.variant.batch_size for it in outcome.estimates or ()] == [1]
+    assert [it.estimate.variant.batch for it in outcome.estimates or ()] == [1]
     assert outcome.state.bricks.measured == outcome.state.bricks.total > 0
 
 

@@ -11,11 +11,14 @@ from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import (
     USUAL_KERNELS,
+    AskedVariant,
     InstructionSet,
     Kernels,
     Optimisation,
     Variant,
     stated_kernels,
+    stated_variant,
+    variant_in_words,
     without_variant,
 )
 
@@ -25,7 +28,7 @@ ORT = replace(MXNET, framework="onnxruntime", version="1.32.0")
 
 def test_a_runtime_without_limits_keeps_its_identity() -> None:
     assert MXNET.kernels == USUAL_KERNELS
-    assert MXNET.with_kernels(None, None) == MXNET.with_kernels(InstructionSet.ALL, Optimisation.ALL) == MXNET
+    assert MXNET.with_variant(AskedVariant()) == MXNET.with_kernels(USUAL_KERNELS) == MXNET
     limited = MXNET.with_instructions(InstructionSet.AVX2)
     assert limited.identity == "mxnet-1.9.1 python-3.11 threads-1 DNNL_MAX_CPU_ISA=AVX2"
     assert limited.with_instructions(InstructionSet.ALL) == MXNET
@@ -36,7 +39,7 @@ def test_a_runtime_has_the_limits_of_each_of_its_identities() -> None:
     for framework, traits in TRAITS.items():
         usual = replace(MXNET, framework=framework)
         for instructions, optimisation in product(traits.instruction_sets, traits.optimisations):
-            limited = usual.with_kernels(instructions, optimisation)
+            limited = usual.with_kernels(Kernels(instructions, optimisation))
             assert limited.kernels == stated_kernels(limited.identity) == Kernels(instructions, optimisation)
             assert usual.with_identity(limited.identity) == limited
             assert without_variant(limited.identity) == without_variant(usual.identity)
@@ -66,7 +69,7 @@ def test_limits_that_a_framework_lacks_are_refused_in_one_line() -> None:
 def test_limits_reach_the_worker_and_are_told() -> None:
     limited = MXNET.with_instructions(InstructionSet.AVX512_CORE)
     assert limited.environment({"DNNL_MAX_CPU_ISA": "SSE41"})["DNNL_MAX_CPU_ISA"] == "AVX512_CORE"
-    assert Variant(kernels=limited.kernels).in_words.endswith("f32, avx512_core kernels")
+    assert variant_in_words(stated_variant(limited.identity)).endswith("f32, avx512_core kernels")
     optimised = ORT.with_optimisation(Optimisation.BASIC)
-    assert Variant(kernels=optimised.kernels).in_words.endswith("f32, optimisation basic")
-    assert Variant().in_words.endswith("f32")
+    assert variant_in_words(stated_variant(optimised.identity)).endswith("f32, optimisation basic")
+    assert variant_in_words(Variant()).endswith("f32")

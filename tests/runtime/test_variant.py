@@ -5,7 +5,14 @@ import pytest
 
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.runtime import PRECISION_VARIABLE, Runtime
-from dlbricks_tui.runtime.variant import Precision, Variant, stated_precision, stated_threads, without_variant
+from dlbricks_tui.runtime.variant import (
+    Precision,
+    Variant,
+    stated_precision,
+    stated_threads,
+    variant_in_words,
+    without_variant,
+)
 
 RUNTIME = Runtime("here", sys.executable, "onnxruntime", "1.32.0", "3.11.9")
 
@@ -53,4 +60,4 @@ def test_figures_of_changed_models_say_that_accuracy_was_not_checked() -> None:
     for precision in Precision:
         is_changed = precision in (Precision.INT8, Precision.BF16)
         assert ("accuracy was not checked" in precision.remark) is is_changed
-        assert ("accuracy not checked" in Variant(precision=precision).in_words) is is_changed
+        assert ("accuracy not checked" in variant_in_words(Variant(precision=precision))) is is_changed

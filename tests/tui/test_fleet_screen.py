@@ -13,10 +13,10 @@ from dlbricks_tui.fleet.request import (
     FleetHostState,
     FleetRequest,
     HostEntry,
-    Question,
 )
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.settings.fleets import Question
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.fleet import fleets
 from dlbricks_tui.tui.fleet.boxes import (

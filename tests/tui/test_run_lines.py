@@ -346,7 +346,7 @@ def test_settings_of_a_run_belong_to_its_models_and_general_ones_to_the_session(
     assert len(first.registered) > 1
     last = replace(first, runtime=first.registered, threads=(1, 2), batch=(4,), target_interval=0.05, end_to_end=False)
     other = settings_for(Choices(), sources("alexnet"), data, Config(), None, last)
-    assert (other.runtime, other.threads, other.batch) == (other.registered[:1], (), ())
+    assert (other.runtime, other.threads, other.batch) == (other.registered[:1], (), None)
     assert (other.target_interval, other.end_to_end) == (0.05, False)
     # Its own settings come back, with what another model's run has changed for the session.
     later = replace(other, target_interval=0.02)

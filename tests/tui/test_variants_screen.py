@@ -207,7 +207,7 @@ def test_the_threads_that_were_chosen_decide_whose_measurements_count(tmp_path: 
     # A runtime that was chosen has its own threads.
     chosen = replace(CHOICES, runtime=identities[1])
     found = session.estimator.answer(source, chosen, lambda _: decomposition).found
-    assert (found.variant.threads, found.variant.batch_size) == (1, 4)
+    assert (found.variant.threads, found.variant.batch) == (1, 4)
     spec = ModelSpec(source, Level.WRITTEN, Choices().cutting, batch_size=4)
     points = {it.threads: it for it in read_thread_curve(session, spec, CHOICES).points}
     assert points.keys() >= {1, 2}

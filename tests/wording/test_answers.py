@@ -6,7 +6,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision, Variant
+from dlbricks_tui.runtime.variant import InstructionSet, Precision, Variant
 from dlbricks_tui.wording import numbers
 from dlbricks_tui.wording.answers import answer_words, faster_words, figure_number, figure_text, origin_words, way_line
 from tests.bricks.graphs import chain
@@ -21,7 +21,9 @@ SOME = replace(KNOWN, measured=dict(list(KNOWN.measured.items())[:1]))
 
 def one(known: Knowledge, timed_ms: float = 0.0) -> SystemEstimate:
     timed = Latency(timed_ms, timed_ms, timed_ms) if timed_ms else None
-    return SystemEstimate(WAY, estimate(decompose(GRAPH), known), timed, timed_when=int(4e6), variant=Variant(1, 2))
+    return SystemEstimate(
+        WAY, estimate(decompose(GRAPH), known), timed, timed_when=int(4e6), variant=Variant(threads=1, batch=2)
+    )
 
 
 TIMED, COMPOSED, PARTIAL = one(KNOWN, 9.0), one(KNOWN), one(SOME)
@@ -53,12 +55,14 @@ def test_a_figure_has_its_number_its_unit_and_where_it_comes_from(
 
 def test_the_answer_has_figure_combination_system_and_origin() -> None:
     assert answer_words(TIMED) == "9.000 ms: mxnet, 1 thread, batch 2, measured 4 min ago"
-    unusual = replace(TIMED, variant=Variant(None, 1, Precision.INT8, Kernels(InstructionSet.AVX2)))
+    unusual = replace(
+        TIMED, variant=Variant(threads=None, batch=1, precision=Precision.INT8, instructions=InstructionSet.AVX2)
+    )
     told = "mxnet, default threads, batch 1, int8, accuracy not checked, avx2 kernels, on c6i, as chosen"
     assert answer_words(unusual, chosen=True, on="c6i") == f"9.000 ms: {told}, measured 4 min ago"
     assert answer_words(PARTIAL) == "mxnet, 1 thread, batch 2, 1 of 2 layers measured: no figure yet"
     way = WAY._replace(runtime="onnxruntime-1.20 threads-1")
-    assert way_line(way, Variant(1)) == "c5.xlarge, onnxruntime-1.20, written layers, batch 1, 1 thread, f32"
+    assert way_line(way, Variant(threads=1)) == "c5.xlarge, onnxruntime-1.20, written layers, batch 1, 1 thread, f32"
 
 
 def test_a_faster_combination_is_told_unless_the_chosen_one_is_as_fast() -> None:

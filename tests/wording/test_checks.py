@@ -2,7 +2,7 @@ import pytest
 
 from dlbricks_tui.evaluations.change import Change, CheckVerdict
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision, Variant
+from dlbricks_tui.runtime.variant import InstructionSet, Precision, Variant
 from dlbricks_tui.wording.checks import (
     change_words,
     check_heading,
@@ -27,8 +27,8 @@ def test_a_p_value_has_its_name(p_value: float | None, told: str) -> None:
 
 
 def test_a_combination_is_named_without_what_is_usual() -> None:
-    assert combination_words("mxnet", Variant(None), Level.FUSED) == "mxnet, default threads"
-    unusual = Variant(1, 2, Precision.BF16, Kernels(InstructionSet.AVX2))
+    assert combination_words("mxnet", Variant(threads=None), Level.FUSED) == "mxnet, default threads"
+    unusual = Variant(threads=1, batch=2, precision=Precision.BF16, instructions=InstructionSet.AVX2)
     told = "mxnet, 1 thread, batch 2, bf16, avx2 kernels, written"
     assert combination_words("mxnet", unusual, Level.WRITTEN) == told
 

@@ -43,7 +43,7 @@ def one(
         usual_reference_ms=0.64,
         timed_when=HOUR,
         timed_samples=samples,
-        variant=Variant(2, 4),
+        variant=Variant(threads=2, batch=4),
         runtime_name="onnxruntime",
     )
 
@@ -85,7 +85,7 @@ def test_a_measurement_inside_of_the_interval_needs_no_sentence() -> None:
 def test_the_command_repeats_the_variant() -> None:
     assert settling_command(one()) == COMMAND
     way = WAY._replace(runtime="onnxruntime-1.32.0 threads-1")
-    found = replace(one(), way=way, variant=Variant(1, 1, Precision.INT8))
+    found = replace(one(), way=way, variant=Variant(threads=1, batch=1, precision=Precision.INT8))
     told = settling_command(found, "table1:16")
     assert told == COMMAND.replace("generated", "table1:16").replace(
         "--threads 2 --batch 4", "--threads 1 --precision int8"

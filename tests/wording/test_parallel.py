@@ -26,7 +26,7 @@ TIMES = {0: 1.0, 1: 4.0, 2: 4.0, 3: 4.0, 4: 1.0}
 
 def estimated(graph: LayerGraph, workers: int | None = None) -> SystemEstimate:
     composed = estimate(decompose(graph), knowing(decompose(graph), TIMES), Options(workers))
-    return SystemEstimate(WAY, composed, variant=Variant(2), cores=2)
+    return SystemEstimate(WAY, composed, variant=Variant(threads=2), cores=2)
 
 
 def test_the_most_that_parallel_layers_gain_is_told_with_the_cores_that_bricks_used() -> None:
@@ -49,7 +49,7 @@ def test_the_most_that_parallel_layers_gain_is_told_with_the_cores_that_bricks_u
     ],
 )
 def test_the_cores_of_a_brick_follow_from_its_threads(threads: int | None, cores: int | None, told: str) -> None:
-    one = replace(estimated(FORKED), variant=Variant(threads), cores=cores)
+    one = replace(estimated(FORKED), variant=Variant(threads=threads), cores=cores)
     assert cores_in_words(threads, cores) == told and f"; {told}." in parallel_sentences(one)
 
 

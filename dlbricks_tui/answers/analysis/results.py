@@ -223,7 +223,7 @@ GAP_COLUMNS = (
 def model_cells(it: ModelRow) -> tuple[Cell, ...]:
     """Return the model and its execution."""
     way, variant = it.way, it.variant
-    settings = variant.batch_size, variant.threads, variant.precision.value
+    settings = variant.batch, variant.threads, variant.precision.value
     return it.name, way.system, way.runtime, way.level.value, *settings, "yes" if it.predicted else "no"
 
 

@@ -25,7 +25,8 @@ from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest, chosen
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.runtime.variant import AskedVariant, Precision
+from dlbricks_tui.settings.variant import KERNELS, USUAL_EXECUTION
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.importing import read_export
 from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
@@ -248,14 +249,8 @@ def _in_variant_of(runtime: Runtime, found: RecordedResult) -> Runtime:
     )
     # A quantised file needs no precision.
     reduced = found.precision if found.precision.is_unchecked else None
-    return (
-        untuned.on(processors_here())
-        .with_precision(reduced)
-        .with_kernels(
-            None if found.instructions is InstructionSet.ALL else found.instructions,
-            None if found.optimisation is Optimisation.ALL else found.optimisation,
-        )
-    )
+    limits = {it.field: found.parts[it.field] for it in KERNELS if found.parts[it.field] is not USUAL_EXECUTION[it]}
+    return untuned.on(processors_here()).with_variant(AskedVariant(precision=reduced, **limits))
 
 
 def _inputs_of(baseline: Baseline, options: CheckOptions) -> tuple[Mapping[str, Shape], Mapping[str, Numbers]]:

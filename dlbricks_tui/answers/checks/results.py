@@ -1,13 +1,13 @@
 """Checks as plain values, the JSON documents of `dlbricks check`, and as lines."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.evaluations.differences import Difference
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Optimisation, Precision, Variant
+from dlbricks_tui.runtime.variant import AskedVariant, Variant
 from dlbricks_tui.wording.checks import change_words, combination_words, unmeasured_line, verdict_line
 
 if TYPE_CHECKING:
@@ -15,18 +15,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedModel:
+class CheckedModel(AskedVariant):
     """A model in one combination, measured again; latencies are None where there are none."""
 
     model: str
     # Today's runtime, by its identity, and the variant; None for a model that the file lacks.
     framework: str | None
     runtime: str | None
-    threads: int | None
-    batch: int | None
-    precision: Precision | None
-    instructions: InstructionSet | None
-    optimisation: Optimisation | None
     level: Level | None
     was_ms: float | None
     is_ms: float | None
@@ -53,16 +48,9 @@ class CheckedModel:
 
 def label_of(one: CheckedModel) -> str:
     """Return a model with its combination: `squeezenet1.1 (onnxruntime, 1 thread)`."""
-    if (
-        one.framework is None
-        or one.batch is None
-        or one.precision is None
-        or one.instructions is None
-        or one.optimisation is None
-        or one.level is None
-    ):
+    if one.framework is None or one.level is None:
         return one.model
-    variant = Variant(one.threads, one.batch, one.precision, Kernels(one.instructions, one.optimisation))
+    variant = Variant(**{it.name: getattr(one, it.name) for it in fields(AskedVariant)})
     return f"{one.model} ({combination_words(one.framework, variant, one.level)})"
 
 

@@ -3,13 +3,11 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import NamedTuple
 
 from tinydb import where
 
 from dlbricks_tui.answers.estimating import Estimator, Remarks
-from dlbricks_tui.answers.measuring import several
 from dlbricks_tui.answers.opening import CutOptions, ModelLoaders, run_command
 from dlbricks_tui.answers.results import next_step
 from dlbricks_tui.answers.scope import EstimateOptions, RuntimesOnSystem, RuntimeVariants
@@ -28,25 +26,23 @@ from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import (
-    USUAL_KERNELS,
-    InstructionSet,
-    Kernels,
-    Optimisation,
+    USUAL_VARIANT,
+    AskedVariants,
     Precision,
-    stated_kernels,
-    stated_precision,
-    stated_threads,
+    Variant,
+    several,
+    stated_variant,
     states,
 )
 from dlbricks_tui.settings.setting import require_allowed
-from dlbricks_tui.settings.variant import BATCH, THREADS, VARIANT
+from dlbricks_tui.settings.variant import BATCH, KERNELS, PRECISION, THREADS, VARIANT
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.selections import by_id, equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions(CutOptions):
+class CompareOptions(AskedVariants, CutOptions):
     """Options of a comparison. None: all that the store knows of the model.
 
     A runtime and a part of a variant that are given are compared even without results.
@@ -56,11 +52,6 @@ class CompareOptions(CutOptions):
     # A system by its id, name or instance type. None: this host.
     system: str | None = None
     runtime: str | Sequence[str] | None = None
-    threads: int | Sequence[int] | None = None
-    batch: int | Sequence[int] | None = None
-    precision: Precision | Sequence[Precision] | None = None
-    instructions: InstructionSet | Sequence[InstructionSet] | None = None
-    optimisation: Optimisation | Sequence[Optimisation] | None = None
     # Predict no latency of a combination that was not measured.
     measured_only: bool = False
     # The settings that decide about a runtime and threads without results.
@@ -96,16 +87,15 @@ def compare(
 
 class _Combination(NamedTuple):
     runtime: RuntimeVariants
-    threads: int | None
-    precision: Precision
-    kernels: Kernels
+    # At any batch size.
+    variant: Variant
     # None: that of the file.
     batch: int | None
 
     @property
     def identity(self) -> str:
         """The identity of the runtime in this variant."""
-        return self.runtime.identity_of(self.threads, self.precision, self.kernels)
+        return self.runtime.identity_of(self.variant)
 
 
 class _Comparison:
@@ -124,7 +114,7 @@ class _Comparison:
         self._predictors = Predictors(store, data.cache)
         self._open = ExitStack()
         self._estimators: dict[Runtime | None, Estimator] = {}
-        self._inquiries: dict[tuple[str, Precision, Kernels, int | None], Inquiry] = {}
+        self._inquiries: dict[tuple[str, Variant, int | None], Inquiry] = {}
         self._refusals: list[UserError] = []
 
     def __enter__(self) -> "_Comparison":
@@ -150,7 +140,7 @@ class _Comparison:
                 command = "" if _has_latency(one) else self._command(named, each, one)
                 if not _has_latency(one) and not self._options.measured_only:
                     one = self._estimate(each, self._predictors)
-                point = Point(self._label(each, wanted), each.threads, one, command)
+                point = Point(self._label(each, wanted), each.variant.threads, one, command)
                 known.append(Comparable(point, self._samples(each, one)))
         if self._refusals and not known:
             raise self._refusals[0]
@@ -185,8 +175,7 @@ class _Comparison:
         sizes = sorted({int(size) for size in self._store.select(counting, order=()).numbers("batch_size").tolist()})
         for batch in dict.fromkeys([None, *(self._batch(runtime, size) for size in sizes)]):
             for identity in runtime.measured if go_on() else ():
-                variant = stated_threads(identity), stated_precision(identity), stated_kernels(identity)
-                each = _Combination(runtime, *variant, batch)
+                each = _Combination(runtime, stated_variant(identity), batch)
                 one = None
                 # The size may be of other models.
                 with suppress(*UNLOADABLE):
@@ -209,41 +198,31 @@ class _Comparison:
                 own = [self._predictable(runtime, usual)]
             plain = [each for each in own if not self._differs_unasked(each, usual)]
             for each in own:
-                for threads, precision, instructions, optimisation, batch in product(
-                    several(options.threads) or (each.threads,),
-                    several(options.precision) or (each.precision,),
-                    several(options.instructions) or (each.kernels.instructions,),
-                    several(options.optimisation) or (each.kernels.optimisation,),
-                    several(options.batch) or (each.batch,),
-                ):
-                    kernels = Kernels(instructions, optimisation)
-                    wanted = _Combination(runtime, threads, precision, kernels, self._batch(runtime, batch))
+                for variant in options.each(each.variant):
+                    batch = self._batch(runtime, variant.batch) if options.batch else each.batch
+                    wanted = _Combination(runtime, replace(variant, batch=1), batch)
                     if wanted in known or not plain or not self._differs_unasked(wanted, usual):
                         found[wanted] = None
         return list(found)
 
     def _predictable(self, runtime: RuntimeVariants, usual: _Combination) -> _Combination:
         """Return the usual combination, or the one with most results if the usual one has none."""
-        plain = [it for it in runtime.measured if states(it, None, usual.precision, usual.kernels)]
+        plain = [it for it in runtime.measured if states(it, None, usual.variant.precision, usual.variant.kernels)]
         if not plain or usual.identity in plain:
             return usual
-        return usual._replace(threads=stated_threads(plain[0]))
+        return usual._replace(variant=stated_variant(plain[0]))
 
     def _differs_unasked(self, each: _Combination, usual: _Combination) -> bool:
         """Return whether a combination differs from the usual one in its precision or kernels, without an option."""
-        options = self._options
-        return (
-            (options.precision is None and each.precision is not usual.precision)
-            or (options.instructions is None and each.kernels.instructions is not usual.kernels.instructions)
-            or (options.optimisation is None and each.kernels.optimisation is not usual.kernels.optimisation)
-        )
+        open_parts = (it.field for it in (PRECISION, *KERNELS) if not getattr(self._options, it.field))
+        return any(getattr(each.variant, part) is not getattr(usual.variant, part) for part in open_parts)
 
     def _usual(self, runtime: RuntimeVariants) -> _Combination:
         threads = self._options.usual_threads
         if threads is None and runtime.here is not None:
             threads = runtime.here.settings.threads
-        kernels = USUAL_KERNELS if runtime.here is None else runtime.here.kernels
-        return _Combination(runtime, threads, Precision.F32, kernels, None)
+        own = USUAL_VARIANT if runtime.here is None else stated_variant(runtime.here.identity)
+        return _Combination(runtime, replace(own, threads=threads, precision=Precision.F32), None)
 
     def _batch(self, runtime: RuntimeVariants, batch: int | None) -> int | None:
         """Return a batch size, None for that of the file."""
@@ -256,11 +235,13 @@ class _Comparison:
         identity, inquiry = each.identity, self._inquiry(each)
         if predictors is not None:
             inquiry = Inquiry(self._store, inquiry.decomposition, None, predictors)
-        return inquiry.on(self._system, identity) or inquiry.empty(self._system, identity, precision=each.precision)
+        return inquiry.on(self._system, identity) or inquiry.empty(
+            self._system, identity, precision=each.variant.precision
+        )
 
     def _inquiry(self, each: _Combination) -> Inquiry:
         """Return the model as a runtime has it at a batch size, with the results of its bricks."""
-        key = each.runtime.identity, each.precision, each.kernels, each.batch
+        key = each.runtime.identity, replace(each.variant, threads=None), each.batch
         if key not in self._inquiries:
             levels = [levels_measured(self._store, self._system, identity) for identity in each.runtime.measured]
             level = self._options.level or preferred_level(sorted({level for held in levels for level in held}))
@@ -275,8 +256,7 @@ class _Comparison:
         alike = (it for it in self._runtimes.registered if it.framework == each.runtime.framework)
         here = each.runtime.here or next(alike, None)
         if here is not None:
-            here = here.with_precision(each.precision)
-            here = here.with_kernels(each.kernels.instructions, each.kernels.optimisation)
+            here = here.with_precision(each.variant.precision).with_kernels(each.variant)
         if here not in self._estimators:
             inputs_used, cut = self._remarks.inputs_used, self._options
             runtimes = [] if here is None else [here]
@@ -311,7 +291,7 @@ class _Comparison:
 
     def _command(self, named: str, each: _Combination, one: SystemEstimate) -> str:
         """Return the command that measures a combination; empty if this host has no such runtime."""
-        runtime = each.runtime.variant(each.threads, each.precision, each.kernels)
+        runtime = each.runtime.variant(each.variant)
         if runtime is None or runtime.identity != each.identity:
             return ""
         _, *more = (next_step(one) or "run").split()

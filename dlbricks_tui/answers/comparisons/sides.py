@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
@@ -78,7 +78,7 @@ class ResultExecution:
     @property
     def variant(self) -> Variant:
         """The variant of the runtime."""
-        return Variant(self.threads, self.batch, self.precision, self.kernels)
+        return Variant(threads=self.threads, batch=self.batch, precision=self.precision, **asdict(self.kernels))
 
     @property
     def in_words(self) -> str:

@@ -39,7 +39,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Failure, utc_now
 from dlbricks_tui.store.selections import equal
@@ -161,7 +161,7 @@ def _failures(read: Sequence[ReadVariant], found: Sequence[StoredFinding], store
         request, recorded = it.variant.request, it.result.recorded
         lacking = _lacking(it.result, request)
         if lacking:
-            words = Variant(recorded.threads, recorded.batch, recorded.precision).in_words
+            words = variant_in_words(recorded)
             reason = _reason(store, request, it.model)
             yield f"{recorded.model} by {request.runtime.name} ({words}): {lacking}{reason}"
     for variant in (it for it in read if it.request.bricks):
@@ -197,11 +197,7 @@ def _evaluated(finding: StoredFinding, evaluation: Evaluation, began: str) -> Ev
         runtime=estimate.way.runtime,
         system=estimate.way.system,
         level=estimate.estimate.level,
-        threads=estimate.variant.threads,
-        batch=recorded.batch,
-        precision=recorded.precision,
-        instructions=recorded.instructions,
-        optimisation=recorded.optimisation,
+        **(recorded.parts | {"threads": estimate.variant.threads}),
         variables=recorded.variables,
         measured_ms=recorded.measured_ms,
         measured_interval_ms=_interval(recorded.low_ms, recorded.high_ms),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -40,13 +39,8 @@ from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolders, RunState
 from dlbricks_tui.runs.work import KnownGraphs
 from dlbricks_tui.runtime.runtime import NEWER_INSTRUCTIONS_VARIABLE, Runtime
-from dlbricks_tui.runtime.variant import (
-    InstructionSet,
-    Precision,
-    stated_kernels,
-    stated_precision,
-    stated_threads,
-)
+from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Precision, stated_variant
+from dlbricks_tui.settings.variant import INSTRUCTIONS, KERNELS, OPTIMISATION
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Fact, Provenance, System
@@ -158,27 +152,27 @@ def _runtimes(request: RunRequest) -> Iterator[EvaluatedRuntime]:
         alike.setdefault((runtime.name, runtime.framework, runtime.version, variables), []).append(runtime)
     for variants in alike.values():
         together = _stated(variants, request)
-        values = (together.threads, together.precision, together.instructions, together.optimisation)
-        is_product = prod(len(it) or 1 for it in values) == len(variants)
+        is_product = len(replace(together, batch=None).each(AskedVariant())) == len(variants)
         yield from [together] if is_product else [_stated([it], request) for it in variants]
 
 
 def _stated(variants: Sequence[Runtime], request: RunRequest) -> EvaluatedRuntime:
     """Return a runtime with the values of these variants of it."""
     first = variants[0]
-    kernels, variables = [it.kernels for it in variants], tuning_variables(dict(first.settings.environment))
+    variables = tuning_variables(dict(first.settings.environment))
+    stated = [stated_variant(it.identity).parts for it in variants]
     # A limit by the newer name of oneDNN stays a variable: a stated limit would replace it.
     has_limits = len(first.traits.instruction_sets) > 1 and NEWER_INSTRUCTIONS_VARIABLE not in variables
-    has_levels = len(first.traits.optimisations) > 1
+    has = {INSTRUCTIONS: has_limits, OPTIMISATION: len(first.traits.optimisations) > 1}
+    values = {it.field: tuple(dict.fromkeys(each[it.field] for each in stated)) for it in KERNELS if has[it]}
     return EvaluatedRuntime(
         framework=first.framework,
         version=exact_constraint(first.version),
         threads=tuple(dict.fromkeys(it.settings.threads for it in variants if it.settings.threads)),
         batch=request.batch_sizes,
         precision=tuple(dict.fromkeys(it.settings.precision for it in variants)),
-        instructions=tuple(dict.fromkeys(it.instructions for it in kernels)) if has_limits else (),
-        optimisation=tuple(dict.fromkeys(it.optimisation for it in kernels)) if has_levels else (),
         variables=variables,
+        **values,
     )
 
 
@@ -289,10 +283,10 @@ def found_result(
     estimated = found.estimate.composed if found.estimate.coverage.complete else None
     recorded = RecordedResult(
         model=name,
-        **_facts_of(part.runtime.framework, part.runtime.version, part.runtime.identity),
+        framework=part.runtime.framework,
+        version=part.runtime.version,
         variables=tuning_variables(dict(part.runtime.settings.environment)),
-        batch=model.decomposition.graph.batch_size,
-        precision=found.variant.precision,
+        **found.variant.parts,
         when=timed.when if timed is not None else origin.when if origin is not None else "",
         **_latencies_of(store, timed),
         estimate_ms=None if estimated is None else estimated.sequential_ms,
@@ -329,13 +323,15 @@ def results_in_other_variants(
         origin, stored = _origin(store, way, each.run), runtimes.get(each.runtime)
         version = each.runtime.split(" ")[0].partition("-")[2] if stored is None else stored.version
         settings = {} if stored is None else dict(stored.settings)
-        precision = stated_precision(each.runtime)
+        how = stated_variant(each.runtime, each.batch_size)
+        if how.precision is Precision.F32 and graph.is_quantised:
+            how = replace(how, precision=Precision.FILE)
         yield RecordedResult(
             model=name,
-            **_facts_of(framework, version, each.runtime),
+            framework=framework,
+            version=version,
             variables=tuning_variables(settings),
-            batch=each.batch_size,
-            precision=Precision.FILE if precision is Precision.F32 and graph.is_quantised else precision,
+            **how.parts,
             when=each.when,
             **_latencies_of(store, each),
             packages=package_facts(origin, each.protocol),
@@ -359,17 +355,6 @@ def _timed(store: ResultsDatabase, model: CutModel, way: Way) -> Iterator[Summar
     of_way = equal(of="model", good=True, system=way.system, runtime=way.runtime, protocol=way.protocol)
     for level, key in end_to_end_keys(model.decomposition.graph).items():
         yield from store.select(of_way & equal(model=key, level=level.value), order=LEAST_FIRST).summaries()
-
-
-def _facts_of(framework: str, version: str, identity: str) -> dict[str, Any]:
-    kernels = stated_kernels(identity)
-    return {
-        "framework": framework,
-        "version": version,
-        "threads": stated_threads(identity),
-        "instructions": kernels.instructions,
-        "optimisation": kernels.optimisation,
-    }
 
 
 def _latencies_of(store: ResultsDatabase, timed: Summary | None) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
+from typing import Any
 
 from dlbricks_tui.answers.evaluations.from_run import FoundResult, found_result, samples_since
 from dlbricks_tui.answers.measuring import MeasureOptions, request_by
@@ -18,11 +18,12 @@ from dlbricks_tui.evaluations.matching import (
     QUIET,
     FoundModel,
     Match,
-    can_compute_in,
-    can_use,
+    asked_for,
     host_matches,
     host_state,
+    is_possible,
     model_match,
+    offered_by,
     runtime_matches,
     version_fits,
 )
@@ -48,7 +49,7 @@ from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format, traits_of
-from dlbricks_tui.runtime.variant import InstructionSet, Precision
+from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Provenance
 from dlbricks_tui.wording.events import note_of
@@ -224,20 +225,16 @@ def _variants(
     traits, settings = runtime.traits, runtime.settings
     variables = {**wanted.variables, **dict(settings.environment)}
     tuned = replace(runtime, settings=replace(settings, environment=tuple(sorted(variables.items()))))
-    precisions = [it for it in wanted.precision if can_compute_in(traits, it)]
-    limits = [it for it in wanted.instructions if it in traits.instruction_sets and can_use(it, instructions)]
-    levels = [it for it in wanted.optimisation if it in traits.optimisations]
-    asked_and_possible = ((wanted.precision, precisions), (wanted.instructions, limits), (wanted.optimisation, levels))
-    if any(asked and not possible for asked, possible in asked_and_possible):
-        return ()
+    possible: dict[str, Any] = {}
+    for setting, offered in offered_by(traits, instructions).items():
+        asked = asked_for(wanted, setting)
+        possible[setting.field] = tuple([it for it in asked if is_possible(it, offered)])
+        if asked and not possible[setting.field]:
+            return ()
+    # A model that is quantised in its file runs as it is.
     found = [
-        # A model that is quantised in its file runs as it is.
-        tuned.with_precision(None if precision is Precision.FILE else precision)
-        .with_kernels(limit, level)
-        .with_threads(threads)
-        for precision, limit, level, threads in product(
-            precisions or (None,), limits or (None,), levels or (None,), wanted.threads or (None,)
-        )
+        tuned.with_variant(replace(it, precision=None) if it.precision is Precision.FILE else it)
+        for it in replace(wanted, **possible).each(AskedVariant())
     ]
     return tuple({it.identity: it for it in found}.values())
 

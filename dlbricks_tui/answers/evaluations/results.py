@@ -12,7 +12,7 @@ from dlbricks_tui.evaluations.differences import ComparableTimings, Difference, 
 from dlbricks_tui.evaluations.evaluation import Evaluation, RecordedResult
 from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.runtime.variant import Precision, Variant
 from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.store.records import Fact
 from dlbricks_tui.wording.checks import reason_for_doubt
@@ -28,7 +28,7 @@ class EvaluationName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluatedResult:
+class EvaluatedResult(Variant):
     """A model in one combination: measured end to end, estimated from its bricks, or both."""
 
     model: str
@@ -38,11 +38,6 @@ class EvaluatedResult:
     runtime: str
     system: str
     level: Level
-    threads: int | None
-    batch: int
-    precision: Precision
-    instructions: InstructionSet
-    optimisation: Optimisation
     variables: Mapping[str, str]
     measured_ms: float | None
     # The 95 % interval of `measured_ms`.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from dlbricks_tui.answers.measuring import MeasureOptions, run_request, several
+from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine.scheduler import SECURE, check_address
 from dlbricks_tui.fleet.errors import FleetError
@@ -14,6 +14,7 @@ from dlbricks_tui.fleet.request import FleetRequest, HostEntry
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.variant import several
 from dlbricks_tui.settings.fleets import PROBE, Question
 
 _EXTRA = "pip install 'dlbricks-tui[fleet]'"

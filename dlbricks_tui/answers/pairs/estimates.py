@@ -60,7 +60,7 @@ def compare_estimates(of: PairKind, first: EstimatedSide, second: EstimatedSide,
     for side in both:
         if not _has_latency(side.found):
             raise NotComparableError(f"{side.name} has no latency yet{f': {cure}' if cure else ''}")
-    batches = [it.found.variant.batch_size for it in both]
+    batches = [it.found.variant.batch for it in both]
     items = batches if batches[0] != batches[1] else [1, 1]
     end_to_end = [it.found.end_to_end is not None for it in both]
     estimated = [_estimate_of(it.found) is not None for it in both]
@@ -212,7 +212,7 @@ def _facts(found: SystemEstimate) -> Iterator[tuple[str, str]]:
     yield "system", way.system
     yield "runtime", way.runtime.partition(" ")[0] or "none"
     yield "threads", threads_in_words(stated_threads(way.runtime))
-    yield "batch size", str(variant.batch_size)
+    yield "batch size", str(variant.batch)
     yield "precision", variant.precision.value
     yield "kernels", ", ".join(kernels_in_words(variant.kernels))
     yield "level", estimate.level.value

@@ -5,13 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.answers.measuring import MeasureOptions, request_of, several
+from dlbricks_tui.answers.measuring import MeasureOptions, request_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.request import RunRequest, RuntimeChoice, SuiteChoice
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import TRAITS
+from dlbricks_tui.runtime.variant import several
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.key_file import key_path, read_key
 from dlbricks_tui.share.suites.manifest import Manifest

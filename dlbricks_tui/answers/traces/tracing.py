@@ -13,7 +13,7 @@ from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import files_for
 from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.models.graph import Level, Numbers, Shape
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.runtime.variant import AskedVariant
 from dlbricks_tui.settings.cutting import LEVEL
 from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.tracing import INFERENCES
@@ -55,18 +55,12 @@ _FORMATS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TraceOptions:
+class TraceOptions(AskedVariant):
     """Options of a trace: how the model is executed, and what is traced. None: as a run would decide."""
 
     # A registered runtime by its name, and that of the settings, which counts only for models that it runs.
     runtime: str | None = None
     usual_runtime: str | None = None
-    threads: int | None = None
-    # The number of images, sentences or rows in an inference. None: that of the model's file.
-    batch: int | None = None
-    precision: Precision | None = None
-    instructions: InstructionSet | None = None
-    optimisation: Optimisation | None = None
     level: Level = Level.FUSED
     # Of each level in each round.
     inferences: int = USUAL_INFERENCES

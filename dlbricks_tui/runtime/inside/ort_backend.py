@@ -68,7 +68,7 @@ class OnnxRuntime(OnnxBackend):
         return _BoundModel(self._ort, network, settings)
 
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
-        """Return a session of a model without further optimisation, or of a model file as the network asks."""
+        """Return a session of a model as it is, or of a model file as the network asks."""
         bound = _BoundModel(
             self._ort, network, options(self._ort, optimised=network.optimised, side_by_side=side_by_side)
         )

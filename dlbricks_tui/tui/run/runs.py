@@ -26,7 +26,8 @@ from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, StoredRuns
-from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision, remarks_on
+from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision, remarks_on, several
+from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.settings.variant import VARIANT
 from dlbricks_tui.share.suites.running import start_detached
 from dlbricks_tui.tui.open_model import ModelId, ModelSpec, id_of
@@ -201,13 +202,11 @@ def _probe_request(
 ) -> RunRequest:
     if settings.granularity > 1:
         raise RunError("a probe measures single layers: choose granularity 1")
-    several: dict[str, Any] = {it.field: getattr(settings, it.field) for it in VARIANT}
-    if any(len(values) > 1 for values in several.values()):
-        raise RunError(
-            "a probe measures one combination: choose one runtime, threads, batch size, precision, instructions and "
-            "optimisation"
-        )
-    one: dict[str, Any] = {field: next(iter(values), None) for field, values in several.items()}
+    chosen_values = {field: several(values) for field, values in fields_of(settings, VARIANT).items()}
+    if any(len(values) > 1 for values in chosen_values.values()):
+        names = [it.name for it in VARIANT]
+        raise RunError(f"a probe measures one combination: choose one {', '.join(names[:-1])} and {names[-1]}")
+    one: dict[str, Any] = {field: next(iter(values), None) for field, values in chosen_values.items()}
     options = ProbeOptions(
         seconds=seconds,
         level=settings.level,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions
@@ -13,7 +13,7 @@ from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.models.library import ModelSource, shared_formats
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Optimisation, Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Precision, several
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL
 from dlbricks_tui.settings.measuring import (
     AGAIN,
@@ -26,13 +26,14 @@ from dlbricks_tui.settings.measuring import (
 )
 from dlbricks_tui.settings.variant import (
     BATCH,
+    EXECUTION,
     INSTRUCTIONS,
-    KERNELS,
     OPTIMISATION,
     PRECISION,
     RUNTIME,
     SEVERAL_BATCHES,
     THREADS,
+    USUAL_EXECUTION,
 )
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.widgets.form import FormRow
@@ -49,11 +50,7 @@ class RunSettings(MeasureOptions):
     # The names of the runtimes that measure, one after another, and those to choose from.
     runtime: tuple[str, ...] = ()
     registered: tuple[str, ...] = ()
-    threads: tuple[int, ...] = ()
-    batch: tuple[int, ...] = ()
     precision: tuple[Precision, ...] = (Precision.F32,)
-    instructions: tuple[InstructionSet, ...] = ()
-    optimisation: tuple[Optimisation, ...] = ()
     end_to_end: bool = False
     target_interval: float = 0.01
     # The time of a probe, which measures only the bricks that tell most; None: an ordinary run.
@@ -165,17 +162,15 @@ def _in_view(settings: RunSettings, choices: Choices, registry: Registry) -> Run
         threads = chosen.settings.threads if threads is None else threads
         if chosen.name not in settings.runtime:
             settings = replace(settings, runtime=(chosen.name,))
-    if threads is not None and threads not in settings.threads:
+    if threads is not None and threads not in several(settings.threads):
         settings = replace(settings, threads=(threads,))
-    if choices.batch not in (settings.batch or (None,)):
-        settings = replace(settings, batch=() if choices.batch is None else (choices.batch,))
-    if choices.precision not in settings.precision:
-        settings = replace(settings, precision=(choices.precision,))
-    for field in (it.field for it in KERNELS):
-        value, usual = getattr(choices.kernels, field), getattr(USUAL_KERNELS, field)
-        if value not in (getattr(settings, field) or (usual,)):
-            limits: dict[str, Any] = {field: () if value is usual else (value,)}
-            settings = replace(settings, **limits)
+    seen: dict[str, Any] = {"batch": choices.batch, "precision": choices.precision, **asdict(choices.kernels)}
+    for it in EXECUTION:
+        value, usual = seen[it.field], USUAL_EXECUTION.get(it)
+        if value not in (several(getattr(settings, it.field)) or (usual,)):
+            # The row of the precision names the usual one.
+            stated: Any = () if value is usual and it is not PRECISION else (value,)
+            settings = replace(settings, **{it.field: stated})
     return settings
 
 

@@ -63,16 +63,20 @@ class FormRow:
         """The value that stands for the usual one."""
         return () if self.many else None
 
+    def _value(self, form: Any) -> Any:
+        value = getattr(form, self.field)
+        return self.nothing if value is None else value
+
     def shown(self, form: Any) -> str:
         """Return the value in words."""
-        value = getattr(form, self.field)
         if self.words is not None:
             return self.words(form)
+        value = self._value(form)
         return self.usual if value == self.nothing else self.kind.text(value)
 
     def stepped(self, form: Any, step: int) -> Any:
         """Return the form with the next value of this setting, or the previous one for `step` -1."""
-        value = getattr(form, self.field)
+        value = self._value(form)
         offered = self.kind.offered if self.offered is None else self.offered(form)
         values = with_own(offered, None if value == self.nothing else value)
         values = (self.nothing, *values) if self.usual else values
@@ -85,7 +89,7 @@ class FormRow:
 
     def as_written(self, form: Any) -> str:
         """Return the value as the user would write it."""
-        value = getattr(form, self.field)
+        value = self._value(form)
         return "" if value == self.nothing else self.kind.text(value)
 
 

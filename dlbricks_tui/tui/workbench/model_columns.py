@@ -66,7 +66,7 @@ def known_latency(one: SystemEstimate) -> KnownLatency:
         not found.obstacle or figure is not None,
         figure is not None and not figure.is_measured,
         None if timed is None else timed.value_ms,
-        one.variant.batch_size / whole_ms * 1000 if whole_ms else None,
+        one.variant.batch / whole_ms * 1000 if whole_ms else None,
         combination_words(one),
         figure.between[0] if figure is not None and figure.between is not None else None,
     )

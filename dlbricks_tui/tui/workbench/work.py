@@ -178,7 +178,7 @@ def read_batch_curve(session: Session, spec: ModelSpec, choices: Choices) -> Var
     threads = {it.variant.threads for it in found if it.estimate.composed}
     usual = next(iter(threads)) if len(threads) == 1 else choices.threads
     points = [
-        _point(it, it.variant.threads if it.estimate.composed else usual, f"batch size {it.variant.batch_size}")
+        _point(it, it.variant.threads if it.estimate.composed else usual, f"batch size {it.variant.batch}")
         for it in found
     ]
     return VariantCurve(tuple(points), refusal)
