@@ -104,8 +104,9 @@ class Config:
     threads = _GivenOrNone(THREADS)
     target_ci = _Given(TARGET_INTERVAL)
     time_budget = _GivenOrNone(TIME_BUDGET)
+    predictions = _Given(PREDICTIONS)
 
     @property
     def predicts(self) -> bool:
         """True if the latencies of bricks that were not measured are predicted."""
-        return self.given[PREDICTIONS.config].value is Switch.ON
+        return self.predictions is Switch.ON

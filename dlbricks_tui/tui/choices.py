@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dlbricks_tui.bricks.cutting import Cut
@@ -13,7 +12,6 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import (
-    CHOSEN_PRECISIONS,
     USUAL_KERNELS,
     Kernels,
     Precision,
@@ -21,9 +19,11 @@ from dlbricks_tui.runtime.variant import (
     stated_precision,
     stated_threads,
 )
-from dlbricks_tui.settings.cutting import MOST_LAYERS, MOST_WORKERS
+from dlbricks_tui.settings.cutting import CUTTING, GRANULARITY, LEVEL, WORKERS
 from dlbricks_tui.settings.kinds import next_of, with_own
-from dlbricks_tui.settings.variant import BATCH_SIZES
+from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME, SYSTEM, THREADS
+from dlbricks_tui.settings.workbench import PREDICTIONS, Switch
 
 if TYPE_CHECKING:
     from dlbricks_tui.bricks.decomposition import Cutting
@@ -60,8 +60,7 @@ class Choices:
     # None: any number of threads that the framework computes with.
     threads: int | None = None
     precision: Precision = Precision.F32
-    # Predict the latencies of bricks that were not measured.
-    predictions: bool = True
+    predictions: Switch = Switch.ON
 
     @property
     def cutting(self) -> Cutting:
@@ -75,6 +74,11 @@ class Choices:
         return self.level, self.cutting, self.format, self.batch, self.precision, self.kernels
 
     @property
+    def measured_only(self) -> bool:
+        """True if the latencies of bricks that were not measured are not predicted."""
+        return self.predictions is Switch.OFF
+
+    @property
     def kernels(self) -> Kernels:
         """The limits on the kernels of the runtime."""
         return USUAL_KERNELS if self.runtime is None else stated_kernels(self.runtime)
@@ -84,10 +88,6 @@ class Choices:
         form = None if precision is Precision.F32 else _format_computed_in(precision)
         return replace(self, precision=precision, format=form, runtime=None)
 
-    def with_granularity(self, granularity: int) -> Choices:
-        """Return the choices with another granularity, limited to the valid range."""
-        return replace(self, granularity=min(max(granularity, 1), MOST_LAYERS))
-
 
 def choices_from(config: Config, data: DataFolder) -> Choices:
     """Return the choices that the config file sets."""
@@ -95,10 +95,10 @@ def choices_from(config: Config, data: DataFolder) -> Choices:
     return Choices(
         format=None if config.runtime is None else _format_read_by(config.runtime, data),
         granularity=config.granularity,
-        cut=Cut(config.cut),
-        order=LayerOrder(config.order),
+        cut=config.cut,
+        order=config.order,
         workers=by_default.workers if config.workers is None else config.workers,
-        predictions=config.predicts,
+        predictions=config.predictions,
     )
 
 
@@ -128,69 +128,53 @@ class Available:
 NONE_AVAILABLE = Available()
 
 
-class Choice(Enum):
-    """The settings in the order of their rows; the values are the fields of the choices."""
-
-    RUNTIME = "runtime"
-    THREADS = "threads"
-    BATCH = "batch"
-    SYSTEM = "system"
-    PRECISION = "precision"
-    PREDICTIONS = "predictions"
-    LEVEL = "level"
-    GRANULARITY = "granularity"
-    CUT = "cut"
-    ORDER = "order"
-    WORKERS = "workers"
-
-
 # A newcomer understands these; the others are expert settings.
-BASIC_SETTINGS = (Choice.RUNTIME, Choice.THREADS, Choice.BATCH, Choice.SYSTEM)
+BASIC_SETTINGS: tuple[Setting[Any], ...] = (RUNTIME, THREADS, BATCH, SYSTEM)
+# In the order of their rows.
+CHOSEN: tuple[Setting[Any], ...] = (*BASIC_SETTINGS, PRECISION, PREDICTIONS, LEVEL, *CUTTING, WORKERS)
 
 
-def shown_settings(choices: Choices, *, expert: bool) -> tuple[Choice, ...]:
+def shown_settings(choices: Choices, *, expert: bool) -> tuple[Setting[Any], ...]:
     """Return the settings to show: all of them to an expert, else the basic ones and those that are not as usual."""
     usual = Choices()
     return tuple(
-        it for it in Choice if expert or it in BASIC_SETTINGS or getattr(choices, it.value) != getattr(usual, it.value)
+        it for it in CHOSEN if expert or it in BASIC_SETTINGS or getattr(choices, it.field) != getattr(usual, it.field)
     )
 
 
-def change_setting(setting: Choice, choices: Choices, step: int, available: Available = NONE_AVAILABLE) -> Choices:
+def change_setting(
+    setting: Setting[Any], choices: Choices, step: int, available: Available = NONE_AVAILABLE
+) -> Choices:
     """Return the choices with a setting at its next value, or the previous one for `step` -1."""
-    if setting is Choice.GRANULARITY:
-        return choices.with_granularity(choices.granularity + step)
-    if setting is Choice.WORKERS:
-        return replace(choices, workers=min(max(choices.workers + step, 1), MOST_WORKERS))
-    value = next_of(_values(setting, choices, available), getattr(choices, setting.value), step)
-    changed = replace(choices, **{setting.value: value})
-    if setting is Choice.THREADS:
+    value = getattr(choices, setting.field)
+    if setting in (GRANULARITY, WORKERS):
+        value = value + step if setting.kind.accepts(value + step) else value
+    else:
+        value = next_of(_values(setting, choices, available), value, step)
+    changed = replace(choices, **{setting.field: value})
+    if setting is THREADS:
         # A runtime of the store has its own number of threads.
         return replace(changed, runtime=None)
-    if setting is Choice.RUNTIME:
+    if setting is RUNTIME:
         # Loaded here: the first screen needs no store.
         from dlbricks_tui.estimate.system_estimate import format_of
 
         runtime = next((it for it in available.runtimes if it.id == value), None)
         return replace(changed, threads=None, format=None if runtime is None else format_of(runtime))
-    if setting is Choice.PRECISION:
+    if setting is PRECISION:
         return changed.of_precision(changed.precision)
     # Another system has other runtimes.
-    return replace(changed, runtime=None, format=None) if setting is Choice.SYSTEM else changed
+    return replace(changed, runtime=None, format=None) if setting is SYSTEM else changed
 
 
-def _values(setting: Choice, choices: Choices, available: Available) -> tuple[Any, ...]:
-    if setting is Choice.SYSTEM:
+def _values(setting: Setting[Any], choices: Choices, available: Available) -> tuple[Any, ...]:
+    if setting is SYSTEM:
         return (None, *(it.id for it in available.systems if it.id != available.host))
-    if setting is Choice.RUNTIME:
+    if setting is RUNTIME:
         return (None, *(it.id for it in available.runtimes if stated_precision(it.id) is choices.precision))
-    if setting is Choice.BATCH:
-        return (None, *with_own(BATCH_SIZES, choices.batch))
-    if setting is Choice.THREADS:
+    if setting is THREADS:
         measured = (stated_threads(it.id) for it in available.runtimes)
         return (None, *with_own((it for it in measured if it is not None), choices.threads))
-    if setting is Choice.PREDICTIONS:
-        return (True, False)
-    if setting is Choice.PRECISION:
-        return CHOSEN_PRECISIONS
-    return tuple({Choice.LEVEL: Level, Choice.CUT: Cut, Choice.ORDER: LayerOrder}[setting])
+    if setting is BATCH:
+        return (None, *with_own(setting.kind.offered, choices.batch))
+    return setting.kind.offered

@@ -174,7 +174,7 @@ class ThreadSafeEstimator:
     def _inquiry(self, store: ResultsDatabase, decomposition: Decomposition, choices: Choices) -> Inquiry:
         if self._predictors is None or self._predictors[0] is not store:
             self._predictors = store, Predictors(store, self._data.cache)
-        options = Options(workers=choices.workers, measured_only=not choices.predictions)
+        options = Options(workers=choices.workers, measured_only=choices.measured_only)
         return Inquiry(store, decomposition, options, self._predictors[1])
 
     def _this_host(self) -> System:

@@ -20,6 +20,7 @@ from textual.worker import WorkerError
 import dlbricks_tui.tui
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.settings.workbench import Switch
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.session import Session
@@ -32,7 +33,7 @@ SIZES = (NARROW, MEDIUM, WIDE)
 SNAPSHOT_SIZE = MEDIUM
 # The samples contain the types of their written layers, so no framework is needed.
 WRITTEN = Choices(level=Level.WRITTEN)
-MEASURED_ONLY = replace(WRITTEN, predictions=False)
+MEASURED_ONLY = replace(WRITTEN, predictions=Switch.OFF)
 # Enough to scroll, search and compare; all samples would take seconds per test.
 LIBRARY = ("squeezenet1.1", "resnet50_v1", "resnet18_v1", "mobilenet0.25", "inceptionv3", "alexnet", "vgg16")
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,10 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choice, Choices, change_setting
+from dlbricks_tui.settings.cutting import GRANULARITY, LEVEL, WORKERS
+from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.variant import SYSTEM
+from dlbricks_tui.tui.choices import BASIC_SETTINGS, CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting
 from dlbricks_tui.tui.estimator import ThreadSafeEstimator
 from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.estimate import Headline
@@ -164,14 +168,14 @@ def test_a_run_in_progress_is_mentioned_only_without_results(measured: DataFolde
 @pytest.mark.parametrize("width", [20, 30, 39, 57, 120])
 def test_settings_fit_narrow_panels(width: int, measured: DataFolder) -> None:
     for row in estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, width):
-        if isinstance(row.stop, Choice):
+        if isinstance(row.stop, Setting):
             assert width_of(row.line) <= max(width, 20)
 
 
 def test_the_cursor_stops_on_settings_and_on_explanations(measured: DataFolder) -> None:
     view = view_of(measured, "resnet18_v1")
     found = estimate_rows(view, WRITTEN, AVAILABLE, 60, shown=Shown(expert=True))
-    assert [row.stop for row in found if isinstance(row.stop, Choice)] == list(Choice)
+    assert [row.stop for row in found if isinstance(row.stop, Setting)] == list(CHOSEN)
     assert not any(row.stop is not None for row in found[:6]) and found[-1].stop is not None
 
 
@@ -179,8 +183,7 @@ def test_a_newcomer_sees_the_basic_settings_and_those_that_are_not_as_usual(meas
     view = view_of(measured, "resnet18_v1")
     unusual = replace(WRITTEN, granularity=3)
     found = estimate_rows(view, unusual, AVAILABLE, 60)
-    basic = [Choice.RUNTIME, Choice.THREADS, Choice.BATCH, Choice.SYSTEM]
-    assert [row.stop for row in found if isinstance(row.stop, Choice)] == [*basic, Choice.LEVEL, Choice.GRANULARITY]
+    assert [row.stop for row in found if isinstance(row.stop, Setting)] == [*BASIC_SETTINGS, LEVEL, GRANULARITY]
     assert ". shows 5 expert settings" in texts(found)
     assert ". shows" not in "".join(texts(estimate_rows(view, unusual, AVAILABLE, 60, shown=Shown(expert=True))))
     headline = Headline()
@@ -258,8 +261,8 @@ def test_settings_are_shown_without_a_model(tmp_path: Path) -> None:
     assert shown_rows[0] == "No model is open." and "level       ◂ written ▸" in shown_rows
 
 
-@pytest.mark.parametrize("setting", Choice)
-def test_every_setting_can_be_changed_and_changed_back(setting: Choice) -> None:
+@pytest.mark.parametrize("setting", CHOSEN, ids=lambda it: it.name)
+def test_every_setting_can_be_changed_and_changed_back(setting: Setting[Any]) -> None:
     choices = Choices(granularity=3, workers=3)
     there = change_setting(setting, choices, 1, AVAILABLE)
     assert there != choices and change_setting(setting, there, -1, AVAILABLE) == choices
@@ -267,24 +270,24 @@ def test_every_setting_can_be_changed_and_changed_back(setting: Choice) -> None:
 
 def test_settings_are_shown_in_words() -> None:
     choices = Choices(2, Level.FUSED, Cut.OVERLAP, LayerOrder.PAPER, OTHER_SYSTEM.id, RUNTIME.id, 4)
-    told = [setting_text(setting, choices, AVAILABLE) for setting in Choice]
+    told = [setting_text(setting, choices, AVAILABLE) for setting in CHOSEN]
     assert told == [
         *("mxnet, 2 threads", "any number", "as in the file", "c5.xlarge, 4 cores"),
         *("f32", "on", "fused", "2", "overlap", "paper", "4"),
     ]
-    assert [setting_text(setting, Choices(), AVAILABLE) for setting in (Choice.SYSTEM, Choice.RUNTIME)] == [
+    assert [setting_text(setting, Choices(), AVAILABLE) for setting in (SYSTEM, BASIC_SETTINGS[0])] == [
         "this host",
         "the fastest",
     ]
 
 
 def test_another_system_resets_the_runtime() -> None:
-    choices = change_setting(Choice.SYSTEM, Choices(runtime=RUNTIME.id), 1, AVAILABLE)
+    choices = change_setting(SYSTEM, Choices(runtime=RUNTIME.id), 1, AVAILABLE)
     assert (choices.system, choices.runtime) == (OTHER_SYSTEM.id, None)
 
 
 def test_granularity_and_workers_stop_at_one() -> None:
-    for setting in (Choice.GRANULARITY, Choice.WORKERS):
+    for setting in (GRANULARITY, WORKERS):
         least = Choices(granularity=1, workers=1)
         assert change_setting(setting, least, -1, AVAILABLE) == least
 

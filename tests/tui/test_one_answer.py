@@ -208,7 +208,7 @@ def on_command_line(data: DataFolder, choices: Choices, capsys: pytest.CaptureFi
     options = ["--level", "written"]
     options += [] if choices.system is None else ["--system", choices.system]
     options += [] if choices.threads is None else ["--threads", str(choices.threads)]
-    first = ["--data-dir", str(data.path), "--set", f"estimate.predictions={'on' if choices.predictions else 'off'}"]
+    first = ["--data-dir", str(data.path), "--set", f"estimate.predictions={choices.predictions.value}"]
     main([*first, "estimate", MODEL, "--json", *options])
     (document,) = json.loads(capsys.readouterr().out)
     answer = document["answer"]

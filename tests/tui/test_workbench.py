@@ -11,10 +11,11 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import OLDEST_FIRST
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.choices import Choice, Choices
+from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
@@ -204,7 +205,7 @@ async def test_the_opened_model_shows_its_estimate_which_follows_the_settings(me
         await press(pilot, "S")
         assert "by time" not in screen_text(pilot) and tree.selected_layer == slowest
         await press(pilot, "s")
-        assert rows.setting is Choice.RUNTIME and rows.slow_layer is None
+        assert rows.setting is RUNTIME and rows.slow_layer is None
         await press(pilot, "j", "j", "j", "l")
         assert "resnet18_v1  29.11 ms measured" in screen_text(pilot)
         await press(pilot, "W", "plus")
@@ -280,7 +281,7 @@ async def test_the_cursor_stays_on_its_line_while_the_estimate_changes(measured:
         ):
             change()
             await settled(pilot)
-            assert "▸threads" in screen_text(pilot) and panel._list.setting is Choice.THREADS
+            assert "▸threads" in screen_text(pilot) and panel._list.setting is THREADS
         # A line that disappears moves the cursor to no setting.
         panel.show(explained)
         await press(pilot, "G")

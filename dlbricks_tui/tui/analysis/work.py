@@ -123,7 +123,7 @@ def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOpt
         batch=choices.batch,
         precision=None if choices.precision is Precision.F32 else choices.precision,
         workers=choices.workers,
-        measured_only=not choices.predictions,
+        measured_only=choices.measured_only,
     )
 
 

@@ -12,8 +12,9 @@ from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.documents.corpus import totals_words
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.settings.cutting import GRANULARITY, LEVEL
 from dlbricks_tui.tui import messages
-from dlbricks_tui.tui.choices import Choice, change_setting
+from dlbricks_tui.tui.choices import change_setting
 from dlbricks_tui.tui.corpus import actions, work
 from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, LikenessPanel, UniquenessPanel
 from dlbricks_tui.tui.keys.keymap import Hint, key
@@ -89,13 +90,13 @@ class CorpusScreen(AnsweringScreen[None]):
         self._update_estimate()
 
     def action_other_level(self) -> None:
-        self._choose(change_setting(Choice.LEVEL, self._choices, 1))
+        self._choose(change_setting(LEVEL, self._choices, 1))
 
     def action_coarser(self) -> None:
-        self._choose(change_setting(Choice.GRANULARITY, self._choices, 1))
+        self._choose(change_setting(GRANULARITY, self._choices, 1))
 
     def action_finer(self) -> None:
-        self._choose(change_setting(Choice.GRANULARITY, self._choices, -1))
+        self._choose(change_setting(GRANULARITY, self._choices, -1))
 
     def _choose(self, choices: Choices) -> None:
         if choices != self._choices:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 
 from dlbricks_tui.documents.lines import Line, Span, line, spread, width_of
 from dlbricks_tui.recorded_host import recorded_host
-from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choice, Choices, change_setting, shown_settings
+from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL, WORKERS
+from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.tui.choices import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
@@ -67,9 +69,9 @@ class EstimateRows(RowsView, NamesKeys):
         return self._made[index].stop is not None
 
     @property
-    def setting(self) -> Choice | None:
+    def setting(self) -> Setting[Any] | None:
         here = self._stop_here
-        return here if isinstance(here, Choice) and self.has_cursor else None
+        return here if isinstance(here, Setting) and self.has_cursor else None
 
     @property
     def slow_layer(self) -> int | None:
@@ -220,7 +222,7 @@ class EstimatePanel(Panel):
     def go_to_settings(self) -> None:
         """Focus the first setting."""
         self.take_focus()
-        self._list.go_to(next(iter(Choice)))
+        self._list.go_to(CHOSEN[0])
 
     def action_next(self) -> None:
         if self._list.slow_layer is None:
@@ -294,9 +296,9 @@ class Headline(LineBar):
     def _expert_words(self, width: int) -> list[str]:
         """Return the expert settings: all of them to an expert, else those that are not as usual."""
         how, shown = self._choices, shown_settings(self._choices, expert=self._expert)
-        words = {Choice.LEVEL: how.level.value, Choice.GRANULARITY: f"G {how.granularity}"}
+        words = {LEVEL: how.level.value, GRANULARITY: f"G {how.granularity}"}
         if width >= _ROOMY:
-            words |= {Choice.CUT: how.cut.value, Choice.WORKERS: counted(how.workers, "worker")}
+            words |= {CUT: how.cut.value, WORKERS: counted(how.workers, "worker")}
         return [word for setting, word in words.items() if setting in shown]
 
     def _said(self) -> Sequence[Line]:

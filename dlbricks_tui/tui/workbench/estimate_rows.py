@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from math import fsum, sqrt
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, wrapped_lines
 from dlbricks_tui.documents.parts import BLANK_LINE
 from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
-from dlbricks_tui.tui.choices import Available, Choice, Choices, shown_settings
+from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM, THREADS
+from dlbricks_tui.tui.choices import CHOSEN, Available, Choices, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.wording.numbers import in_ms, measured_ago, milliseconds
@@ -174,20 +176,17 @@ def step_hints(steps: tuple[NextStep, ...]) -> Iterator[Hint]:
         yield Hint("{workbench.hide_steps}  hides these lines", "muted")
 
 
-def setting_text(setting: Choice, choices: Choices, available: Available) -> str:
+_USUAL = {SYSTEM: "this host", RUNTIME: "the fastest", BATCH: "as in the file", THREADS: "any number"}
+
+
+def setting_text(setting: Setting[Any], choices: Choices, available: Available) -> str:
     """Return the value of a setting in words."""
-    value = getattr(choices, setting.value)
-    if setting is Choice.SYSTEM:
-        return "this host" if value is None else _name_of(value, available.systems)
-    if setting is Choice.RUNTIME:
-        return "the fastest" if value is None else _runtime_name(value, available.runtimes)
-    if setting is Choice.BATCH:
-        return "as in the file" if value is None else f"{value}"
-    if setting is Choice.THREADS:
-        return "any number" if value is None else f"{value}"
-    if setting is Choice.PREDICTIONS:
-        return "on" if value else "off"
-    return str(value.value if isinstance(value, Enum) else value)
+    value = getattr(choices, setting.field)
+    if value is None:
+        return _USUAL[setting]
+    if setting is SYSTEM:
+        return _name_of(value, available.systems)
+    return _runtime_name(value, available.runtimes) if setting is RUNTIME else setting.kind.text(value)
 
 
 def _name_of(id_: str, known: Iterable[System | RuntimeRecord]) -> str:
@@ -215,7 +214,7 @@ class LayerStop(NamedTuple):
 
 # The place of the cursor, independent of the rows above it: a setting, a slow layer, or an explaining line by its
 # number.
-Stop: TypeAlias = Choice | LayerStop | int
+Stop: TypeAlias = Setting[Any] | LayerStop | int
 
 
 class EstimateRow(NamedTuple):
@@ -355,9 +354,9 @@ def _settings(choices: Choices, available: Available, width: int, *, expert: boo
     settings = shown_settings(choices, expert=expert)
     for setting in settings:
         value = cut(setting_text(setting, choices, available), max(4, width - _NAME - 4))
-        text = line(column(setting.value, _NAME), Span("◂ ", "muted"), Span(value, "accent"), Span(" ▸", "muted"))
+        text = line(column(setting.name, _NAME), Span("◂ ", "muted"), Span(value, "accent"), Span(" ▸", "muted"))
         yield EstimateRow(text, setting)
-    if hidden := len(Choice) - len(settings):
+    if hidden := len(CHOSEN) - len(settings):
         yield EstimateRow(Hint(f"{{workbench.expert}} shows {hidden} expert settings", "muted").line)
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.choices import Choice, change_setting
+from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL, WORKERS
+from dlbricks_tui.tui.choices import change_setting
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.open_model import LayerPlace, ListedModels, index_of
 from dlbricks_tui.tui.saving import show_message
@@ -157,22 +158,22 @@ class ViewsScreen(ArrangedScreen):
         raise NotImplementedError
 
     def action_finer(self) -> None:
-        self.choose(change_setting(Choice.GRANULARITY, self.choices, -1))
+        self.choose(change_setting(GRANULARITY, self.choices, -1))
 
     def action_coarser(self) -> None:
-        self.choose(change_setting(Choice.GRANULARITY, self.choices, 1))
+        self.choose(change_setting(GRANULARITY, self.choices, 1))
 
     def action_other_level(self) -> None:
-        self.choose(change_setting(Choice.LEVEL, self.choices, 1))
+        self.choose(change_setting(LEVEL, self.choices, 1))
 
     def action_other_cut(self) -> None:
-        self.choose(change_setting(Choice.CUT, self.choices, 1))
+        self.choose(change_setting(CUT, self.choices, 1))
 
     def action_more_workers(self) -> None:
-        self.choose(change_setting(Choice.WORKERS, self.choices, 1))
+        self.choose(change_setting(WORKERS, self.choices, 1))
 
     def action_fewer_workers(self) -> None:
-        self.choose(change_setting(Choice.WORKERS, self.choices, -1))
+        self.choose(change_setting(WORKERS, self.choices, -1))
 
     def action_show_scores(self) -> None:
         from dlbricks_tui.tui.workbench.suites import ScoresScreen

@@ -219,7 +219,7 @@ def compare_combinations(session: Session, spec: ModelSpec, choices: Choices) ->
         order=choices.order,
         inputs=spec.shapes,
         system=choices.system,
-        measured_only=not choices.predictions,
+        measured_only=choices.measured_only,
     )
     silent = Remarks(lambda _: None, str, lambda *_: None)
     try:
