@@ -30,7 +30,7 @@ from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor
 from dlbricks_tui.estimate.prediction.stored import examples_of
 from dlbricks_tui.estimate.prediction.training import Example
-from dlbricks_tui.estimate.system_estimate import Way, format_of
+from dlbricks_tui.estimate.system_estimate import format_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.store.database import ResultsDatabase
@@ -38,7 +38,7 @@ from dlbricks_tui.store.dlbricks_2019.checkout import PublishedModels
 from dlbricks_tui.store.dlbricks_2019.results import import_checkout
 from dlbricks_tui.store.importing import import_file
 from dlbricks_tui.store.records import ANY_CONTEXT
-from dlbricks_tui.store.selections import by_id, combinations
+from dlbricks_tui.store.selections import Way, by_id, combinations
 
 ONE, WITH_FAMILY = "one", "with family"
 # The models of a family share so much of their layers.

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from dlbricks_tui.analysis.bounds import Gap
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
 from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.store.selections import Way
 
 # A change that saves all of the latency has no geometric mean. No gain counts as more than this.
 _MOST_GAIN = 1.0 - 1e-9

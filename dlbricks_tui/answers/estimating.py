@@ -20,7 +20,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors, of_usual_variant
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way, find_system, format_of, preferred_level
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, format_of, preferred_level
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.errors import FusionRefusedError
@@ -32,7 +32,7 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import TRAITS, Format
 from dlbricks_tui.runtime.variant import Precision, stated_kernels, stated_precision, states, without_variant
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.selections import by_id, combinations, equal, noop
+from dlbricks_tui.store.selections import Way, by_id, combinations, equal, noop
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.prediction.score import Score

@@ -9,7 +9,6 @@ from tinydb import where
 from dlbricks_tui.answers.opening import CutOptions
 from dlbricks_tui.bricks.identity import brick_in
 from dlbricks_tui.estimate.parts import Part
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
@@ -38,7 +37,7 @@ from dlbricks_tui.settings.measuring import BRICK_TIMEOUT, ENOUGH, MEMORY_LIMIT,
 from dlbricks_tui.settings.setting import require_allowed
 from dlbricks_tui.settings.variant import BATCH, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.selections import equal
+from dlbricks_tui.store.selections import Way, equal
 
 # A run of more models times no whole models unless it is asked to.
 MOST_MODELS_END_TO_END = 3

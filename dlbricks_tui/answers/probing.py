@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from dlbricks_tui.answers.estimating import measured_models
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.estimate.prediction.other_systems import ways_of_others
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.method import Method
@@ -20,7 +19,7 @@ from dlbricks_tui.settings.measuring import PROBE_BRICKS, PROBE_SECONDS
 from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.variant import BATCH, THREADS, VARIANT
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.selections import Combination, combinations
+from dlbricks_tui.store.selections import Combination, Way, combinations
 from dlbricks_tui.wording.numbers import names_of
 
 _NO_OTHER_SYSTEM = (
@@ -82,7 +81,7 @@ def _way_of_most(options: ProbeOptions, runtime: str, data: DataFolder) -> Way:
     ]
     with ResultsDatabase(data.store) as store:
         there = combinations(store.select(order=()))
-        pairs = {Way(it.system, it.runtime, it.level, it.protocol): it.pairs for it in there}
+        pairs = {it.way: it.pairs for it in there}
         found = [(pairs[other], way) for way in wanted for other in ways_of_others(store, way)]
     if found:
         return max(found)[1]

@@ -14,7 +14,7 @@ from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.comparison import Accuracy, accuracy
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way, format_of
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, format_of
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
@@ -24,7 +24,7 @@ from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Provenance, Run
-from dlbricks_tui.store.selections import by_id, combinations
+from dlbricks_tui.store.selections import Way, by_id, combinations
 from dlbricks_tui.wording.numbers import model_label
 
 LONGEST_LABEL = 40
@@ -331,7 +331,7 @@ def _finding(
 
 
 def _ways(store: ResultsDatabase) -> list[Way]:
-    return [Way(it.system, it.runtime, it.level, it.protocol) for it in combinations(store.select(order=()))]
+    return [it.way for it in combinations(store.select(order=()))]
 
 
 def _granularities(store: ResultsDatabase, level: Level) -> list[int]:

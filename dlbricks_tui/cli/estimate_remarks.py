@@ -15,7 +15,7 @@ from dlbricks_tui.answers.scope import EstimateOptions, MeasurementScope
 from dlbricks_tui.cli.output import narrate, write_csv, write_json
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.explanation import unpredicted_operators
-from dlbricks_tui.estimate.system_estimate import Way, what_is_there
+from dlbricks_tui.estimate.system_estimate import what_is_there
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.input_shapes import listed
 from dlbricks_tui.runtime.traits import Format
@@ -23,7 +23,7 @@ from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.setting import fields_of, options_in_words
 from dlbricks_tui.settings.variant import PRECISION, VARIANT
-from dlbricks_tui.store.selections import combinations
+from dlbricks_tui.store.selections import Way, combinations
 from dlbricks_tui.wording.answers import faster_words
 from dlbricks_tui.wording.numbers import counted, duration, names_of
 

@@ -23,7 +23,7 @@ from dlbricks_tui.wording.numbers import counted, percent, signed_percent
 if TYPE_CHECKING:
     from dlbricks_tui.bricks.corpus import Corpus, RepeatedType
     from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings
-    from dlbricks_tui.estimate.system_estimate import Way
+    from dlbricks_tui.store.selections import Way
 
 _TOGETHER = "all together"
 

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.rules import parse_toml, read_text
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.store.records import System
+from dlbricks_tui.store.selections import Way
 
 PRICES_FILE = "prices.toml"
 _WHAT = "prices file"

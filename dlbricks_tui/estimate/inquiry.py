@@ -11,7 +11,7 @@ from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Predictor, host_speed
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
-from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate, Way, best_offer, offers_for
+from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate, best_offer, offers_for
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import Traits
 from dlbricks_tui.runtime.variant import (
@@ -24,7 +24,7 @@ from dlbricks_tui.runtime.variant import (
 )
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.selections import LEAST_FIRST, by_id, combinations, equal, noop
+from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, combinations, equal, noop
 
 _FOLDER = "predictions"
 

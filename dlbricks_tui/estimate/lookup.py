@@ -11,20 +11,19 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from tinydb import where
-from tinydb.queries import QueryInstance
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.estimate.intervals import method_doubt
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
-from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate, Way
+from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import ANY_CONTEXT, Failure
-from dlbricks_tui.store.selections import LEAST_FIRST, Selection, equal, noop
+from dlbricks_tui.store.selections import LEAST_FIRST, Selection, Way, equal, noop
 from dlbricks_tui.store.statistics import mean_latency
 
 # Operators whose first array is the weight, and the second the bias, with one number for each output.
@@ -186,7 +185,7 @@ def _end_to_end(store: ResultsDatabase, model: str, name: str, way: Way) -> Summ
 
     The published lists have results by name.
     """
-    found = store.select(_of_way(way) & equal(of="model", model=model, good=True), order=LEAST_FIRST).summaries()
+    found = store.select(way.query & equal(of="model", model=model, good=True), order=LEAST_FIRST).summaries()
     named = [summary for summary in found if summary.name == name] if way.protocol == PROTOCOL else []
     return next(reversed(named or found), None)
 
@@ -197,10 +196,6 @@ def levels_measured(store: ResultsDatabase, system: str | None = None, runtime: 
     wanted &= equal(system=system) if system is not None else noop()
     wanted &= equal(runtime=runtime) if runtime is not None else noop()
     return tuple(sorted(map(Level, store.select(wanted, order=()).distinct("level"))))
-
-
-def _of_way(way: Way) -> QueryInstance:
-    return equal(system=way.system, runtime=way.runtime, level=way.level.value, protocol=way.protocol)
 
 
 def _results(found: Selection) -> Iterator[_Result]:

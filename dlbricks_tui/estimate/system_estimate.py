@@ -12,18 +12,9 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import MXNET, TRAITS, Format, Traits
 from dlbricks_tui.runtime.variant import USUAL_VARIANT, Variant
 from dlbricks_tui.store.records import RuntimeRecord, System
-from dlbricks_tui.store.selections import Combination
+from dlbricks_tui.store.selections import Combination, Way
 
 _MICROSECONDS = 1e6
-
-
-class Way(NamedTuple):
-    """A way of measuring: only results of one way are combined."""
-
-    system: str
-    runtime: str
-    level: Level
-    protocol: str
 
 
 class FigureBasis(str, Enum):

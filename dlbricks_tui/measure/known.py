@@ -15,12 +15,13 @@ from tinydb.queries import QueryInstance
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.knowledge import HostSpeed, host_speed
 from dlbricks_tui.measure.jobs import Earlier, Job, JobKey
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.index import OWN, REFERENCE_COLUMN, SHARED_COLUMN
 from dlbricks_tui.store.records import Failure, Result, Statistics
-from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, equal
+from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, Way, equal
 
 # A result is improved in at most so many runs, as long as the host is no quicker than it was.
 MOST_TRIES = 3
@@ -40,6 +41,10 @@ class Conditions:
     def query(self) -> QueryInstance:
         """The query for records under these conditions."""
         return equal(system=self.system, runtime=self.runtime, protocol=self.protocol)
+
+    def at(self, level: Level) -> Way:
+        """Return the way of measuring at a level."""
+        return Way(self.system, self.runtime, level, self.protocol)
 
 
 class Why(str, Enum):

@@ -16,7 +16,6 @@ from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Pair, Unmeasured
 from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative, needed_for
 from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model, expected_ms, timed_runs, untimed_runs
@@ -245,7 +244,7 @@ def _informative(
     request, conditions = session.request, session.conditions
     levels = {model.decomposition.graph.level for model in workload.models}
     level = levels.pop() if len(levels) == 1 else request.level
-    others = OtherSystems(store, Way(conditions.system, conditions.runtime, level, conditions.protocol))
+    others = OtherSystems(store, conditions.at(level))
     seconds = math.inf if session.control.seconds_left is None else session.control.seconds_left
     chosen = set(informative(jobs, workload.models, others, request.method, Limit(most, seconds)))
     return tuple([job for job in jobs if job in chosen])

@@ -14,7 +14,6 @@ from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.lookup import BrickResults
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import host_facts
 from dlbricks_tui.measure.events import Event, Stop
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
@@ -51,7 +50,7 @@ class LiveEstimates:
         # By model and brick: inside of a carrier a brick is timed for all of its contexts.
         self._contexts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for name, decomposition in self._decompositions.items():
-            way = Way(conditions.system, conditions.runtime, decomposition.graph.level, conditions.protocol)
+            way = conditions.at(decomposition.graph.level)
             self._knowledge[name] = BrickResults(store, decomposition).knowledge(way)
             for brick in decomposition.bricks:
                 self._users[JobKey(brick, ANY_CONTEXT)].append(name)

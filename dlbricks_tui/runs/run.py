@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.load import competing_threads
@@ -173,7 +173,7 @@ def _train(sessions: Sequence[RunSession], workloads: Sequence[Workload], store:
         conditions, predictors = session.conditions, Predictors(store, session.place.data.cache)
         graphs = {model.decomposition.graph.level: model.decomposition.graph for model in workload.models}
         for level, graph in graphs.items():
-            way = Way(conditions.system, conditions.runtime, level, conditions.protocol)
+            way = conditions.at(level)
             predictors.of(way, graph.traits)
 
 

@@ -200,6 +200,20 @@ class Selection(Sequence[Summary]):
         )
 
 
+class Way(NamedTuple):
+    """A way of measuring: only results of one way are combined."""
+
+    system: str
+    runtime: str
+    level: Level
+    protocol: str
+
+    @property
+    def query(self) -> QueryInstance:
+        """The query for its results."""
+        return equal(system=self.system, runtime=self.runtime, level=self.level.value, protocol=self.protocol)
+
+
 @dataclass(frozen=True, slots=True)
 class Combination:
     """A system, runtime, level and method with results, and the numbers of them."""
@@ -211,6 +225,11 @@ class Combination:
     pairs: int
     measurements: int
     models: int
+
+    @property
+    def way(self) -> Way:
+        """The way of measuring."""
+        return Way(self.system, self.runtime, self.level, self.protocol)
 
 
 def parse_order(text: str) -> SortOrder:

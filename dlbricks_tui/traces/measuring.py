@@ -19,7 +19,6 @@ from dlbricks_tui.analysis.whole_models import executed_model, execution_worker,
 from dlbricks_tui.bricks.programs import CarrierProgram, ProgramError, carrier_program
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.lookup import BrickResults
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival
 from dlbricks_tui.measure.jobs import CutModel, Job, untimed_runs
@@ -31,6 +30,7 @@ from dlbricks_tui.runtime.protocol import Program, TracedRuns
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import new_uuid, utc_now
+from dlbricks_tui.store.selections import Way
 from dlbricks_tui.traces.levels import Instruments, LevelRound, MeasuredLevel, level_trace
 from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceMessage, TraceOrder, TraceWaits
 from dlbricks_tui.traces.perf_events import PerfEvents

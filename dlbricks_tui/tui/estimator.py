@@ -23,7 +23,7 @@ from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.parts import slowest
-from dlbricks_tui.estimate.system_estimate import Way, format_of
+from dlbricks_tui.estimate.system_estimate import format_of
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, Known, known_in
@@ -32,7 +32,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import Precision, states
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Measurement, Proof, System
-from dlbricks_tui.store.selections import LEAST_FIRST, by_id, equal
+from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, equal
 from dlbricks_tui.tui.choices import Available, Choices
 from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.estimate_rows import MOST_SLOW, EstimateView, KnownAlready
@@ -135,8 +135,7 @@ class ThreadSafeEstimator:
     def measurements(self, pair: Pair, way: Way) -> Measurements | None:
         """Return the newest good samples of a brick in a context, and its latency in each run, oldest first."""
         with self._store.held() as store:
-            asked = equal(brick=pair[0], context=pair[1], of="brick", good=True, system=way.system)
-            asked &= equal(runtime=way.runtime, level=way.level.value, protocol=way.protocol)
+            asked = equal(brick=pair[0], context=pair[1], of="brick", good=True) & way.query
             found = store.results(asked, order=LEAST_FIRST)
             newest = found.result(-1) if found else None
             if not isinstance(newest, Measurement):

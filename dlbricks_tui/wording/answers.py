@@ -12,8 +12,9 @@ from dlbricks_tui.runtime.variant import (
 from dlbricks_tui.wording.numbers import PREDICTED, age_words, counted, milliseconds, part_of, rough_range
 
 if TYPE_CHECKING:
-    from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.runtime.variant import Variant
+    from dlbricks_tui.store.selections import Way
 
 
 def figure_number(one: SystemEstimate) -> str:

@@ -5,9 +5,9 @@ from typing import Any
 from dlbricks_tui.analysis.bounds import Gap
 from dlbricks_tui.analysis.tables import BestGain, ModelRow
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.store.selections import Way
 
 
 def analysed(name: str = "net", **changed: Any) -> ModelRow:

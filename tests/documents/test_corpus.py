@@ -13,9 +13,9 @@ from dlbricks_tui.documents.corpus import (
 from dlbricks_tui.documents.parts import Part, Table
 from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.store.selections import Way
 from tests.documents.snapshots import check
 
 CONVOLUTIONS = (Kind.CONVOLUTION, Kind.CONVOLUTION, Kind.LINEAR)

@@ -7,8 +7,9 @@ from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.estimate.comparison import accuracy, by_group, speedup
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.selections import Way
 from tests.bricks.graphs import Spec, after, built, chain
 
 WAY = Way("c5.xlarge", "mxnet", Level.WRITTEN, "hot")

@@ -4,9 +4,10 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.curve import Point, best_within, scaling_efficiency
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Latency
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.store.selections import Way
 from tests.bricks.graphs import chain
 
 WAY = Way("host", "onnxruntime-1.32.0 python-3.11 threads-1", Level.WRITTEN, "inside")

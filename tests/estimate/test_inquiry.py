@@ -12,10 +12,11 @@ from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import BrickResults, levels_measured
 from dlbricks_tui.estimate.parts import Standing
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Measurement, Record, new_uuid
+from dlbricks_tui.store.selections import Way
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.test_lookup import GRAPH, convolution

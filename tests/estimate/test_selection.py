@@ -5,7 +5,6 @@ import pytest
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.system_estimate import (
     Offer,
-    Way,
     best_offer,
     find_runtime,
     find_system,
@@ -14,7 +13,7 @@ from dlbricks_tui.estimate.system_estimate import (
 )
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import System
-from dlbricks_tui.store.selections import Combination
+from dlbricks_tui.store.selections import Combination, Way
 from tests.store.samples import runtime, system
 
 

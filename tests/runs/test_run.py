@@ -11,7 +11,6 @@ import pytest
 
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.prediction import stored
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.load import Contention
@@ -43,7 +42,7 @@ from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State,
 from dlbricks_tui.runtime.protocol import Load, Request, Sample
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm
-from dlbricks_tui.store.selections import by_id, equal
+from dlbricks_tui.store.selections import Way, by_id, equal
 from tests.runs.fake_worker import operators_of
 from tests.runs.runs import BRICKS, FAKE, MODEL, Measured, Site
 

@@ -10,11 +10,12 @@ from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
-from dlbricks_tui.estimate.system_estimate import Way, format_of
+from dlbricks_tui.estimate.system_estimate import format_of
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
+from dlbricks_tui.store.selections import Way
 
 _Loaded = tuple[str, str, Level, int]
 

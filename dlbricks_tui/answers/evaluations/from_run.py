@@ -9,7 +9,7 @@ from typing import Any
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.evaluations.baseline import facts_of_host, package_facts, tuning_variables
 from dlbricks_tui.evaluations.evaluation import (
     EvaluatedModel,
@@ -44,7 +44,7 @@ from dlbricks_tui.settings.variant import INSTRUCTIONS, KERNELS, OPTIMISATION
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Fact, Provenance, System
-from dlbricks_tui.store.selections import LEAST_FIRST, by_id, equal
+from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, equal
 
 _LOG = "evaluations.log"
 # Such processors compute with other kernels than the others.
@@ -275,7 +275,7 @@ def found_result(
     """
     system = system or fingerprint()
     conditions = conditions_of(system.id, part.runtime, part.method)
-    way = Way(system.id, conditions.runtime, model.decomposition.graph.level, conditions.protocol)
+    way = conditions.at(model.decomposition.graph.level)
     inquiry = Inquiry(store, model.decomposition, Options(measured_only=True))
     found = inquiry.by(way)
     timed = inquiry.timed(way) if until is None else _timed_until(store, model, way, until)

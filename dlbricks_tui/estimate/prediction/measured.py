@@ -9,16 +9,14 @@ from tinydb import where
 
 from dlbricks_tui import __version__
 from dlbricks_tui.estimate.knowledge import Pair
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import ANY_CONTEXT
-from dlbricks_tui.store.selections import LEAST_FIRST, Selection, equal
+from dlbricks_tui.store.selections import LEAST_FIRST, Selection, Way, equal
 
 
 def results_of(store: ResultsDatabase, way: Way, bricks: Collection[str] | None = None) -> Selection:
     """Return the good results of all bricks, or of some, that were measured in one way; the last one of each counts."""
-    asked = equal(of="brick", good=True, system=way.system, runtime=way.runtime, protocol=way.protocol)
-    asked &= equal(level=way.level.value)
+    asked = equal(of="brick", good=True) & way.query
     if bricks is not None:
         asked &= where("brick").one_of(list(bricks))
     return store.select(asked, order=LEAST_FIRST)

@@ -23,11 +23,10 @@ from dlbricks_tui.estimate.prediction.transfer import (
     deviations,
     known_brick,
 )
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm
-from dlbricks_tui.store.selections import combinations, equal
+from dlbricks_tui.store.selections import Way, combinations, equal
 
 # Fewer measured bricks in common tell too little about a system.
 FEWEST_IN_COMMON = 5
@@ -47,7 +46,7 @@ def ways_of_others(store: ResultsDatabase, way: Way) -> tuple[Way, ...]:
     found: dict[str, Way] = {}
     for it in combinations(store.select(asked & (where("system") != way.system), order=())):
         if _PYTHON.sub("", it.runtime) == _PYTHON.sub("", way.runtime):
-            found.setdefault(it.system, Way(it.system, it.runtime, it.level, it.protocol))
+            found.setdefault(it.system, it.way)
     return tuple(found.values())
 
 

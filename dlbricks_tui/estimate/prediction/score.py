@@ -11,9 +11,9 @@ from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.prediction.stored import examples_of
 from dlbricks_tui.estimate.prediction.training import Example, train
-from dlbricks_tui.estimate.system_estimate import Offer, Way, best_offer, offers_for
+from dlbricks_tui.estimate.system_estimate import Offer, best_offer, offers_for
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.store.selections import Way, by_id
 
 
 class PredictionBasis(str, Enum):

@@ -14,12 +14,11 @@ from dlbricks_tui.estimate.prediction.nearest import NearestBricks
 from dlbricks_tui.estimate.prediction.other_systems import with_others
 from dlbricks_tui.estimate.prediction.saved import Trained, WithPrior, prior_of, read_trained, speed_by, write_trained
 from dlbricks_tui.estimate.prediction.training import Example, train
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision, stated_kernels, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm
-from dlbricks_tui.store.selections import Selection
+from dlbricks_tui.store.selections import Selection, Way
 
 
 def predictor_of(store: ResultsDatabase, folder: Path, way: Way, framework: str) -> Predictor:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from dlbricks_tui.estimate.prediction.choice import Limit
 from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.fleet.driving.results import is_of
 from dlbricks_tui.fleet.messages import Parcel, Task
 from dlbricks_tui.fleet.parcels import FleetPart
@@ -198,7 +197,7 @@ def probe_bricks(
     part, conditions = pool.part, pool.conditions
     levels = {model.decomposition.graph.level for model in part.models}
     level = levels.pop() if len(levels) == 1 else part.request.level
-    others = OtherSystems(store, Way(conditions.system, conditions.runtime, level, conditions.protocol))
+    others = OtherSystems(store, conditions.at(level))
     free = tuple(pool.free.values())
     try:
         wanted = informative(free, part.models, others, part.request.method, Limit(len(free), seconds))

@@ -12,10 +12,11 @@ from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
 from dlbricks_tui.estimate.prediction import other_systems, transfer
 from dlbricks_tui.estimate.prediction.other_systems import FEWEST_IN_COMMON, OtherSystems, ways_of_others, with_others
 from dlbricks_tui.estimate.prediction.transfer import KnownBrick
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.labels import kind_of_label, label_of
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Record, utc_now
+from dlbricks_tui.store.selections import Way
 from tests.estimate.knowledge_of import Guessing
 from tests.estimate.prediction.stored_models import law_ms
 from tests.estimate.stored import store_of, timed

@@ -9,10 +9,10 @@ from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.estimate.knowledge import Unmeasured
 from dlbricks_tui.estimate.prediction import stored, training
 from dlbricks_tui.estimate.prediction.stored import examples_of
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import MXNET, Traits
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm
+from dlbricks_tui.store.selections import Way
 from tests.estimate.prediction.simulated import conv, example, latency_ms, models, relu
 from tests.estimate.prediction.stored_models import ON, moment, records_of
 from tests.estimate.stored import store_of, timed
