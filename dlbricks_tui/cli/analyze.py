@@ -23,7 +23,6 @@ from dlbricks_tui.cli.options import (
     add_variant_options,
     cutting_of,
     estimate_options_of,
-    values_of,
 )
 from dlbricks_tui.cli.output import (
     data_console,
@@ -48,6 +47,7 @@ from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runtime.errors import WorkerError
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.kinds import name, one_of, several
 from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.wording.numbers import counted, in_ms, names_of
@@ -68,7 +68,6 @@ def register(parser: Parser) -> None:
     add_setting(parser, THREADS, default=None)
     add_variant_options(parser, many=False)
     add_cutting_options(parser)
-    parser.set_defaults(workers=None, rules=None, measured_only=False)
     add_setting(parser, SYSTEM)
     parser.add_argument(
         "--layers", action="store_true", help="show for each group of layers the execution in which it was fastest"
@@ -180,7 +179,7 @@ def _narrate_missing(found: Sequence[Analysis]) -> None:
 
 def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
     sources = library(args.data).find_all(args.models)
-    options = estimate_options_of(args, **values_of(args, (SYSTEM, THREADS, *EXECUTION)))
+    options = estimate_options_of(args, *CUTTING, LEVEL, SYSTEM, THREADS, *EXECUTION)
     for runtime in args.runtime or (None,):
         with open_estimator(replace(options, runtime=runtime), args.data) as estimator:
             yield from Analyser(estimator, args.models).analyses(sources)

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby, product
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.estimating import Answer, Estimator, measured_models
@@ -28,8 +29,8 @@ from dlbricks_tui.cli.estimate_remarks import (
     write_variants,
 )
 from dlbricks_tui.cli.options import (
-    add_composition_options,
     add_cutting_options,
+    add_measured_only_option,
     add_models_argument,
     add_variant_options,
     estimate_options_of,
@@ -53,6 +54,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.errors import RegistryError
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
 from dlbricks_tui.settings.kinds import whole
 from dlbricks_tui.settings.loads import BOUND
 from dlbricks_tui.settings.variant import BATCH, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
@@ -76,7 +78,11 @@ def register(parser: Parser) -> None:
         type=Typed(BOUND.kind),
         help="name the variant with the highest throughput among those that take at most so long",
     )
-    add_composition_options(parser)
+    add_setting(parser, WORKERS)
+    parser.add_argument(
+        "--rules", metavar="FILE", type=Path, help="a TOML file that says which layers may run in parallel"
+    )
+    add_measured_only_option(parser)
     parser.add_argument(
         "--slowest",
         metavar="N",
@@ -106,7 +112,7 @@ def estimate_models(args: argparse.Namespace) -> int:
         raise UsageError("name a MODEL that `dlbricks models` lists, a file, or table1:ID")
     sources = library(args.data).find_all(args.models) if args.models else measured_models(args.data)
     output = "json" if args.json else "csv" if args.csv else "text"
-    options = estimate_options_of(args, system=args.system)
+    options = estimate_options_of(args, *CUTTING, LEVEL, SYSTEM, WORKERS, rules=args.rules)
     # Those that change the graph come first: models are read again for each of them.
     given = values_of(args, (RUNTIME, PRECISION, *KERNELS, THREADS, BATCH))
     variants = [

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.cli.parser import Parser, add_repeatable, add_setting, add_settings
 from dlbricks_tui.models.input_shapes import parse_input
 from dlbricks_tui.models.input_values import parse_value_option
-from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, THREADS
 
 if TYPE_CHECKING:
@@ -113,15 +112,6 @@ def values_of(args: argparse.Namespace, settings: Iterable[Setting[Any]]) -> dic
     return {it.field: given[it.dest] for it in settings}
 
 
-def add_composition_options(parser: Parser) -> None:
-    """Take workers, rules, and whether missing bricks are predicted."""
-    add_setting(parser, WORKERS)
-    parser.add_argument(
-        "--rules", metavar="FILE", type=Path, help="a TOML file that says which layers may run in parallel"
-    )
-    add_measured_only_option(parser)
-
-
 def add_measured_only_option(parser: Parser) -> None:
     """Take whether missing bricks are predicted."""
     parser.add_argument(
@@ -157,20 +147,17 @@ def cutting_of(given: argparse.Namespace | Config) -> Cutting:
     return Cutting(given.granularity, given.cut, given.order)
 
 
-def estimate_options_of(args: argparse.Namespace, **given: Any) -> EstimateOptions:
-    """Return the options of estimates; the settings say which runtimes are the usual ones."""
+def estimate_options_of(args: argparse.Namespace, *settings: Setting[Any], **given: Any) -> EstimateOptions:
+    """Return the options of estimates that have these settings; those of the user say which runtimes are usual."""
     # Loaded here: other commands share options, and need no store.
     from dlbricks_tui.answers.scope import EstimateOptions
 
     return EstimateOptions(
-        **values_of(args, CUTTING),
+        **values_of(args, settings),
         **inputs_of(args),
-        level=args.level,
         usual_cutting=cutting_of(args.config),
         usual_runtime=args.config.runtime,
         usual_threads=args.config.threads,
-        workers=args.workers,
-        rules=args.rules,
-        measured_only=args.measured_only or not args.config.predicts,
+        measured_only=vars(args).get("measured_only", False) or not args.config.predicts,
         **given,
     )

@@ -20,7 +20,6 @@ from dlbricks_tui.cli.options import (
 )
 from dlbricks_tui.cli.output import data_console, narrate, narrate_once, narration_console, write_json, write_lines
 from dlbricks_tui.cli.parser import (
-    FromConfig,
     Parser,
     Status,
     Typed,
@@ -36,7 +35,9 @@ from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
 from dlbricks_tui.scenarios.scenario import ScenarioKind, is_positive
+from dlbricks_tui.settings.cutting import CUTTING
 from dlbricks_tui.settings.loads import BATCHES, BOUND, FULL, INSTANCES, KIND, PERCENTILE, RATE
+from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.settings.variant import KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.wording.scenarios import histogram_below
 
@@ -73,16 +74,6 @@ def register(parser: Parser) -> None:
     add_quiet_option(parser)
     add_json_option(parser)
     add_schema_option(parser, "ScenarioResult", module="scenarios.results")
-    # None leaves the level to the results of the system.
-    parser.set_defaults(
-        granularity=FromConfig("cutting.granularity"),
-        cut=FromConfig("cutting.cut"),
-        order=FromConfig("cutting.order"),
-        level=None,
-        workers=None,
-        rules=None,
-        measured_only=False,
-    )
     parser.set_defaults(handler=answer_scenario)
 
 
@@ -117,7 +108,9 @@ def _answer(args: argparse.Namespace) -> ScenarioAnswer:
     sources = library(args.data).find(args.model)
     if len(sources) != 1:
         raise UsageError(f"{args.model} stands for {len(sources)} models; name one, such as table1:14")
-    execution = estimate_options_of(args, **values_of(args, (SYSTEM, RUNTIME, THREADS, PRECISION, *KERNELS)))
+    execution = estimate_options_of(
+        args, SYSTEM, RUNTIME, THREADS, PRECISION, *KERNELS, **fields_of(args.config, CUTTING)
+    )
     with open_estimator(execution, args.data) as estimator:
         return scenario_answer(estimator, sources[0], options)
 

@@ -7,8 +7,8 @@ from typing import Any
 from dlbricks_tui.answers.systems import KnownSystem, known_systems
 from dlbricks_tui.cli.doctor import peaks_document
 from dlbricks_tui.cli.options import (
-    add_composition_options,
     add_cutting_options,
+    add_measured_only_option,
     add_models_argument,
     estimate_options_of,
 )
@@ -28,6 +28,7 @@ from dlbricks_tui.estimate.comparison import (
 )
 from dlbricks_tui.estimate.system_estimate import find_system
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.store.index import OWN
 from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.wording.numbers import names_of
@@ -48,7 +49,7 @@ def register(parser: Parser) -> None:
     comparing.set_defaults(level=None)
     about = "only this system, by its id, name or instance type"
     add_repeatable(comparing, "--system", "S", about, dest="systems")
-    add_composition_options(comparing)
+    add_measured_only_option(comparing)
     add_json_option(comparing)
 
 
@@ -76,7 +77,7 @@ def compare_systems(args: argparse.Namespace) -> int:
 
     prices = read_prices(args.data.path)
     sources = library(args.data).find_all(args.models)
-    with open_estimator(estimate_options_of(args), args.data) as estimator:
+    with open_estimator(estimate_options_of(args, *CUTTING, LEVEL), args.data) as estimator:
         known = by_id(estimator.store.systems())
         wanted = [find_system(name, known) for name in args.systems] or list(known)
         estimates = estimator.on_systems(sources, wanted)
