@@ -33,7 +33,7 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import AskedVariant, AskedVariants, InstructionSet, several
 from dlbricks_tui.settings.cutting import GRANULARITY
-from dlbricks_tui.settings.measuring import BRICK_TIMEOUT, ENOUGH, MEMORY_LIMIT, TARGET, TIME_BUDGET
+from dlbricks_tui.settings.measuring import BRICK_TIMEOUT, ENOUGH, MEMORY_LIMIT, TARGET, TIME_BUDGET, HowMeasured
 from dlbricks_tui.settings.setting import require_allowed
 from dlbricks_tui.settings.variant import BATCH, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
@@ -45,20 +45,14 @@ _MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions(AskedVariants, CutOptions):
+class MeasureOptions(HowMeasured, AskedVariants, CutOptions):
     """Options of a run: cutting and measuring. None: the run decides."""
 
-    level: Level = Level.FUSED
     # True: the whole models are timed, too.
     end_to_end: bool | None = None
-    method: Method | None = None
     # A registered runtime by its name, or several, and that of the settings, which counts only for models that it runs.
     runtime: str | Sequence[str] | None = None
     usual_runtime: str | None = None
-    # Sample until half of the 95 % interval is at most this share of the latency.
-    target_interval: float | None = None
-    # Take this many samples of everything instead.
-    fixed_runs: int | None = None
     time_budget_seconds: float | None = None
     # Measure only bricks until half of the interval of each estimate is at most this share; None: all bricks.
     target: float | None = None

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.measure.method import Method
-from dlbricks_tui.models.graph import Level, Numbers, Shape
+from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.runtime.variant import AskedVariants, InstructionSet, Variant
-from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.settings.loads import AskedScenario
+from dlbricks_tui.settings.measuring import HowMeasured
 from dlbricks_tui.store.records import Facts
 
 # The version of the file format.
@@ -46,33 +46,21 @@ class EvaluatedRuntime(AskedVariants):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measuring:
+class Measuring(HowMeasured):
     """How the models are cut and timed; None leaves the value to the program."""
 
-    level: Level = Level.FUSED
     granularity: int = 1
     cut: Cut = Cut.CHAIN
     order: LayerOrder | None = None
-    method: Method | None = None
     bricks: bool = True
     end_to_end: bool = True
-    # Sample until half of the 95 % interval is at most this share of the latency.
-    target_interval: float | None = None
-    # Take this many samples of everything instead.
-    fixed_runs: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluatedScenario:
+class EvaluatedScenario(AskedScenario):
     """A scenario that each model is measured in, by each runtime with its first variant."""
 
-    kind: ScenarioKind
-    percentile: float | None = None
-    bound_ms: float | None = None
-    rate: float | None = None
     batch: tuple[int, ...] = ()
-    instances: int = 1
-    full: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

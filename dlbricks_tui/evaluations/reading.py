@@ -56,12 +56,12 @@ def _first(faults: list[Fault], text: str, file: str) -> EvaluationError:
 
 
 def _evaluation(document: _Table, sha256: str) -> Evaluation:
-    tables = {it.field: _loaded(it, document.get(name)) for name, it in TABLES.items() if name in document}
+    tables = {it.field: loaded(it, document.get(name)) for name, it in TABLES.items() if name in document}
     return Evaluation(name=document["name"], about=document.get("about", ""), sha256=sha256, **tables)
 
 
-def _loaded(table: FileTable, value: Any) -> Any:
+def loaded(table: FileTable, value: Any) -> Any:
     """Return the dataclass of a table, or of each table of a name."""
     if isinstance(value, list):
-        return tuple([_loaded(table, each) for each in value])
+        return tuple([loaded(table, each) for each in value])
     return table.kind(**{name: key.read(value[name]) for name, key in table.keys.items() if name in value})

@@ -82,7 +82,7 @@ def _by(kind: ValueKind[Any], about: str) -> Key:
     return _own(about, kind.schema, kind.load)
 
 
-def _of(*settings: Setting[Any], many: bool = False, usual: bool = True, **others: Key) -> dict[str, Key]:
+def of_settings(*settings: Setting[Any], many: bool = False, usual: bool = True, **others: Key) -> dict[str, Key]:
     """Declare the keys that are settings, which may have several values; the others replace some of them."""
     return {it.field: _by(it.many if many else it.kind, _about(it, usual=usual)) for it in settings} | others
 
@@ -217,7 +217,7 @@ TABLES: Mapping[str, FileTable] = {
                 "`==1.9.1`.",
                 {"type": "string", "maxLength": 200},
             ),
-            **_of(
+            **of_settings(
                 *(THREADS, *EXECUTION),
                 many=True,
                 precision=_by(
@@ -236,9 +236,9 @@ TABLES: Mapping[str, FileTable] = {
         field="measuring",
         about="How the models are cut and timed.",
         keys={
-            **_of(LEVEL, *CUTTING, METHOD),
+            **of_settings(LEVEL, *CUTTING, METHOD),
             "bricks": _own("Whether the bricks are timed.", _TRUTH),
-            **_of(END_TO_END, *ENOUGH),
+            **of_settings(END_TO_END, *ENOUGH),
         },
     ),
     "scenario": FileTable(
@@ -247,7 +247,7 @@ TABLES: Mapping[str, FileTable] = {
         about="How requests arrive, and what is asked of their latencies.",
         together="Scenarios that each model is measured in, by each runtime with its first variant.",
         most=100,
-        keys={**_of(*ARRIVAL), "batch": _by(BATCHES.many, _about(BATCHES)), **_of(*SERVING)},
+        keys={**of_settings(*ARRIVAL), "batch": _by(BATCHES.many, _about(BATCHES)), **of_settings(*SERVING)},
     ),
     "system": FileTable(
         kind=Requirements,
@@ -278,7 +278,7 @@ TABLES: Mapping[str, FileTable] = {
             "model": _own("The name of one of the models above.", _NAME),
             "framework": _own("The framework that ran the model.", _FRAMEWORK),
             "version": _own("The version of the framework.", _NAME),
-            **_of(
+            **of_settings(
                 *(THREADS, *EXECUTION),
                 usual=False,
                 threads=_by(THREADS.kind, "The threads; without it, those that the framework starts by default."),

@@ -1,6 +1,7 @@
 """The settings of a scenario: how requests arrive, and how they are served."""
 
 import os
+from dataclasses import dataclass
 
 from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.settings.kinds import flag, number, one_of, percentile, whole
@@ -70,3 +71,17 @@ FULL = Setting(
 # How requests arrive, and how they are served beside their batches.
 ARRIVAL = (KIND, PERCENTILE, BOUND, RATE)
 SERVING = (INSTANCES, FULL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedScenario:
+    """How requests arrive and are served, beside the sizes of their batches."""
+
+    kind: ScenarioKind
+    # None: that of MLPerf.
+    percentile: float | None = None
+    bound_ms: float | None = None
+    # Requests per second of a server; None: the highest rate within the bound.
+    rate: float | None = None
+    instances: int = 1
+    full: bool = False

@@ -1,6 +1,10 @@
 """The settings of a run: what it measures, and when it is done."""
 
+from dataclasses import dataclass
+
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.settings.cutting import LEVEL
 from dlbricks_tui.settings.kinds import flag, number, one_of, share, whole
 from dlbricks_tui.settings.setting import Setting
 
@@ -99,3 +103,16 @@ PROBE_BRICKS = Setting(
 # What decides when a run is done, and what it repeats.
 ENOUGH = (TARGET_INTERVAL, FIXED_RUNS)
 RUNNING = (TIME_BUDGET, RETRY_FAILED, AGAIN, BRICK_TIMEOUT, MEMORY_LIMIT)
+HOW = (LEVEL, METHOD, *ENOUGH)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HowMeasured:
+    """The layers that are timed, how, and until when; None leaves a value to the program."""
+
+    level: Level = Level.FUSED
+    method: Method | None = None
+    # Sample until half of the 95 % interval is at most this share of the latency.
+    target_interval: float | None = None
+    # Take this many samples of everything instead.
+    fixed_runs: int | None = None

@@ -45,7 +45,7 @@ def page() -> str:
         [
             HEAD + table(("option", "meaning"), [(f"`{option}`", about) for option, about in every]),
             f"## All commands\n\n{table(('command', 'does'), listed)}",
-            *map(_section, found),
+            *map(section, found),
         ]
     )
 
@@ -55,7 +55,8 @@ def anchor(name: str) -> str:
     return name.replace(" ", "-")
 
 
-def _section(command: CommandPage) -> str:
+def section(command: CommandPage) -> str:
+    """Return the section about a command."""
     parts = [f"{'#' * (command.name.count(' ') + 1)} {command.name}\n", f"{_sentence(command.about)}\n"]
     if command.name in EXAMPLES:
         parts.append(f"Example: `{EXAMPLES[command.name]}`\n")

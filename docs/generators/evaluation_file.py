@@ -35,17 +35,18 @@ be run as it is. This example has most of the keys:
 def page() -> str:
     """Return the text of the page."""
     root = schema()
-    parts = [HEAD, _keys(root)]
+    parts = [HEAD, key_table(root)]
     for name, each in root["properties"].items():
         many = each.get("type") == "array"
         part = each["items"] if many else each
         if part.get("type") == "object":
             heading = f"[[{name}]]" if many else f"[{name}]"
-            parts.append(f"\n## Table {name}\n\n`{heading}`: {plain(part.get('description', ''))}\n\n{_keys(part)}")
+            parts.append(f"\n## Table {name}\n\n`{heading}`: {plain(part.get('description', ''))}\n\n{key_table(part)}")
     return "".join(parts)
 
 
-def _keys(part: Any) -> str:
+def key_table(part: Any) -> str:
+    """Return the table of the keys of a table of the file."""
     required = part.get("required", ())
     rows = []
     for name, each in part["properties"].items():

@@ -57,11 +57,12 @@ def _below(parser: argparse.ArgumentParser) -> Iterator[CommandPage]:
         for name, each in actions.choices.items():
             if isinstance(each, Parser):
                 each.complete()
-            yield _page(each, about[name])
+            yield page_of(each, about[name])
             yield from _below(each)
 
 
-def _page(parser: argparse.ArgumentParser, about: str) -> CommandPage:
+def page_of(parser: argparse.ArgumentParser, about: str) -> CommandPage:
+    """Return a command as its page shows it."""
     options = _options(parser)
     return CommandPage(
         name=parser.prog,

@@ -10,13 +10,19 @@ import pytest
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.parser import Parser, UsageError, add_setting, add_settings
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.evaluations.reading import loaded
+from dlbricks_tui.evaluations.schema import FileTable, of_settings
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.settings import cutting, fleets, language, loads, measuring, tracing, variant, workbench
 from dlbricks_tui.settings.cutting import CUTTING
 from dlbricks_tui.settings.kinds import whole
+from dlbricks_tui.settings.measuring import ENOUGH
 from dlbricks_tui.settings.setting import Setting, fields_of, options_in_words, require_allowed
 from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME, USUAL_EXECUTION, VARIANT
 from dlbricks_tui.tui.widgets.form import FormRow
+from docs.generators.commands import section
+from docs.generators.evaluation_file import key_table
+from docs.generators.parsers import page_of
 
 MODULES = (cutting, fleets, language, loads, measuring, tracing, variant, workbench)
 DECLARED = [it for module in MODULES for it in vars(module).values() if isinstance(it, Setting)]
@@ -55,10 +61,14 @@ class Options:
         require_allowed(self, (STREAMS,), UserError)
 
 
-def parsed(*words: str) -> argparse.Namespace:
+def parser_of_example() -> Parser:
     parser = Parser(prog="dlbricks example")
     add_settings(parser, STREAMS)
-    found: argparse.Namespace = parser.parse_args(words)
+    return parser
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    found: argparse.Namespace = parser_of_example().parse_args(words)
     return found
 
 
@@ -73,10 +83,24 @@ def test_everything_follows_from_the_declaration_of_a_new_setting(capsys: pytest
         parsed("--help")
     shown = " ".join(capsys.readouterr().out.split())
     assert "--copy-streams N streams that copy the inputs of a model (default: 1)" in shown
+    page = section(page_of(parser_of_example(), "copy"))
+    assert "| `--copy-streams N` | streams that copy the inputs of a model | 1 |" in page
     row = FormRow(setting=STREAMS)
     assert (row.name, row.shown(options), row.stepped(options, 1)) == ("copy streams", "4", Options())
     assert row.written(options, "3") == Options(copy_streams=3)
     assert [*options_in_words([(STREAMS, 4)])] == ["--copy-streams", "4"] and not [*options_in_words([(STREAMS, 1)])]
+
+
+def test_the_file_of_an_evaluation_and_its_page_follow_from_the_declaration_too() -> None:
+    example = FileTable(kind=Options, field="example", about="An example.", keys=of_settings(STREAMS))
+    assert loaded(example, {"copy_streams": 4}) == Options(copy_streams=4) and loaded(example, {}) == Options()
+    about = "Streams that copy the inputs of a model. Without it: 1."
+    limits = {"type": "integer", "minimum": 1, "maximum": 16}
+    assert example.schema["properties"] == {"copy_streams": {"description": about, **limits}}
+    assert f"| `copy_streams` | {about} | a whole number |" in key_table(example.schema)
+    # A group of settings that a file has already takes a new one.
+    grouped = of_settings(*ENOUGH, STREAMS, many=True)
+    assert grouped["copy_streams"].read([4, 4, 2]) == (4, 2) and grouped["fixed_runs"].read(9) == (9,)
 
 
 def test_usual_values_need_no_option() -> None:

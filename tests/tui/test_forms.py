@@ -17,7 +17,7 @@ from tests.tui.forms import row_of
 _TWO = ("mxnet", "openvino")
 FORMS: dict[str, tuple[tuple[FormRow, ...], Any]] = {
     "run": (RUN_ROWS, RunSettings(registered=_TWO, runtime=("mxnet",))),
-    "scenario": (SCENARIO_ROWS, ScenarioSettings(_TWO)),
+    "scenario": (SCENARIO_ROWS, ScenarioSettings(runtimes=_TWO)),
     "trace": (TRACE_ROWS, TraceSettings(registered=_TWO, runtime="mxnet")),
     "language": (LanguageSettingsPanel.ROWS, LanguageSettings(registered=_TWO)),
 }

@@ -254,7 +254,7 @@ async def test_a_measurement_is_paused_continued_and_cancelled_and_keeps_its_set
             await pilot.press(key)
         await eventually(pilot, lambda: len(told(pilot)) == 3)
         assert set(told(pilot)) == {"The scenario is being measured: x cancels it."}
-        assert screen._settings == ScenarioSettings(screen._settings.runtimes)
+        assert screen._settings == ScenarioSettings(runtimes=screen._settings.runtimes)
         # New results wait for its end.
         screen.post_message(NewResults())
         await eventually(pilot, lambda: screen._is_outdated)

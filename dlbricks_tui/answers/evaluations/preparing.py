@@ -50,6 +50,8 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format, traits_of
 from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Precision
+from dlbricks_tui.settings.measuring import HOW
+from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Provenance
 from dlbricks_tui.wording.events import note_of
@@ -270,14 +272,11 @@ def _request(
         granularity=how.granularity,
         cut=how.cut,
         order=how.order or LayerOrder.BRANCH,
-        level=how.level,
         inputs=models[0].inputs,
         values=models[0].values,
         end_to_end=how.end_to_end,
-        method=how.method,
         batch=wanted.batch or None,
-        target_interval=how.target_interval,
-        fixed_runs=how.fixed_runs,
+        **fields_of(how, HOW),
     )
     request = request_by(variants, options, [it.source for it in models])
     marks = tuple([it.in_words for it in _unmet(unmet, models)])

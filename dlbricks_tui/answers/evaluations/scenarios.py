@@ -16,6 +16,8 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.scenarios.messages import ScenarioOrder
 from dlbricks_tui.scenarios.scenario import Scenario
+from dlbricks_tui.settings.loads import ARRIVAL, SERVING
+from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 
@@ -111,16 +113,7 @@ def _asked(
 
 
 def _scenario(wanted: EvaluatedScenario) -> Scenario:
-    options = ScenarioOptions(
-        kind=wanted.kind,
-        bound_ms=wanted.bound_ms,
-        percentile=wanted.percentile,
-        rate=wanted.rate,
-        batch_sizes=wanted.batch,
-        instances=wanted.instances,
-        full=wanted.full,
-    )
-    return options.scenario()
+    return ScenarioOptions(batch_sizes=wanted.batch, **fields_of(wanted, (*ARRIVAL, *SERVING))).scenario()
 
 
 def _key(model: LocatedModel, execution: Execution, data: DataFolder) -> str:

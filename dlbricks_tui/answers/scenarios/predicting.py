@@ -44,7 +44,7 @@ from dlbricks_tui.scenarios.service import (
     timed_service,
     with_load_tests,
 )
-from dlbricks_tui.settings.loads import BATCHES, BOUND, INSTANCES, PERCENTILE, RATE
+from dlbricks_tui.settings.loads import BATCHES, BOUND, INSTANCES, PERCENTILE, RATE, AskedScenario
 from dlbricks_tui.settings.setting import require_allowed
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.selections import by_id, equal
@@ -57,20 +57,12 @@ _USUAL_OFFLINE_BATCH = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioOptions:
+class ScenarioOptions(AskedScenario):
     """A scenario as a user asks for it; how the model is executed is said by the options of its estimator."""
 
-    kind: ScenarioKind
-    bound_ms: float | None = None
-    # None: that of MLPerf.
-    percentile: float | None = None
-    # Requests per second of a server; None: the highest rate within the bound.
-    rate: float | None = None
     # The largest batch of waiting requests; several sizes are the only ones. Without any, the options of the estimator
     # or the kind decide.
     batch_sizes: tuple[int, ...] = ()
-    instances: int = 1
-    full: bool = False
 
     def __post_init__(self) -> None:
         require_allowed(self, (BOUND, RATE, PERCENTILE, INSTANCES), ScenarioError)

@@ -5,31 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from dlbricks_tui.scenarios.scenario import ScenarioKind, usual_percentile
-from dlbricks_tui.settings.loads import BATCHES, BOUND, FULL, INSTANCES, KIND, PERCENTILE, RATE
+from dlbricks_tui.settings.loads import BATCHES, BOUND, FULL, INSTANCES, KIND, PERCENTILE, RATE, AskedScenario
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.scenario import actions
 from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioSettings:
-    """A scenario as the user has chosen it; None is the usual value."""
+@dataclass(frozen=True, kw_only=True)
+class ScenarioSettings(AskedScenario):
+    """A scenario as the user has chosen it; None is the usual value.
+
+    The usual bound of a server is ten times its estimate; other kinds have none.
+    """
 
     # The names of the runtimes to choose from, the usual one first.
     runtimes: tuple[str, ...] = ()
     kind: ScenarioKind = ScenarioKind.SERVER
-    # None: ten times the estimate of a server, and no bound of the other kinds.
-    bound_ms: float | None = None
-    # None: that of MLPerf.
-    percentile: float | None = None
-    # None: the highest rate within the bound.
-    rate: float | None = None
     # The largest batch of waiting requests, or several sizes: these ones.
     batch_sizes: tuple[int, ...] = ()
-    instances: int = 1
     threads: int | None = None
     runtime: str | None = None
-    full: bool = False
     # What the usual bound stands for, once it is known.
     usual_bound_ms: float | None = field(default=None, compare=False)
 

@@ -254,7 +254,7 @@ class ScenarioScreen(AnsweringScreen[None]):
 
 def _first_settings(session: Session, spec: ModelSpec, choices: Choices) -> ScenarioSettings:
     batch_sizes = () if choices.batch is None else (choices.batch,)
-    return ScenarioSettings(work.runtimes_of(session, spec), batch_sizes=batch_sizes)
+    return ScenarioSettings(runtimes=work.runtimes_of(session, spec), batch_sizes=batch_sizes)
 
 
 class CancelLoadScreen(ConfirmingScreen):
