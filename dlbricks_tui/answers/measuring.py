@@ -21,6 +21,7 @@ from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import (
     InputShape,
     InputValue,
+    RunLimits,
     RunRequest,
     RuntimeChoice,
     can_be_alone,
@@ -33,8 +34,17 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import AskedVariant, AskedVariants, InstructionSet, several
 from dlbricks_tui.settings.cutting import GRANULARITY
-from dlbricks_tui.settings.measuring import BRICK_TIMEOUT, ENOUGH, MEMORY_LIMIT, TARGET, TIME_BUDGET, HowMeasured
-from dlbricks_tui.settings.setting import require_allowed
+from dlbricks_tui.settings.measuring import (
+    AGAIN,
+    BRICK_TIMEOUT,
+    ENOUGH,
+    MEMORY_LIMIT,
+    RETRY_FAILED,
+    TARGET,
+    TIME_BUDGET,
+    HowMeasured,
+)
+from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.variant import BATCH, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import Way, equal
@@ -45,7 +55,7 @@ _MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions(HowMeasured, AskedVariants, CutOptions):
+class MeasureOptions(RunLimits, HowMeasured, AskedVariants, CutOptions):
     """Options of a run: cutting and measuring. None: the run decides."""
 
     # True: the whole models are timed, too.
@@ -53,13 +63,6 @@ class MeasureOptions(HowMeasured, AskedVariants, CutOptions):
     # A registered runtime by its name, or several, and that of the settings, which counts only for models that it runs.
     runtime: str | Sequence[str] | None = None
     usual_runtime: str | None = None
-    time_budget_seconds: float | None = None
-    # Measure only bricks until half of the interval of each estimate is at most this share; None: all bricks.
-    target: float | None = None
-    # Try again bricks that failed in an earlier run.
-    retry_failed: bool = False
-    # Measure again bricks that have results.
-    again: bool = False
     brick_timeout_seconds: float | None = None
     memory_limit_mib: int | None = None
 
@@ -104,11 +107,8 @@ def request_of(
         level=options.level,
         cutting=options.cutting,
         rule=_rule(options),
-        time_budget_seconds=options.time_budget_seconds,
-        target=options.target,
         end_to_end=end_to_end,
-        retry_failed=options.retry_failed,
-        again=options.again,
+        **fields_of(options, (TIME_BUDGET, TARGET, RETRY_FAILED, AGAIN)),
         time_limits=TimeLimits() if timeout is None else TimeLimits(timeout, timeout),
         memory_limit_bytes=None if memory_mib is None else memory_mib * _MEBIBYTE,
         method=first.method,

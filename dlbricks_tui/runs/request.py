@@ -61,8 +61,21 @@ class SuiteChoice(NamedTuple):
     results: Path
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunLimits:
+    """When a run ends early, and what it repeats."""
+
+    time_budget_seconds: float | None = None
+    # Half of the interval of each estimate, as a share of it, at which no further brick is measured; None: all are.
+    target: float | None = None
+    # True: try again what failed before under the same conditions.
+    retry_failed: bool = False
+    # True: measure again what is known, because hosts change.
+    again: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
+class RunRequest(RunLimits):
     """Models, how they are cut, the runtime, and the stopping rule."""
 
     models: tuple[ModelChoice, ...]
@@ -76,14 +89,7 @@ class RunRequest:
     level: Level = Level.FUSED
     cutting: Cutting = field(default_factory=Cutting)
     rule: StoppingRule = field(default_factory=Adaptive)
-    time_budget_seconds: float | None = None
-    # Half of the interval of each estimate, as a share of it, at which no further brick is measured; None: all are.
-    target: float | None = None
     end_to_end: bool = False
-    # True: try again what failed before under the same conditions.
-    retry_failed: bool = False
-    # True: measure again what is known, because hosts change.
-    again: bool = False
     time_limits: TimeLimits = field(default_factory=TimeLimits)
     # None: all memory of the host.
     memory_limit_bytes: int | None = None
