@@ -20,20 +20,36 @@ from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import AskedVariant
 from dlbricks_tui.wording.doubts import options_of
 
 
+@dataclass(frozen=True, kw_only=True)
+class InputOptions:
+    """What the files of models do not say of their inputs, by input name."""
+
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+    # The numbers in inputs that are settings, such as a sampling rate.
+    values: Mapping[str, Numbers] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimeOptions(AskedVariant):
+    """A runtime and the variant in which it runs a model."""
+
+    # A registered runtime by its name; for estimates also one of the store.
+    runtime: str | None = None
+    # That of the settings, which counts only for models that it runs.
+    usual_runtime: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutOptions:
+class CutOptions(InputOptions):
     """Options of everything that cuts models into bricks."""
 
     granularity: int = 1
     cut: Cut = Cut.CHAIN
     order: LayerOrder = LayerOrder.BRANCH
-    # By input name, for models whose files do not say them.
-    inputs: Mapping[str, Shape] = field(default_factory=dict)
-    # The numbers in inputs that are settings, such as a sampling rate, by input name.
-    values: Mapping[str, Numbers] = field(default_factory=dict)
     # The cutting of runs whose command does not name it.
     usual_cutting: Cutting = field(default_factory=Cutting)
 

@@ -1,20 +1,20 @@
 """Options of a probe, and the request of the run that measures its bricks."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from dlbricks_tui.answers.estimating import measured_models
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
+from dlbricks_tui.answers.opening import InputOptions, RuntimeOptions
 from dlbricks_tui.estimate.prediction.other_systems import ways_of_others
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.models.graph import Level, Numbers, Shape
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.planning import PROBE_RULE
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runtime.variant import AskedVariant
 from dlbricks_tui.settings.measuring import PROBE_BRICKS, PROBE_SECONDS
 from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.variant import BATCH, THREADS, VARIANT
@@ -29,7 +29,7 @@ _NO_OTHER_SYSTEM = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeOptions(AskedVariant):
+class ProbeOptions(RuntimeOptions, InputOptions):
     """Options of a probe. None: the results of other systems decide."""
 
     # From the start of the command to the estimates.
@@ -38,12 +38,6 @@ class ProbeOptions(AskedVariant):
     bricks: int = 30
     level: Level | None = None
     method: Method | None = None
-    # A registered runtime by its name, and that of the settings, which counts only for models that it runs.
-    runtime: str | None = None
-    usual_runtime: str | None = None
-    # By input name: the shapes that the files of the models do not say, and the numbers in inputs that are settings.
-    inputs: Mapping[str, Shape] = field(default_factory=dict)
-    values: Mapping[str, Numbers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_allowed(self, (PROBE_SECONDS, PROBE_BRICKS, THREADS, BATCH), RunError)

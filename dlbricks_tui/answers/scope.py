@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.answers.opening import CutOptions
+from dlbricks_tui.answers.opening import CutOptions, RuntimeOptions
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.lookup import levels_measured
@@ -22,7 +22,6 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import TRAITS, Format, traits_of
 from dlbricks_tui.runtime.variant import (
-    AskedVariant,
     Kernels,
     Precision,
     Variant,
@@ -254,16 +253,12 @@ _THREADS = re.compile(r"threads-(\d{1,4})\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateOptions(AskedVariant, CutOptions):
+class EstimateOptions(RuntimeOptions, CutOptions):
     """Options of an estimate: cutting, composition and the measurements to use. None: the stored results decide."""
 
     level: Level | None = None
     # A system by its id, name or instance type. None: this host.
     system: str | None = None
-    # A registered runtime by its name, or one of the store.
-    runtime: str | None = None
-    # The settings that decide which runtime is the usual one on this host.
-    usual_runtime: str | None = None
     usual_threads: int | None = None
     # Compose for this many workers, too.
     workers: int | None = None

@@ -63,7 +63,7 @@ class FileTable:
         }
         if not self.together:
             return found
-        return {"description": self.together, "type": "array", "maxItems": self.most, "items": found}
+        return {"description": self.together, **_list(found, self.most)}
 
 
 def as_list(value: Any) -> list[Any]:
@@ -105,72 +105,37 @@ def _facts(value: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(value.items())
 
 
+def _text(most: int, pattern: str = "", says: str = "") -> Schema:
+    found = {"type": "string", "maxLength": most}
+    return {**found, "pattern": pattern, "patternErrorMessage": says} if pattern else found
+
+
+def _list(items: Schema, most: int, **more: Any) -> Schema:
+    return {"type": "array", "maxItems": most, "items": items, **more}
+
+
+def _mapping(values: Schema, most: int = 100, **more: Any) -> Schema:
+    return {"type": "object", "maxProperties": most, **more, "additionalProperties": values}
+
+
 _LINE = "^[^\\u0000-\\u001f\\u007f]+$"
-_NAME = {
-    "type": "string",
-    "maxLength": 200,
-    "pattern": _LINE,
-    "patternErrorMessage": "text in one line that is not empty",
-}
-_PATH = {"type": "string", "maxLength": 4000, "pattern": _LINE, "patternErrorMessage": "the path of a file"}
-_TEXT = {"type": "string", "maxLength": 4000}
-_SHA256 = {
-    "type": "string",
-    "pattern": "^[0-9a-f]{64}$",
-    "patternErrorMessage": "64 hexadecimal digits in lower case",
-}
+_NAME = _text(200, _LINE, "text in one line that is not empty")
+_SHA256 = _text(4000, "^[0-9a-f]{64}$", "64 hexadecimal digits in lower case")
 _FRAMEWORK = {"enum": list(TRAITS)}
 _LENGTH = {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}
-_SHAPES = {
-    "type": "object",
-    "maxProperties": 100,
-    "additionalProperties": {"type": "array", "maxItems": 32, "items": _LENGTH},
-}
-_VALUES = {
-    "type": "object",
-    "maxProperties": 100,
-    "additionalProperties": {
-        "anyOf": [
-            {"type": "number"},
-            {"type": "array", "minItems": 1, "maxItems": 1024, "items": {"type": "number"}},
-        ]
-    },
-}
-_LATENCY = {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9}
-_LOWER_END = {"type": "number", "minimum": -1e9, "maximum": 1e9}
+_NUMBER = {"type": "number"}
+_LATENCY = {**_NUMBER, "exclusiveMinimum": 0, "maximum": 1e9}
+_LOWER_END = {**_NUMBER, "minimum": -1e9, "maximum": 1e9}
 _A_LIMIT = 'a number, or a limit such as ">=4"'
-_LIMIT = {
-    "anyOf": [
-        _LATENCY,
-        {
-            "type": "string",
-            "pattern": r"^(==|>=|<=|=|>|<|) *[0-9]{1,9}(\.[0-9]{1,9})?$",
-            "patternErrorMessage": _A_LIMIT,
-        },
-    ],
-    "patternErrorMessage": _A_LIMIT,
-}
+_LIMIT_AS_TEXT = _text(200, r"^(==|>=|<=|=|>|<|) *[0-9]{1,9}(\.[0-9]{1,9})?$", _A_LIMIT)
+_LIMIT = {"anyOf": [_LATENCY, _LIMIT_AS_TEXT], "patternErrorMessage": _A_LIMIT}
 _OF_FILES = "PATH|LIBRAR|TOOL|HOME|ROOT|DIR|FILE|DUMP|TRACE|LOAD|PLUGIN|EXTENSION|CONF"
-_VARIABLES = {
-    "type": "object",
-    "maxProperties": 100,
-    "propertyNames": {
-        "pattern": f"^(?!.*({_OF_FILES}))({'|'.join(TUNING_PREFIXES)})[A-Z0-9_]{{1,100}}$",
-        "patternErrorMessage": "a variable that tunes a framework, such as OMP_WAIT_POLICY, and names no file",
-    },
-    "additionalProperties": {
-        "type": "string",
-        "maxLength": 1000,
-        "pattern": r"^[^/\\\u0000-\u001f\u007f]*$",
-        "patternErrorMessage": "text in one line without slashes",
-    },
+_TUNING_VARIABLE = {
+    "pattern": f"^(?!.*({_OF_FILES}))({'|'.join(TUNING_PREFIXES)})[A-Z0-9_]{{1,100}}$",
+    "patternErrorMessage": "a variable that tunes a framework, such as OMP_WAIT_POLICY, and names no file",
 }
-_RECORDED_VARIABLES = {"type": "object", "maxProperties": 100, "additionalProperties": _TEXT}
-_FACTS = {
-    "type": "object",
-    "maxProperties": 200,
-    "additionalProperties": {"type": ["string", "number", "boolean"], "maxLength": 4000},
-}
+_WITHOUT_SLASHES = _text(1000, r"^[^/\\\u0000-\u001f\u007f]*$", "text in one line without slashes")
+_FACTS = _mapping({"type": ["string", "number", "boolean"], "maxLength": 4000}, 200)
 _TRUTH = flag().schema
 _PRECISIONS = one_of(*Precision)
 
@@ -190,16 +155,16 @@ TABLES: Mapping[str, FileTable] = {
             "path": _own(
                 "The model file, relative to the folder of the evaluation, or absolute. Without it the library is "
                 "searched.",
-                _PATH,
+                _text(4000, _LINE, "the path of a file"),
             ),
             "inputs": _own(
                 "The shapes of inputs whose shape is not in the file, such as `data = [1, 3, 224, 224]`.",
-                _SHAPES,
+                _mapping(_list(_LENGTH, 32)),
                 lambda value: {name: tuple(map(int, shape)) for name, shape in value.items()},
             ),
             "values": _own(
                 "The values of inputs that are settings, such as `sr = 16000`.",
-                _VALUES,
+                _mapping({"anyOf": [_NUMBER, _list(_NUMBER, 1024, minItems=1)]}),
                 lambda value: {name: tuple(as_list(numbers)) for name, numbers in value.items()},
             ),
         },
@@ -215,7 +180,7 @@ TABLES: Mapping[str, FileTable] = {
             "version": _own(
                 "The versions of the framework that will do, as in requirements of Python packages: `>=1.20,<2`, "
                 "`==1.9.1`.",
-                {"type": "string", "maxLength": 200},
+                _text(200),
             ),
             **of_settings(
                 *(THREADS, *EXECUTION),
@@ -227,7 +192,7 @@ TABLES: Mapping[str, FileTable] = {
             ),
             "variables": _own(
                 "Environment variables that tune the framework. They name no files, so that nothing runs by accident.",
-                _VARIABLES,
+                _mapping(_WITHOUT_SLASHES, propertyNames=_TUNING_VARIABLE),
             ),
         },
     ),
@@ -284,17 +249,17 @@ TABLES: Mapping[str, FileTable] = {
                 threads=_by(THREADS.kind, "The threads; without it, those that the framework starts by default."),
                 precision=_by(_PRECISIONS, _about(PRECISION, usual=False)),
             ),
-            "variables": _own("The environment variables that tuned the framework.", _RECORDED_VARIABLES),
+            "variables": _own("The environment variables that tuned the framework.", _mapping(_text(4000))),
             "when": _own(
                 'The time of the measurement with its time zone, such as "2026-11-27T08:00:00+00:00".',
-                {"type": "string", "maxLength": 40},
+                _text(40),
             ),
             "measured_ms": _own("The latency of the whole model, in milliseconds.", _LATENCY, float),
             "low_ms": _own("The lower end of its 95 % interval.", _LOWER_END, float),
             "high_ms": _own("The upper end of its 95 % interval.", _LATENCY, float),
             "samples_ms": _own(
                 "All samples of the whole model, in the order in which they were taken.",
-                {"type": "array", "maxItems": 100000, "items": _LATENCY},
+                _list(_LATENCY, 100_000),
                 _numbers,
             ),
             "estimate_ms": _own("The latency that is composed of the bricks, one after another.", _LATENCY, float),
@@ -328,7 +293,7 @@ def schema() -> Schema:
                 "file.",
                 **_NAME,
             },
-            "about": {"description": "What the evaluation is for, in a sentence.", **_TEXT},
+            "about": {"description": "What the evaluation is for, in a sentence.", **_text(4000)},
             **{name: {**part, "minItems": 1} if name in needed else part for name, part in tables.items()},
         },
     }

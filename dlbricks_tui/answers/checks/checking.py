@@ -7,10 +7,10 @@ results = checked(plan, measured, data)          the verdicts
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlbricks_tui.answers.opening import files_for, library, open_loader
+from dlbricks_tui.answers.opening import InputOptions, files_for, library, open_loader
 from dlbricks_tui.evaluations.baseline import Baseline, baselines_of_evaluation, baselines_of_records
 from dlbricks_tui.evaluations.change import USUAL_SHARE
 from dlbricks_tui.evaluations.evaluation import EvaluationError, RecordedResult
@@ -108,7 +108,7 @@ def refuse_impossible(by: float, processes: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOptions:
+class CheckOptions(InputOptions):
     """Options of a check."""
 
     # A smaller change counts as none.
@@ -119,9 +119,6 @@ class CheckOptions:
     system: str | None = None
     # The runtime that measures now. None: each with a framework of the file.
     runtime: str | None = None
-    # By input name, for models whose files do not say them.
-    inputs: Mapping[str, Shape] = field(default_factory=dict)
-    values: Mapping[str, Numbers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         refuse_impossible(self.by, self.processes)

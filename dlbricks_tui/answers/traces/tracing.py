@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
-from dlbricks_tui.answers.opening import files_for
+from dlbricks_tui.answers.opening import InputOptions, RuntimeOptions, files_for
 from dlbricks_tui.atomic_write import write_named
-from dlbricks_tui.models.graph import Level, Numbers, Shape
-from dlbricks_tui.runtime.variant import AskedVariant
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings.cutting import LEVEL
 from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.tracing import INFERENCES
@@ -55,19 +53,13 @@ _FORMATS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TraceOptions(AskedVariant):
+class TraceOptions(RuntimeOptions, InputOptions):
     """Options of a trace: how the model is executed, and what is traced. None: as a run would decide."""
 
-    # A registered runtime by its name, and that of the settings, which counts only for models that it runs.
-    runtime: str | None = None
-    usual_runtime: str | None = None
     level: Level = Level.FUSED
     # Of each level in each round.
     inferences: int = USUAL_INFERENCES
     levels: tuple[TraceLevel, ...] = tuple(TraceLevel)
-    # By input name, for models whose files do not say them.
-    inputs: Mapping[str, Shape] = field(default_factory=dict)
-    values: Mapping[str, Numbers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_allowed(self, (INFERENCES, BATCH), TraceError)
