@@ -127,37 +127,39 @@ class RuntimeVariants:
         return self.identity if runtime is None else runtime.identity
 
 
-class RuntimesOnSystem:
-    """The runtimes whose results on a system may count for a model."""
+class MeasuredRuntimes:
+    """The runtimes with results on a system, and those of this host."""
 
     def __init__(self, data: DataFolder, store: ResultsDatabase, system: str) -> None:
-        self._data = data
-        self._store = store
+        self.system = system
+        self._data, self._store = data, store
+        self._levels: dict[str, tuple[Level, ...]] = {}
         self.registered: Sequence[Runtime] = Registry(data.path).known()
-        self._stored: Mapping[str, records.RuntimeRecord] = by_id(store.runtimes())
+        self._stored = by_id(store.runtimes())
         ways = combinations(store.select(equal(system=system), order=()))
-        self._measured = tuple(dict.fromkeys(it.runtime for it in ways))
+        self.measured = tuple(dict.fromkeys(it.runtime for it in ways if it.runtime.partition("-")[0] in TRAITS))
+        self._of_models: dict[str, set[str]] | None = None
 
     def with_results(self, source: ModelSource) -> list[RuntimeVariants]:
         """Return the runtimes with results that run a model."""
-        return [it for it in self._of(self._measured) if it.form in source.formats]
+        return [it for it in self._grouped(self.measured) if it.form in source.formats]
 
     def named(self, asked: str, source: ModelSource) -> list[RuntimeVariants]:
         """Return the runtimes of a name that run a model: those with results, else the one of this host."""
         found = named_runtime(asked, self._data, self._store)
         found.require_format_of(source)
         identities = {without_variant(each) for each in found.all_in(self._store)}
-        measured = [it for it in self._of(self._measured) if it.identity in identities]
+        measured = [it for it in self._grouped(self.measured) if it.identity in identities]
         # The registry says what to install.
-        return measured or self._of([(found.here or Registry(self._data.path).find(asked)).identity])
+        return measured or self._grouped([(found.here or Registry(self._data.path).find(asked)).identity])
 
     def usual(self, source: ModelSource, usual_runtime: str | None) -> RuntimeVariants:
         """Return the runtime of this host that a run of a model would take."""
         usual = usual_runtimes(self._data, usual_runtime, None)
         found = usual.get(source.format) or Registry(self._data.path).runtime_for(source.formats)
-        return self._of([found.identity])[0]
+        return self._grouped([found.identity])[0]
 
-    def _of(self, identities: Iterable[str]) -> list[RuntimeVariants]:
+    def _grouped(self, identities: Iterable[str]) -> list[RuntimeVariants]:
         variants: dict[str, list[str]] = {}
         for each in identities:
             variants.setdefault(without_variant(each), []).append(each)
@@ -165,27 +167,13 @@ class RuntimesOnSystem:
 
     def _runtime(self, identity: str, variants: Sequence[str]) -> RuntimeVariants:
         here = next((it for it in self.registered if without_variant(it.identity) == identity), None)
-        measured = tuple([each for each in variants if each in self._measured])
+        measured = tuple([each for each in variants if each in self.measured])
         if here is not None:
             return RuntimeVariants(identity, here.name, here.framework, here.traits.format, here, measured)
         stored = self._stored.get(variants[0])
         name = identity if stored is None else stored.name
         framework = identity.partition("-")[0] if stored is None else stored.framework
         return RuntimeVariants(identity, name, framework, format_of(stored), None, measured)
-
-
-class MeasuredRuntimes:
-    """The runtimes with results on a system."""
-
-    def __init__(self, data: DataFolder, store: ResultsDatabase, system: str) -> None:
-        self.system = system
-        self._store = store
-        self._levels: dict[str, tuple[Level, ...]] = {}
-        self._registered = Registry(data.path).known()
-        self._stored = by_id(store.runtimes())
-        ways = combinations(store.select(equal(system=system), order=()))
-        self.measured = tuple(dict.fromkeys(it.runtime for it in ways if it.runtime.partition("-")[0] in TRAITS))
-        self._of_models: dict[str, set[str]] | None = None
 
     def of_model(self, name: str) -> Collection[str]:
         """Return the identities of the runtimes with results that name a model: of runs, or of the whole model."""
@@ -202,11 +190,11 @@ class MeasuredRuntimes:
         """Return whether a runtime has the engine with which models are timed, or one of this host names another."""
         variables = {name for name, _ in TRAITS[identity.partition("-")[0]].default_engine}
         names_engine = any(word.partition("=")[0] in variables for word in identity.split(" "))
-        return not names_engine or any(it.with_identity(identity) is not None for it in self._registered)
+        return not names_engine or any(it.with_identity(identity) is not None for it in self.registered)
 
     def of(self, identity: str) -> Runtime:
         """Return the runtime of an identity: a variant of one of this host, or as the store describes it."""
-        for each in self._registered:
+        for each in self.registered:
             found = each.with_identity(identity)
             if found is not None:
                 return found
@@ -217,7 +205,7 @@ class MeasuredRuntimes:
 
         None: the usual one of its format.
         """
-        here = [it for it in self._registered if it.framework == runtime.framework]
+        here = [it for it in self.registered if it.framework == runtime.framework]
         alike = next((it for it in here if it.version == runtime.version), here[0] if here else None)
         if alike is None:
             return None

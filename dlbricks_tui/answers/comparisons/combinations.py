@@ -10,7 +10,7 @@ from tinydb import where
 from dlbricks_tui.answers.estimating import Estimator, Remarks
 from dlbricks_tui.answers.opening import CutOptions, ModelLoaders, run_command
 from dlbricks_tui.answers.results import next_step
-from dlbricks_tui.answers.scope import EstimateOptions, RuntimesOnSystem, RuntimeVariants
+from dlbricks_tui.answers.scope import EstimateOptions, MeasuredRuntimes, RuntimeVariants
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.errors import EstimateError
@@ -110,7 +110,7 @@ class _Comparison:
         self._system = host.id if options.system is None else find_system(options.system, systems)
         self._on_this_host = self._system == host.id
         self._most_bytes = {**systems, host.id: host}[self._system].memory_bytes or None
-        self._runtimes = RuntimesOnSystem(data, store, self._system)
+        self._runtimes = MeasuredRuntimes(data, store, self._system)
         self._predictors = Predictors(store, data.cache)
         self._open = ExitStack()
         self._estimators: dict[Runtime | None, Estimator] = {}
