@@ -1,8 +1,9 @@
 """A runtime: an interpreter, the framework in it, and the settings that it starts with."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.errors import RegistryError
@@ -40,6 +41,9 @@ MOST_THREADS = 1024
 
 # Variables that lead an interpreter to the modules of another one.
 FOREIGN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV")
+
+
+Limit = TypeVar("Limit", InstructionSet, Optimisation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,38 +115,24 @@ class Runtime:
         """Return this runtime in a variant; None keeps its own part."""
         return self.with_precision(asked.precision).with_kernels(asked).with_threads(asked.threads)
 
-    def with_instructions(self, instructions: InstructionSet | None) -> "Runtime":
-        """Return this runtime with kernels of at most these instructions; None keeps its own limit."""
-        if instructions is None:
-            return self
-        if instructions not in self.traits.instruction_sets:
-            raise RegistryError(
-                f"{self._no_choice('instruction sets', self.traits.instruction_sets)}: leave {instructions.value} out, "
-                "or choose another runtime"
-            )
-        is_limit = instructions is not InstructionSet.ALL
-        return self._with_variable(INSTRUCTIONS_VARIABLE, instructions.value.upper() if is_limit else None)
-
-    def with_optimisation(self, optimisation: Optimisation | None) -> "Runtime":
-        """Return this runtime with graphs that are optimised up to this level; None keeps its own level."""
-        if optimisation is None:
-            return self
-        if optimisation not in self.traits.optimisations:
-            raise RegistryError(
-                f"{self._no_choice('optimisation levels', self.traits.optimisations)}: leave {optimisation.value} out, "
-                "or choose another runtime"
-            )
-        is_limit = optimisation is not Optimisation.ALL
-        return self._with_variable(OPTIMISATION_VARIABLE, optimisation.value if is_limit else None)
-
     def with_kernels(self, limits: Kernels | AskedVariant) -> "Runtime":
         """Return this runtime with these limits on its kernels; None keeps its own."""
-        return self.with_instructions(limits.instructions).with_optimisation(limits.optimisation)
+        sets, levels = self.traits.instruction_sets, self.traits.optimisations
+        found = self._limited(INSTRUCTIONS_VARIABLE, "instruction sets", limits.instructions, sets, str.upper)
+        return found._limited(OPTIMISATION_VARIABLE, "optimisation levels", limits.optimisation, levels, str)
 
-    def _no_choice(self, what: str, offered: Sequence[InstructionSet | Optimisation]) -> str:
-        if len(offered) < 2:
-            return f"{self.traits.title} ({self.name}) has no choice of {what}"
-        return f"the {what} of {self.traits.title} ({self.name}) are {', '.join(it.value for it in offered)}"
+    def _limited(
+        self, variable: str, what: str, wanted: Limit | None, offered: Sequence[Limit], spelled: Callable[[str], str]
+    ) -> "Runtime":
+        if wanted is None:
+            return self
+        if wanted not in offered:
+            own = f"{self.traits.title} ({self.name})"
+            known = ", ".join(it.value for it in offered)
+            told = f"the {what} of {own} are {known}" if len(offered) > 1 else f"{own} has no choice of {what}"
+            raise RegistryError(f"{told}: leave {wanted.value} out, or choose another runtime")
+        is_limit = wanted not in (InstructionSet.ALL, Optimisation.ALL)
+        return self._with_variable(variable, spelled(wanted.value) if is_limit else None)
 
     def _with_variable(self, name: str, value: str | None) -> "Runtime":
         replaced = (name, NEWER_INSTRUCTIONS_VARIABLE) if name == INSTRUCTIONS_VARIABLE else (name,)

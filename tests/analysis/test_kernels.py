@@ -17,7 +17,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.inside.onednn_lines import lines_in
 from dlbricks_tui.runtime.protocol import Said
 from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation
+from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Optimisation
 from tests.models.onnx_models import floats, loaded, model, saved
 from tests.models.table_framework import TableFramework
 
@@ -99,7 +99,7 @@ def test_a_kernel_and_its_conversions_are_those_that_onednn_printed(tmp_path: Pa
 
 
 def test_a_kernel_as_wide_as_the_limit_has_no_reason_and_one_that_did_not_run_says_so(tmp_path: Path) -> None:
-    graph, limited = convolutions(tmp_path, (96, 24, 56, 1, 1)), MXNET.with_instructions(InstructionSet.AVX2)
+    graph, limited = convolutions(tmp_path, (96, 24, 56, 1, 1)), MXNET.with_kernels(Kernels(InstructionSet.AVX2))
     (kernel,) = kernels_in(graph, said(*NARROW, node=4), {4: 0}, limited, "avx2")
     assert (kernel.instructions, kernel.refusals, kernel.is_derived) == ("avx2", (), False)
     (kernel,) = kernels_in(graph, (), {}, MXNET, "avx512")
@@ -121,7 +121,7 @@ def test_refusals_belong_to_the_convolution_of_their_sizes_and_are_told_once(tmp
 
 def test_onnx_runtime_tells_its_nodes_and_a_limit_explains_a_plain_layout(tmp_path: Path) -> None:
     graph = convolutions(tmp_path, (96, 24, 56, 1, 1), (24, 144, 56, 1, 1))
-    limited = kernels_in(graph, (), {}, ORT.with_optimisation(Optimisation.EXTENDED), "avx512")
+    limited = kernels_in(graph, (), {}, ORT.with_kernels(Kernels(optimisation=Optimisation.EXTENDED)), "avx512")
     assert [it.implementation for it in limited] == ["Conv", "Conv"]
     assert limited[0].refusals == limited[1].refusals == ("optimisation extended leaves the NCHWc layout out",)
     assert not limited[0].is_derived
@@ -153,13 +153,13 @@ def test_names_of_kernels_tell_their_instructions() -> None:
         "ref:any",
     )
     assert [instructions_in(name) for name in names] == ["avx512", "avx512", "sse41", "sse41", "amx", ""]
-    assert widest_of(MXNET.with_instructions(InstructionSet.AVX512_CORE_VNNI)) == "avx512"
+    assert widest_of(MXNET.with_kernels(Kernels(InstructionSet.AVX512_CORE_VNNI))) == "avx512"
 
 
 @pytest.mark.mxnet
 @pytest.mark.parametrize("level", [Level.WRITTEN, pytest.param(Level.FUSED, marks=pytest.mark.soak)])
 def test_mxnet_tells_the_kernel_of_every_convolution_within_the_limit(tmp_path: Path, level: Level) -> None:
-    runtime, source = MXNET.with_instructions(InstructionSet.SSE41), source_of(SAMPLE_MODELS / SQUEEZENET)
+    runtime, source = MXNET.with_kernels(Kernels(InstructionSet.SSE41)), source_of(SAMPLE_MODELS / SQUEEZENET)
     if level is Level.WRITTEN:
         # Its types come with it, so that MXNet is started to tell the kernels only.
         graph = Loader(tmp_path / "cache", TableFramework()).load(source, level)
@@ -172,14 +172,16 @@ def test_mxnet_tells_the_kernel_of_every_convolution_within_the_limit(tmp_path: 
 
 @pytest.mark.openvino
 def test_openvino_tells_the_kernel_of_every_convolution_within_the_limit(tmp_path: Path) -> None:
-    kernels = explained(tmp_path, OPENVINO.with_instructions(InstructionSet.SSE41))
+    kernels = explained(tmp_path, OPENVINO.with_kernels(Kernels(InstructionSet.SSE41)))
     assert len(kernels) == 2 and all("sse42" in name for name in kernels)
 
 
 def test_onnx_runtime_runs_the_nodes_of_its_optimisation_level(tmp_path: Path) -> None:
-    assert set(explained(tmp_path, ORT.with_optimisation(Optimisation.EXTENDED))) == {"com.microsoft.FusedConv"}
+    assert set(explained(tmp_path, ORT.with_kernels(Kernels(optimisation=Optimisation.EXTENDED)))) == {
+        "com.microsoft.FusedConv"
+    }
     # The same cache: the level is part of what it is asked for.
-    assert set(explained(tmp_path, ORT.with_optimisation(Optimisation.BASIC))) == {"Conv"}
+    assert set(explained(tmp_path, ORT.with_kernels(Kernels(optimisation=Optimisation.BASIC)))) == {"Conv"}
 
 
 def explained(folder: Path, runtime: Runtime, graph: LayerGraph | None = None) -> list[str]:

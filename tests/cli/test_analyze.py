@@ -20,7 +20,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import Optimisation
+from dlbricks_tui.runtime.variant import Kernels, Optimisation
 from dlbricks_tui.store.records import Measurement, Peaks, Record
 from tests.cli.people import Command, one_line
 from tests.cli.people import Command as Analyze
@@ -273,7 +273,7 @@ def test_the_limits_on_kernels_choose_the_baseline_and_this_host_tells_its_kerne
 ) -> None:
     data = tmp_path / "data"
     ours = Registry(data).find("onnxruntime")
-    basic = ours.with_optimisation(Optimisation.BASIC).identity
+    basic = ours.with_kernels(Kernels(optimisation=Optimisation.BASIC)).identity
     (source,) = Library(SAMPLE_MODELS, data, Format.ONNX).find("tabular_network")
     model = decompose(Loader(data / "cache", TableFramework()).load(source, Level.WRITTEN).named(source.name))
     store_of(data / "store", *brick_records(model, system=fingerprint().id, runtime=ours.identity)).close()

@@ -13,7 +13,7 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import InstructionSet
+from dlbricks_tui.runtime.variant import InstructionSet, Kernels
 from dlbricks_tui.store.records import Record
 from tests.cli.people import Command as Compare
 from tests.cli.people import one_line
@@ -197,7 +197,7 @@ def test_a_precision_that_the_runtime_lacks_is_refused_in_one_line(compare: Comp
 
 def test_limits_on_kernels_are_rows_and_part_of_the_run_that_measures_them(compare: Compare, tmp_path: Path) -> None:
     ours = Registry(tmp_path / "data").default().with_threads(1)
-    limited = ours.with_instructions(InstructionSet.AVX2)
+    limited = ours.with_kernels(Kernels(InstructionSet.AVX2))
     here = {"system": fingerprint().id}
     records = [*results(SQUEEZENET, ours.identity, 20.0, **here), *results(SQUEEZENET, limited.identity, 30.0, **here)]
     status, out, _ = compare(records, "table1:16", "--json")

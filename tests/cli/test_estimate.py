@@ -15,7 +15,7 @@ from dlbricks_tui.estimate.prediction import stored
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.variant import InstructionSet
+from dlbricks_tui.runtime.variant import InstructionSet, Kernels
 from dlbricks_tui.store.records import Record
 from dlbricks_tui.wording.layers import slowest_in_words
 from dlbricks_tui.wording.numbers import percent
@@ -466,7 +466,7 @@ def test_several_threads_are_rows_with_their_efficiency_and_csv_lines(
 @pytest.mark.mxnet
 def test_results_of_limited_kernels_count_only_where_they_are_asked_for(with_records: Command, tmp_path: Path) -> None:
     ours = Registry(tmp_path / "data").default()
-    limited: dict[str, Any] = {"runtime": ours.with_instructions(InstructionSet.AVX2).identity}
+    limited: dict[str, Any] = {"runtime": ours.with_kernels(Kernels(InstructionSet.AVX2)).identity}
     here = {"system": fingerprint().id}
     asked = ("estimate", "table1:16", "--level", "written", "--measured-only", "--json")
     status, out, _ = with_records([*brick_records(SQUEEZENET, **{**here, **limited}), *on_c5(SQUEEZENET)], *asked)

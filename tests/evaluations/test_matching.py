@@ -20,7 +20,7 @@ from dlbricks_tui.evaluations.matching import (
 )
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME, OPENVINO
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Optimisation, Precision
 from tests.store.samples import system
 
 AVX2_HOST = (InstructionSet.SSE41, InstructionSet.AVX, InstructionSet.AVX2)
@@ -139,7 +139,7 @@ def test_variables_that_the_file_does_not_state_or_that_differ_are_mismatches() 
 
 
 def test_variables_of_threads_and_kernels_count_only_where_no_variant_states_them() -> None:
-    limited = ORT.with_threads(3).with_optimisation(Optimisation.BASIC)
+    limited = ORT.with_threads(3).with_kernels(Kernels(optimisation=Optimisation.BASIC))
     subjects = [it.subject for it in of_runtime(EvaluatedRuntime(framework="onnxruntime"), limited) if not it.matches]
     assert subjects == ["ONNX Runtime variable OMP_NUM_THREADS", "ONNX Runtime variable ORT_OPTIMISATION"]
     stated = EvaluatedRuntime(framework="onnxruntime", threads=(1, 2), optimisation=(Optimisation.ALL,))

@@ -35,7 +35,7 @@ from dlbricks_tui.runtime.protocol import (
 )
 from dlbricks_tui.runtime.runtime import PRECISION_VARIABLE, Runtime
 from dlbricks_tui.runtime.traits import OPENVINO
-from dlbricks_tui.runtime.variant import InstructionSet, Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision
 from tests.models.onnx_models import floats, model, saved, small
 from tests.models.table_framework import TableFramework
 from tests.runtime.onnx_cases import CASES
@@ -259,7 +259,7 @@ def test_a_precision_that_the_processor_lacks_is_refused(monkeypatch: pytest.Mon
 
 def test_a_precision_that_limited_kernels_lack_is_refused(openvino_runtime: Runtime, tmp_path: Path) -> None:
     """OpenVINO lists bf16 and then compiles nothing."""
-    limited = openvino_runtime.with_precision(Precision.BF16).with_instructions(InstructionSet.AVX2)
+    limited = openvino_runtime.with_precision(Precision.BF16).with_kernels(Kernels(InstructionSet.AVX2))
     with (
         Worker(limited, tmp_path / "log") as worker,
         pytest.raises(FrameworkMissingError, match="arithmetic with avx2 kernels"),
