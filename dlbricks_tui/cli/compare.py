@@ -80,8 +80,7 @@ def compare_combinations(args: argparse.Namespace) -> int:
     if len(found) != 1:
         raise UsageError(f"{args.model} stands for {len(found)} models; name one, such as table1:14")
     (source,) = found
-    several: dict[str, Any] = {field: values or None for field, values in values_of(args, VARIANT).items()}
-    options = CompareOptions(**_model_options(args), **several)
+    options = CompareOptions(**_model_options(args), **values_of(args, VARIANT))
     with open_store(args.data) as store:
         ranking = compare(source, options, args.data, store, narrated_remarks(), named=args.model)
     if args.json:

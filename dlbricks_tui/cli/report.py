@@ -15,8 +15,8 @@ from dlbricks_tui.answers.comparisons.sides import named_sides
 from dlbricks_tui.answers.estimating import Remarks, measured_models, open_estimator
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.reported import ReportContents, find_contents, load_tests_of, origins_of
-from dlbricks_tui.answers.scope import EstimateOptions, named_runtime
-from dlbricks_tui.cli.options import add_input_options, given_options, shapes_of, values_given
+from dlbricks_tui.answers.scope import named_runtime
+from dlbricks_tui.cli.options import add_input_options, estimate_options_of, given_options, shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, worded, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option, add_repeatable
 from dlbricks_tui.cli.store import narrate_state, open_loader
@@ -30,6 +30,7 @@ from dlbricks_tui.report.report import make_report
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import stated_kernels, stated_precision
+from dlbricks_tui.settings.variant import RUNTIME
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.wording.numbers import counted, names_of
@@ -148,14 +149,7 @@ def _analysed(
     args: argparse.Namespace, sources: Sequence[ModelSource], systems: Iterable[str], progress: _Progress
 ) -> list[ModelRow]:
     """Return the models as analysed on each system, in the runtime that the options name, or that counts there."""
-    usual = EstimateOptions(
-        inputs=shapes_of(args),
-        values=values_given(args),
-        runtime=args.runtime,
-        usual_runtime=args.config.runtime,
-        usual_threads=args.config.threads,
-        measured_only=not args.config.predicts,
-    )
+    usual = estimate_options_of(args, RUNTIME)
     # Models left out of the contents were narrated before.
     silent = Remarks(lambda _: None, str, lambda *_: None)
     found = []

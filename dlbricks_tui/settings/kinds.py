@@ -86,10 +86,8 @@ def whole(least: int, most: int, *offered: int, sign: str = "N") -> ValueKind[in
 
 def number(most: float, *offered: float, sign: str = "N") -> ValueKind[float]:
     """Allow the numbers above 0 and up to `most`."""
-
     allowed = f"a number above 0 and up to {most:,.0f}"
-    schema = {"type": "number", "exclusiveMinimum": 0, "maximum": most}
-    return ValueKind(allowed, _float, _within(schema), schema, float, "{:g}".format, sign, offered, is_number=True)
+    return _number(allowed, sign, offered, {"exclusiveMinimum": 0, "maximum": most})
 
 
 def share(*offered: float) -> ValueKind[float]:
@@ -99,19 +97,19 @@ def share(*offered: float) -> ValueKind[float]:
         return _float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
     allowed = "a share above 0 % and below 100 %, such as 5% or 0.05"
-    schema = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
-    return ValueKind(
-        *(allowed, parse, _within(schema), schema, float, lambda it: f"{100 * it:g}%", "SHARE", offered),
-        is_number=True,
-    )
+    found = _number(allowed, "SHARE", offered, {"exclusiveMinimum": 0, "exclusiveMaximum": 1})
+    return replace(found, parse=parse, text=lambda it: f"{100 * it:g}%")
 
 
 def percentile(*offered: float) -> ValueKind[float]:
     """Allow the numbers between 0 and 100."""
-
     allowed = "a number between 0 and 100, such as 99"
-    schema = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 100}
-    return ValueKind(allowed, _float, _within(schema), schema, float, "{:g}".format, "P", offered, is_number=True)
+    return _number(allowed, "P", offered, {"exclusiveMinimum": 0, "exclusiveMaximum": 100})
+
+
+def _number(allowed: str, sign: str, offered: tuple[float, ...], bounds: Mapping[str, float]) -> ValueKind[float]:
+    schema = {"type": "number", **bounds}
+    return ValueKind(allowed, _float, _within(schema), schema, float, "{:g}".format, sign, offered, is_number=True)
 
 
 def one_of(*members: Member) -> ValueKind[Member]:

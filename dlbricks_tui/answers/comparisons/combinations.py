@@ -34,7 +34,7 @@ from dlbricks_tui.runtime.variant import (
     stated_variant,
     states,
 )
-from dlbricks_tui.settings.setting import require_allowed
+from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.variant import BATCH, KERNELS, PRECISION, THREADS, VARIANT
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
@@ -64,7 +64,7 @@ class CompareOptions(AskedVariants, CutOptions):
     @property
     def names_a_combination(self) -> bool:
         """True if combinations without results are compared."""
-        return any(getattr(self, it.field) is not None for it in VARIANT)
+        return any(fields_of(self, VARIANT).values())
 
 
 def compare(

@@ -10,6 +10,9 @@ from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFold
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
+from dlbricks_tui.settings.setting import fields_of
+from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -103,26 +106,17 @@ def peaks_process(threads: int, data: DataFolder) -> ChildProcess[str]:
 def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:
     """Return the options of the estimates that the workbench shows."""
     from dlbricks_tui.answers.scope import EstimateOptions
-    from dlbricks_tui.bricks.cutting import Cut
     from dlbricks_tui.bricks.decomposition import Cutting
-    from dlbricks_tui.bricks.ordering import LayerOrder
 
     return EstimateOptions(
-        granularity=choices.granularity,
-        cut=choices.cut,
-        order=choices.order,
+        **fields_of(choices, (*CUTTING, LEVEL, SYSTEM, RUNTIME, BATCH, WORKERS)),
         inputs=spec.shapes,
-        usual_cutting=Cutting(config.granularity, Cut(config.cut), LayerOrder(config.order)),
-        level=choices.level,
-        system=choices.system,
-        runtime=choices.runtime,
+        usual_cutting=Cutting(config.granularity, config.cut, config.order),
         # A runtime that was chosen has its own number of threads.
         threads=choices.threads if choices.runtime is None else None,
         usual_runtime=config.runtime,
         usual_threads=config.threads,
-        batch=choices.batch,
         precision=None if choices.precision is Precision.F32 else choices.precision,
-        workers=choices.workers,
         measured_only=choices.measured_only,
     )
 

@@ -14,7 +14,7 @@ from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.models.library import ModelSource, shared_formats
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import InstructionSet, Precision, several
-from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL
+from dlbricks_tui.settings.cutting import CUT, CUTTING, GRANULARITY, LEVEL
 from dlbricks_tui.settings.measuring import (
     AGAIN,
     END_TO_END,
@@ -24,6 +24,7 @@ from dlbricks_tui.settings.measuring import (
     TARGET_INTERVAL,
     TIME_BUDGET,
 )
+from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.settings.variant import (
     BATCH,
     EXECUTION,
@@ -142,10 +143,7 @@ def settings_for(
         before,
         runtime=kept_runtimes or (next(name for name in (config.runtime, *runtimes) if name in runtimes),),
         registered=runtimes,
-        level=choices.level,
-        granularity=choices.granularity,
-        cut=choices.cut,
-        order=choices.order,
+        **fields_of(choices, (LEVEL, *CUTTING)),
         end_to_end=few and before.end_to_end,
         # Repeating known measurements, or a probe, applies to one run only.
         again=False,

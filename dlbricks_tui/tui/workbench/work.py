@@ -21,8 +21,10 @@ from dlbricks_tui.models.errors import (
     UnreadableModelError,
 )
 from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.settings.cutting import CUTTING
 from dlbricks_tui.settings.kinds import with_own
-from dlbricks_tui.settings.variant import BATCH_SIZES
+from dlbricks_tui.settings.setting import fields_of
+from dlbricks_tui.settings.variant import BATCH_SIZES, SYSTEM
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.open_model import AskedShape
 from dlbricks_tui.tui.workbench.estimate_rows import next_steps
@@ -214,12 +216,7 @@ def compare_combinations(session: Session, spec: ModelSpec, choices: Choices) ->
 
     worker = get_current_worker()
     options = CompareOptions(
-        granularity=choices.granularity,
-        cut=choices.cut,
-        order=choices.order,
-        inputs=spec.shapes,
-        system=choices.system,
-        measured_only=choices.measured_only,
+        **fields_of(choices, (*CUTTING, SYSTEM)), inputs=spec.shapes, measured_only=choices.measured_only
     )
     silent = Remarks(lambda _: None, str, lambda *_: None)
     try:
