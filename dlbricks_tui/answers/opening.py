@@ -20,7 +20,7 @@ from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import AskedVariant
+from dlbricks_tui.runtime.variant import AskedVariant, stated_variant
 from dlbricks_tui.wording.doubts import options_of
 
 
@@ -196,9 +196,8 @@ def reference_to(source: ModelSource, *, has_name: bool) -> str:
 
 def run_command(named: str, runtime: Runtime, level: Level, batch: int | None, options: CutOptions, *more: str) -> str:
     """Return the `dlbricks run` for a model of that name, cut and with inputs as the options say, and more words."""
-    settings, kernels = runtime.settings, runtime.kernels
-    chosen = (runtime.name, settings.threads, batch, settings.precision, kernels, level)
-    words = options_of(*chosen, options.cutting, options.usual_cutting)
+    variant = AskedVariant(**stated_variant(runtime.identity).parts | {"batch": batch})
+    words = options_of(runtime.name, variant, level, options.cutting, options.usual_cutting)
     for option, numbers in (("--input", options.inputs), ("--value", options.values)):
         words += [word for name, value in numbers.items() for word in (option, spelled({name: value}))]
     return shlex.join(["dlbricks", "run", named, *words, *more])

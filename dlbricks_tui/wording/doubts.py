@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import (
-    CHOSEN_PRECISIONS,
-    Kernels,
+    AskedVariant,
     Precision,
     stated_threads,
 )
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.setting import options_in_words
 from dlbricks_tui.settings.variant import (
-    BATCH,
-    KERNELS,
-    PRECISION,
+    EXECUTION,
     RUNTIME,
     THREADS,
     USUAL_EXECUTION,
@@ -67,34 +64,24 @@ def slow_host(one: SystemEstimate) -> str:
 
 def settling_command(one: SystemEstimate, named: str = "") -> str:
     """Return the command that measures a model and its bricks anew, together, in the variant of an estimate."""
-    variant, found = one.variant, one.estimate
-    batch = variant.batch if variant.batch > 1 else None
-    threads = stated_threads(one.way.runtime)
-    words = options_of(one.runtime_name, threads, batch, variant.precision, variant.kernels, found.level, found.cutting)
+    found, batch = one.estimate, one.variant.batch
+    own = {"threads": stated_threads(one.way.runtime), "batch": batch if batch > 1 else None}
+    words = options_of(one.runtime_name, AskedVariant(**one.variant.parts | own), found.level, found.cutting)
     return shlex.join(["dlbricks", "run", named or found.model, *words, "--again", "--end-to-end"])
 
 
 def options_of(
-    runtime: str,
-    threads: int | None,
-    batch: int | None,
-    precision: Precision,
-    kernels: Kernels,
-    level: Level,
-    cutting: Cutting,
-    usual: Cutting = _USUAL_CUTTING,
+    runtime: str, variant: AskedVariant, level: Level, cutting: Cutting, usual: Cutting = _USUAL_CUTTING
 ) -> list[str]:
     """Return the options of `dlbricks run` for a runtime, a variant and a cutting, without those that are usual."""
     given = (
         (RUNTIME, runtime or None),
-        (THREADS, threads),
-        (BATCH, batch),
-        (PRECISION, precision if precision in CHOSEN_PRECISIONS else None),
-        *((it, getattr(kernels, it.field)) for it in KERNELS),
+        *((it, getattr(variant, it.field)) for it in (THREADS, *EXECUTION)),
         (LEVEL, level),
         *((it, getattr(cutting, it.field)) for it in CUTTING),
     )
-    return [*options_in_words(given, {**USUAL_EXECUTION, **{it: getattr(usual, it.field) for it in CUTTING}})]
+    asked = ((it, value) for it, value in given if value is not Precision.FILE)
+    return [*options_in_words(asked, {**USUAL_EXECUTION, **{it: getattr(usual, it.field) for it in CUTTING}})]
 
 
 def _contradiction(one: SystemEstimate, found: Disagreement, command: str) -> str:

@@ -11,7 +11,7 @@ from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Optimisation, Precision, Variant
+from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Optimisation, Precision, Variant
 from dlbricks_tui.wording.doubts import doubts_about, options_of, settling_command, slow_host
 from tests.bricks.graphs import chain
 from tests.estimate.test_accuracy import WAY
@@ -93,10 +93,11 @@ def test_the_command_repeats_the_variant() -> None:
 
 
 def test_the_command_repeats_kernels_and_cutting() -> None:
-    kernels, cutting = Kernels(InstructionSet.AVX2, Optimisation.BASIC), Cutting(3, Cut.OVERLAP, LayerOrder.PAPER)
-    told = options_of("", None, None, Precision.F32, kernels, Level.FUSED, cutting)
+    limited = AskedVariant(instructions=InstructionSet.AVX2, optimisation=Optimisation.BASIC)
+    cutting = Cutting(3, Cut.OVERLAP, LayerOrder.PAPER)
+    told = options_of("", limited, Level.FUSED, cutting)
     assert " ".join(told) == "--instructions avx2 --optimisation basic --granularity 3 --cut overlap --order paper"
-    assert options_of("", None, None, Precision.F32, Kernels(), Level.FUSED, cutting, cutting) == []
+    assert options_of("", AskedVariant(precision=Precision.F32), Level.FUSED, cutting, cutting) == []
 
 
 def test_a_host_that_was_slower_than_usual_is_named_with_the_share() -> None:
