@@ -364,12 +364,9 @@ class ScopeChoice:
         """Return the runtime of this host for each format, of those that have the precision and the kernels."""
         usual = usual_runtimes(self.data, self.options.usual_runtime, None, self.options.precision)
         registry = Registry(self.data.path)
-        found = ((form, registry.first_for({form}, self._can_be)) for form in Format)
+        found = ((form, registry.first_for({form}, lambda it: it.can_have(self.options))) for form in Format)
         others = {form: it for form, it in found if it is not None} if self.options.limit_kernels else {}
-        return {**others, **{form: it for form, it in usual.items() if self._can_be(it)}}
-
-    def _can_be(self, runtime: Runtime) -> bool:
-        return runtime.can_have(self.options)
+        return {**others, **{form: it for form, it in usual.items() if it.can_have(self.options)}}
 
     def _refuse_without_runtime(self, sources: Sequence[ModelSource], usual: Collection[Format]) -> None:
         precision, kernels = self.options.precision or Precision.F32, self.options.kernels_of("")

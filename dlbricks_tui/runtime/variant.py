@@ -114,7 +114,7 @@ USUAL_KERNELS = Kernels()
 
 @dataclass(frozen=True, kw_only=True)
 class AskedVariant:
-    """The parts of a variant that somebody asks for; None leaves a part open. The model's file has a batch size."""
+    """The parts of a variant that somebody asks for; None leaves a part open, such as the file's batch size."""
 
     threads: int | None = None
     batch: int | None = None

@@ -39,7 +39,7 @@ from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolders, RunState
 from dlbricks_tui.runs.work import KnownGraphs
 from dlbricks_tui.runtime.runtime import NEWER_INSTRUCTIONS_VARIABLE, Runtime
-from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Precision, stated_variant
+from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Precision, stated_threads, stated_variant
 from dlbricks_tui.settings.variant import INSTRUCTIONS, KERNELS, OPTIMISATION
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
@@ -286,7 +286,7 @@ def found_result(
         framework=part.runtime.framework,
         version=part.runtime.version,
         variables=tuning_variables(dict(part.runtime.settings.environment)),
-        **found.variant.parts,
+        **found.variant.parts | {"threads": stated_threads(part.runtime.identity)},
         when=timed.when if timed is not None else origin.when if origin is not None else "",
         **_latencies_of(store, timed),
         estimate_ms=None if estimated is None else estimated.sequential_ms,
