@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import Field, fields, is_dataclass
 from enum import Enum
-from inspect import get_annotations
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -30,9 +30,11 @@ def document(value: Any) -> Any:
     return value
 
 
+@cache
 def told_fields(kind: type) -> "list[Field[Any]]":
     """Return the fields of a dataclass in the order of documents: its own ones first, then inherited ones."""
-    return sorted(fields(kind), key=lambda it: it.name not in get_annotations(kind))
+    inherited = {it.name for base in kind.__bases__ if is_dataclass(base) for it in fields(base)}
+    return sorted(fields(kind), key=lambda it: it.name in inherited)
 
 
 def schema_of(kind: Any, *, many: bool = False) -> dict[str, Any]:
