@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import plotext
 import pytest
 import tinydb
 
@@ -110,6 +111,8 @@ def test_the_history_that_the_page_on_results_plots(
     monkeypatch.setenv("DLBRICKS_DATA_DIR", str(tmp_path))
     with open_results() as results:
         results.add(form(), *(measurement(float(number), uuid=f"{number:032x}") for number in range(1, 4)))
+    # Pictures of documents are drawn on the same figure.
+    plotext.clear_figure()
     exec(code.partition("```")[0], {})
     assert "Convolution" in capsys.readouterr().out
 
