@@ -1,11 +1,12 @@
-"""Count wrong verdicts of `dlbricks check`: equal things called slower, and real changes that are not found.
+"""Count wrong verdicts of every command that compares: equal things called slower, and real changes not found.
 
 usage: python -m benchmarks.verdicts [FILE ...] [--apart SHARE] [--times N]
 
 FILE is a file of `dlbricks results export`; by default those in docs/.
 
-- Checks are simulated N times. A process differs from others by a random factor with the standard deviation SHARE
-  (without it: 1, 2 and 3 %). Its 20 samples vary around that as those of a random whole model in FILE do.
+- Comparisons are simulated N times, by the functions of each command. A process differs from others by a random factor
+  with the standard deviation SHARE (without it: 1, 2 and 3 %). Its 20 samples vary around that as those of a random
+  whole model in FILE do.
 - If FILE has models that were timed in several runs of one system, runtime and method, these are compared, too. Nothing
   has changed between them, so each verdict `slower` or `faster` is wrong. Then the samples of the second run are made
   longer by a known share, which `slower` has to find.
@@ -14,23 +15,40 @@ FILE is a file of `dlbricks results export`; by default those in docs/.
 import argparse
 import math
 import random
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 from benchmarks.archive import committed
-from dlbricks_tui.evaluations.baseline import steady_samples_ms
-from dlbricks_tui.evaluations.change import FEWEST_SAMPLES, CheckVerdict, Timing, compared, timing_of
+from dlbricks_tui.answers.comparisons.changes import compare, overall
+from dlbricks_tui.answers.comparisons.sides import Found, ResultExecution, Side, Subject
+from dlbricks_tui.answers.evaluations.results import comparison
+from dlbricks_tui.evaluations.baseline import baseline_of_one_process, steady_samples_ms
+from dlbricks_tui.evaluations.evaluation import RecordedResult
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import Kernels, Precision
+from dlbricks_tui.store.change import (
+    FEWEST_SAMPLES,
+    USUAL_SHARE,
+    Timing,
+    Verdict,
+    changes_from,
+    compared,
+    timing_of,
+)
 from dlbricks_tui.store.importing import read_export
 from dlbricks_tui.store.records import EndToEnd, RuntimeRecord, System
+from dlbricks_tui.store.statistics import summarise
 
 LIMITS = (0.03, 0.05, 0.10)
-CHANGES = (0.0, 0.05, 0.10)
-# The numbers of processes of the baseline and of the check.
-PROCESSES = ((1, 1), (1, 3), (3, 3), (1, 5), (5, 5))
+CHANGES = (0.0, 0.05)
+# The numbers of processes of both sides.
+PROCESSES = ((1, 1), (1, 3), (3, 3), (5, 5))
 APART = (0.01, 0.02, 0.03)
 SAMPLES = 20
 _SEED = 1127
@@ -40,11 +58,13 @@ Pair = tuple[EndToEnd, EndToEnd]
 
 
 def main() -> None:
-    """Print the verdicts on simulated checks, and on pairs of runs."""
+    """Print the verdicts on simulated comparisons, and on pairs of runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", metavar="FILE", nargs="*", type=Path)
     parser.add_argument("--apart", metavar="SHARE", type=float, action="append", help="such as 0.02; repeatable")
-    parser.add_argument("--times", metavar="N", type=int, default=500, help="simulated checks per row (default: 500)")
+    parser.add_argument(
+        "--times", metavar="N", type=int, default=500, help="simulated comparisons per row (default: 500)"
+    )
     arguments = parser.parse_args()
     results = [it for file in arguments.files or committed() for it in whole_models(file)]
     shapes = [shape(it) for it in results if len(steady_samples_ms(it)) >= FEWEST_SAMPLES]
@@ -91,41 +111,95 @@ def tell_pairs(found: Sequence[Pair]) -> None:
     print(f"verdicts on pairs of runs, in percent\nLIMIT  CHANGE  {_TITLES}")
     for by in LIMITS:
         for longer in CHANGES:
-            verdicts = Counter(compared(timing(a), timing(b, longer), by).verdict for a, b in found)
+            verdicts = Counter(compared(timing(a), timing(b, longer), changes_from(by)).verdict for a, b in found)
             print(f"{by:5.0%}  {longer:+6.0%}  {shares(verdicts)}")
 
 
 def tell_simulated(shapes: Sequence[Sequence[float]], deviations: Sequence[float], times: int) -> None:
-    """Print the verdicts on simulated checks."""
-    print(f"verdicts on simulated checks, in percent\nAPART  WAS  NOW  LIMIT  CHANGE  {_TITLES}")
-    for apart in deviations:
+    """Print how often each command calls equal things slower, and how often it finds real changes."""
+    print(f"verdicts on simulated comparisons, in percent\n{'COMMAND':34}  APART  WAS  NOW  CHANGE  {_TITLES}")
+    for command, verdict in COMMANDS.items():
         for was, now in PROCESSES:
-            for longer in CHANGES:
-                chance = random.Random(_SEED)
-                simulated = [check(was, now, longer, apart, shapes, chance) for _ in range(times)]
-                for by in LIMITS:
-                    verdicts = Counter(compared(*one, by).verdict for one in simulated)
-                    print(f"{apart:5.0%}  {was:3}  {now:3}  {by:5.0%}  {longer:+6.0%}  {shares(verdicts)}", flush=True)
+            for apart in deviations:
+                for longer in CHANGES:
+                    chance = random.Random(_SEED)
+                    verdicts = Counter(verdict(*pair(was, now, longer, apart, shapes, chance)) for _ in range(times))
+                    where = f"{command:34}  {apart:5.0%}  {was:3}  {now:3}  {longer:+6.0%}"
+                    print(f"{where}  {shares(verdicts)}", flush=True)
 
 
-def check(
+Processes = Sequence[Sequence[float]]
+
+
+def pair(
     was: int, now: int, longer: float, apart: float, shapes: Sequence[Sequence[float]], chance: random.Random
-) -> tuple[Timing, Timing]:
-    """Return the timings of a simulated check with so many processes on both sides, of a model that became longer."""
+) -> tuple[Processes, Processes]:
+    """Return the samples of so many processes before and after a model became longer."""
     one = chance.choice(shapes)
 
     def process(factor: float) -> list[float]:
         own = factor * math.exp(chance.gauss(0, apart))
         return [own * sample for sample in chance.choices(one, k=SAMPLES)]
 
-    return timing_of([process(10.0) for _ in range(was)]), timing_of(
-        [process(10.0 + 10.0 * longer) for _ in range(now)]
+    return [process(10.0) for _ in range(was)], [process(10.0 + 10.0 * longer) for _ in range(now)]
+
+
+def by_check(was: Processes, now: Processes) -> Verdict:
+    """Return the verdict of `dlbricks check`."""
+    return compared(timing_of(was), timing_of(now), changes_from(USUAL_SHARE)).verdict
+
+
+def by_evaluation(was: Processes, now: Processes) -> Verdict:
+    """Return the verdict of `dlbricks evaluate --compare`."""
+    earlier, today = (
+        replace(
+            baseline_of_one_process(RecordedResult(model="m", framework="f", version="1", when=""), Level.FUSED),
+            timing=timing_of(it),
+        )
+        for it in (was, now)
     )
+    (found,) = comparison([today], [earlier], USUAL_SHARE)
+    return found.verdict
 
 
-def shares(verdicts: Counter[CheckVerdict]) -> str:
+def by_results(was: Processes, now: Processes) -> Verdict:
+    """Return the verdict on a model in two sides, each with a result of each process."""
+    (found,) = compare(*(Side(name="", results=tuple(_results(it))) for it in (was, now))).models
+    return found.change.verdict
+
+
+def by_all_results(was: Processes, now: Processes) -> Verdict:
+    """Return the verdict on two sides as a whole."""
+    found = overall(compare(*(Side(name="", results=tuple(_results(it))) for it in (was, now))).models)
+    return Verdict.UNKNOWN if found is None else found.verdict
+
+
+def _results(processes: Processes) -> Iterator[Found]:
+    execution = ResultExecution("here", "f", "1", "3", 1, 1, Precision.F32, Kernels(), (), Level.FUSED, "inside")
+    for number, samples in enumerate(processes):
+        when = f"2026-11-27T08:0{number}:00+00:00"
+        about = (Subject(True, "m"), "m", execution, "", "f", f"run {number}", when)
+        yield Found(str(number), *about, summarise(samples), array("d", samples))
+
+
+def by_ranking(was: Processes, now: Processes) -> Verdict:
+    """Return the verdict on the slower one of two combinations, or systems, against the best."""
+    best, other = sorted((timing_of(it) for it in (was, now)), key=lambda it: it.value_ms)
+    return compared(best, other).verdict
+
+
+COMMANDS = {
+    "check": by_check,
+    "evaluate --compare": by_evaluation,
+    "results compare, report --compare": by_results,
+    "compare A B, V, --fail-above": by_all_results,
+    "compare MODEL, systems compare": by_ranking,
+}
+
+
+def shares(verdicts: Counter[Verdict]) -> str:
     """Return the verdicts as percentages, in the order of the titles."""
-    order = (CheckVerdict.SLOWER, CheckVerdict.SAME, CheckVerdict.FASTER, CheckVerdict.UNKNOWN)
+    order = (Verdict.SLOWER, Verdict.SAME, Verdict.FASTER, Verdict.UNKNOWN)
     total = sum(verdicts.values())
     widths = (6, 4, 6, 7)
     return "  ".join(f"{100 * verdicts[it] / total:{width}.1f}" for it, width in zip(order, widths, strict=True))

@@ -75,7 +75,7 @@ PICTURES = (
         "contrast",
         (120, 36),
         ("6", "slash", '"amd-epyc-2c"', "enter", "v", "slash", "ctrl+u", '"amd-epyc-1c"', "enter", "="),
-        screen="ContrastScreen",
+        screen="MarkedScreen",
     ),
     Picture("marked", (120, 36), (*VARIED, "asterisk", "j", "asterisk", "V"), screen="MarkedScreen"),
     Picture("corpus", (140, 42), ("7", "3", *["j"] * 8, "n"), screen="CorpusScreen"),

@@ -20,7 +20,7 @@ from dlbricks_tui.estimate.parts import SlowPart, slowest
 from dlbricks_tui.estimate.system_estimate import FigureBasis, SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.variant import Variant
-from dlbricks_tui.store.contrast import Verdict
+from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording.doubts import doubts_about
 
 if TYPE_CHECKING:
@@ -180,8 +180,9 @@ class ComparedCombination(Variant):
     ratio: float | None
     # The probability of such a difference by chance; None for the best, and where samples are too few.
     p_value: float | None
-    # The difference from the best; None for the best itself.
+    # The difference from the best, None for the best itself, and why it is unknown; else empty.
     verdict: Verdict | None
+    reason: str
     best: bool
     # The command that measures it, if it has no measured latency.
     command: str | None
@@ -222,8 +223,9 @@ def _compared(found: "Ranked") -> ComparedCombination:
         measured_ms=found.point.measured_ms,
         per_second=found.per_second,
         ratio=found.ratio,
-        p_value=found.p_value,
+        p_value=None if found.change is None else found.change.p_value,
         verdict=found.verdict,
+        reason="" if found.change is None else found.change.reason,
         best=found.is_best,
         command=found.point.cure or None,
     )

@@ -63,7 +63,6 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual
-from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.evaluations.differences import Difference
 from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.evaluations.matching import Match
@@ -81,8 +80,8 @@ from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind
 from dlbricks_tui.settings.fleets import Question as FleetQuestion
+from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.columns import Summary
-from dlbricks_tui.store.contrast import Verdict
 from dlbricks_tui.store.database import ResultsDatabase, open_results
 from dlbricks_tui.store.errors import StoreError
 from dlbricks_tui.store.records import RuntimeRecord as Runtime
@@ -93,7 +92,6 @@ from dlbricks_tui.traces.trace import TraceError, TraceLevel
 __all__ = [
     "BrickShare",
     "CheckOptions",
-    "CheckVerdict",
     "CheckedModel",
     "CompareOptions",
     "ComparedCombination",

@@ -19,8 +19,8 @@ from dlbricks_tui.cli.parser import (
     add_quiet_option,
     add_schema_option,
 )
-from dlbricks_tui.evaluations.change import USUAL_SHARE, CheckVerdict
 from dlbricks_tui.settings.kinds import share, whole
+from dlbricks_tui.store.change import USUAL_SHARE, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +116,7 @@ def check(args: argparse.Namespace) -> int:
 
 def status_of(found: Sequence[CheckedModel]) -> Status:
     """Return the exit status: that of failures if a model is slower or could not be compared."""
-    failed = any(one.verdict is CheckVerdict.SLOWER or not one.compared for one in found)
+    failed = any(one.verdict is Verdict.SLOWER or not one.compared for one in found)
     return Status.DONE_WITH_FAILURES if failed else Status.DONE
 
 

@@ -26,8 +26,8 @@ from dlbricks_tui.cli.parser import (
     add_quiet_option,
     add_schema_option,
 )
-from dlbricks_tui.evaluations.change import USUAL_SHARE, CheckVerdict
 from dlbricks_tui.settings.kinds import share, whole
+from dlbricks_tui.store.change import USUAL_SHARE, Verdict
 from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
@@ -212,6 +212,6 @@ def _conclude(result: EvaluationResult, checked: CheckedEvaluation) -> int:
     marked = len([it for it in result.results if it.unmet]) + len([it for it in result.scenarios if it.unmet])
     if marked:
         narrate(f"{counted(marked, 'result')} marked: requirements of the evaluation were not met")
-    slower = any(it.verdict is CheckVerdict.SLOWER for it in result.comparison or ())
+    slower = any(it.verdict is Verdict.SLOWER for it in result.comparison or ())
     left_out = any(it.needed for it in result.same)
     return Status.DONE_WITH_FAILURES if result.failures or left_out or slower else Status.DONE

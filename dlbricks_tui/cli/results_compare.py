@@ -32,7 +32,6 @@ run (id or its beginning), or filters of `dlbricks results list`. Several in one
 have to hold: 'onnxruntime threads=1'. The newest good result of each brick and model counts.
 """
 _SHOWN = 20
-_ALIGNED = "|:---|---:|---:|---:|---:|:---|"
 
 
 def add_compare(actions: Actions) -> None:
@@ -64,17 +63,16 @@ def add_compare(actions: Actions) -> None:
 def compare_results(args: argparse.Namespace) -> int:
     """Print the comparison of two selections."""
     # Loaded here: `--help` needs none of it.
-    from dlbricks_tui.answers.comparisons.contrasts import compared_results, select_named
+    from dlbricks_tui.answers.comparisons.contrasts import compared_results
+    from dlbricks_tui.answers.comparisons.named import select_named
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import NOTHING_IN_COMMON, pair_columns, ratio_parts, selection_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Table
-    from dlbricks_tui.store.contrast import contrast
 
     with open_store(args.data) as store:
         first, second = (select_named(store, text, args.where) for text in (args.a, args.b))
-        found = contrast(first.selection, second.selection)
-        document = compared_results(first, second, found, args.fail_above)
-    shown = Table(pair_columns(), document.pairs[: args.limit])
+        document = compared_results(store, first, second, args.fail_above)
+    shown = Table(pair_columns(document.pairs), document.pairs[: args.limit])
     head = [*selection_parts((first, second)), *ratio_parts(document)]
     if args.json:
         write_json(document)
@@ -94,12 +92,14 @@ def compare_results(args: argparse.Namespace) -> int:
 
 def _markdown(head: Sequence[Sentence], table: Table[ComparedPair]) -> Iterator[str]:
     """Yield the comparison as Markdown: a list and a table."""
+    from dlbricks_tui.documents.parts import CellKind
+
     for sentence in head:
         yield f"- {_escaped(sentence.text)}"
     if table.rows:
         yield ""
         yield f"| {' | '.join(it.title for it in table.columns)} |"
-        yield _ALIGNED
+        yield f"|{'|'.join(':---' if it.kind is CellKind.NAME else '---:' for it in table.columns)}|"
     for pair in table.rows:
         figures = [str(it.cell(pair)) for it in table.columns[:-1]]
         yield f"| {' | '.join(map(_escaped, (*figures, pair.verdict.value)))} |"

@@ -21,6 +21,7 @@ from dlbricks_tui.documents.systems import comparison_parts, system_columns
 from dlbricks_tui.estimate.comparison import (
     PRICES_FILE,
     Candidate,
+    against_quickest,
     candidates,
     cheapest,
     quickest,
@@ -119,7 +120,7 @@ def _system_document(known: KnownSystem) -> dict[str, Any]:
 
 def _documents(found: Sequence[Candidate]) -> Iterator[dict[str, Any]]:
     best, thrifty = quickest(found), cheapest(found)
-    for it in found:
+    for it, change in zip(found, against_quickest(found), strict=True):
         one, way, composed = it.estimate, it.estimate.way, it.estimate.estimate.composed
         yield {
             "model": one.estimate.model,
@@ -135,5 +136,8 @@ def _documents(found: Sequence[Candidate]) -> Iterator[dict[str, Any]]:
             "dollars_per_hour": it.dollars_per_hour,
             "dollars_per_million": it.dollars_per_million,
             "quickest": it is best,
+            # Against the quickest; null for that itself, and for a sum of some layers.
+            "verdict": None if change is None else change.verdict.value,
+            "reason": "" if change is None else change.reason,
             "cheapest": it is thrifty,
         }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.answers.pairs.compared import PairKind
+from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     Column,
@@ -17,13 +18,14 @@ from dlbricks_tui.documents.parts import (
     name_column,
     word_column,
 )
-from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.printable import printable
-from dlbricks_tui.store.contrast import Verdict
+from dlbricks_tui.store.change import Verdict
+from dlbricks_tui.wording.checks import verdict_counts
 from dlbricks_tui.wording.numbers import (
     age,
     counted,
     milliseconds,
+    or_dash,
     p_words,
     seconds_since,
     signed_percent,
@@ -31,17 +33,17 @@ from dlbricks_tui.wording.numbers import (
 )
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.comparisons.contrasts import ComparedPair, ComparedResults, NamedSelection
+    from dlbricks_tui.answers.comparisons.contrasts import ComparedPair, ComparedResults
+    from dlbricks_tui.answers.comparisons.named import NamedSelection
     from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedSide, ComparedTwo
 
-_SIGNS = {CheckVerdict.SLOWER: "+", CheckVerdict.FASTER: "-", CheckVerdict.SAME: "=", CheckVerdict.UNKNOWN: "?"}
+_SIGNS = {Verdict.SLOWER: "+", Verdict.FASTER: "-", Verdict.SAME: "=", Verdict.UNKNOWN: "?"}
 VERDICT_STYLES = {
-    CheckVerdict.SLOWER: "bad",
-    CheckVerdict.FASTER: "good",
-    CheckVerdict.SAME: "muted",
-    CheckVerdict.UNKNOWN: "warn",
+    Verdict.SLOWER: "bad",
+    Verdict.FASTER: "good",
+    Verdict.SAME: "muted",
+    Verdict.UNKNOWN: "warn",
 }
-_ASKED = {PairKind.RESULT: "", PairKind.SELECTION: ""}
 
 
 def comparison_parts(found: ComparedTwo, most: int) -> Iterator[Part]:
@@ -56,20 +58,21 @@ def comparison_parts(found: ComparedTwo, most: int) -> Iterator[Part]:
     yield from difference_parts(found)
 
 
-def question_words(of: PairKind, first: str, second: str) -> str:
+def question_words(of: str, first: str, second: str) -> str:
     """Return what is asked: `Which model is faster: A alexnet or B vgg16?`."""
-    what = _ASKED.get(of, f" {of.value}")
+    what = "" if of in (PairKind.RESULT, PairKind.SELECTION) else f" {of}"
     return f"Which{what} is faster: A {printable(first)} or B {printable(second)}?"
 
 
 def answer_words(found: ComparedTwo) -> str:
     """Return the verdict with the ratio and its interval, in one sentence."""
     interval = f"(95 % {_ratio(found.interval[0])} to {_ratio(found.interval[1])})"
-    if found.verdict is CheckVerdict.FASTER:
+    if found.verdict is Verdict.FASTER:
         return f"B is faster: it takes {_ratio(found.ratio)} times as long as A {interval}."
-    if found.verdict is CheckVerdict.SLOWER:
+    if found.verdict is Verdict.SLOWER:
         return f"A is faster: B takes {_ratio(found.ratio)} times as long {interval}."
-    return f"They cannot be told apart: B takes {_ratio(found.ratio)} times as long as A {interval}."
+    why = f"; {found.reason}" if found.reason else ""
+    return f"They cannot be told apart: B takes {_ratio(found.ratio)} times as long as A {interval}{why}."
 
 
 def side_parts(found: ComparedTwo) -> Iterator[Part]:
@@ -96,12 +99,16 @@ def part_columns(found: ComparedTwo) -> tuple[Column[ComparedPart], ...]:
     has_verdicts = any(it.verdict is not None for it in found.parts)
     return (
         name_column(found.parts_are, lambda it: it.name),
-        Column("A ms", lambda it: _milliseconds(it.a_ms)),
-        Column("B ms", lambda it: _milliseconds(it.b_ms)),
-        Column("B - A", _difference, style=_style, is_optional=True),
+        Column("A ms", lambda it: or_dash(milliseconds, it.a_ms)),
+        Column("B ms", lambda it: or_dash(milliseconds, it.b_ms)),
+        Column("B - A", _difference, style=_style, is_optional=True, goes_last=True),
         Column("change", _change, style=_style),
+        *((_P_COLUMN,) if any(it.p_value is not None for it in found.parts) else ()),
         *((word_column("B is", verdict_words, _style),) if has_verdicts else ()),
     )
+
+
+_P_COLUMN: Column[Any] = Column("p", lambda it: p_words(it.p_value), style="muted", is_optional=True)
 
 
 def verdict_words(part: ComparedPart) -> str:
@@ -118,11 +125,7 @@ def _difference(part: ComparedPart) -> str:
 
 
 def _change(part: ComparedPart) -> str:
-    return signed_percent(part.b_ms / part.a_ms - 1.0) if part.a_ms and part.b_ms is not None else "-"
-
-
-def _milliseconds(value_ms: float | None) -> str:
-    return "-" if value_ms is None else milliseconds(value_ms)
+    return or_dash(signed_percent, part.change)
 
 
 def _age(side: ComparedSide) -> str:
@@ -136,14 +139,12 @@ def _ratio(ratio: float) -> str:
 
 
 NOTHING_IN_COMMON = "They have no brick in the same context and no model in common."
-_CONTRAST_SIGNS = {Verdict.SLOWER: "+", Verdict.FASTER: "-", Verdict.ALIKE: "=", Verdict.TOO_FEW: "?"}
-_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.ALIKE: "muted", Verdict.TOO_FEW: "warn"}
 
 
 def selection_parts(sides: Sequence[NamedSelection]) -> Iterator[Sentence]:
     """Yield what is compared."""
     for letter, side in zip("AB", sides, strict=True):
-        yield Sentence(f"{letter}: {side.name}, {counted(len(side.selection), 'result')}")
+        yield Sentence(f"{letter}: {side.words}, {counted(len(side.selection), 'result')}")
 
 
 def ratio_parts(found: ComparedResults) -> Iterator[Sentence]:
@@ -154,22 +155,24 @@ def ratio_parts(found: ComparedResults) -> Iterator[Sentence]:
     mean = f"95 % {low:.3f} to {high:.3f}, geometric mean of {len(found.pairs):,}"
     together = f"{milliseconds(found.a.total_ms)} and {milliseconds(found.b.total_ms)} ms"
     yield Sentence(f"B takes {found.ratio:.3f} times as long ({mean}); together {together}", "strong")
-    counts = [f"{count:,} {it.value}" for it in Verdict if (count := sum(it is pair.verdict for pair in found.pairs))]
     alone = f"only in A {found.a.alone:,}, only in B {found.b.alone:,}"
-    yield Sentence(f"{', '.join(counts)}; {alone}")
+    yield Sentence(f"{verdict_counts([it.verdict for it in found.pairs])}; {alone}")
+    reasons = Counter(it.reason for it in found.pairs if it.reason)
+    yield from (Sentence(f"unknown ({count:,}): {reason}") for reason, count in reasons.most_common())
 
 
-def pair_columns() -> tuple[Column[ComparedPair], ...]:
-    """Return the columns of the bricks and models that both have."""
+def pair_columns(pairs: Sequence[ComparedPair]) -> tuple[Column[ComparedPair], ...]:
+    """Return the columns of the bricks and models that both have; that of the runtime where there are several."""
 
     def style(it: ComparedPair) -> str:
-        return _STYLES[it.verdict]
+        return VERDICT_STYLES[it.verdict]
 
     return (
         name_column("brick or model", lambda it: f"{it.name} [{it.context}]" if it.context else it.name),
+        *((name_column("runtime", lambda it: it.execution),) if len({it.execution for it in pairs}) > 1 else ()),
         Column("A ms", lambda it: milliseconds(it.a_ms)),
         Column("B ms", lambda it: milliseconds(it.b_ms)),
         Column("change", lambda it: signed_percent(it.change), style=style),
-        Column("p", lambda it: p_words(it.p_value), style="muted", is_optional=True),
-        word_column("B is", lambda it: f"{_CONTRAST_SIGNS[it.verdict]} {it.verdict.value}", style),
+        _P_COLUMN,
+        word_column("B is", lambda it: f"{_SIGNS[it.verdict]} {it.verdict.value}", style),
     )

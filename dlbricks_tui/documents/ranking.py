@@ -22,17 +22,12 @@ from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.ranking import Ranked, Ranking
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import batch_in_words, remarks_on, threads_in_words
-from dlbricks_tui.store.contrast import Verdict
+from dlbricks_tui.store.change import Verdict
+from dlbricks_tui.wording.checks import verdict_counts
 from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, counted, in_ms, milliseconds, or_dash, percent
 
 # Smaller differences get a decimal.
 _GREAT_DIFFERENCE = 0.1
-# Short enough for a table.
-_VERDICTS = {Verdict.SLOWER: "slower", Verdict.ALIKE: "alike", Verdict.TOO_FEW: "?"}
-_LEGEND = {
-    Verdict.ALIKE: "alike: not significantly slower than the best",
-    Verdict.TOO_FEW: "?: too few samples to compare",
-}
 _MEASURED_BAR, _PREDICTED_BAR = ("=", "█"), ("~", "░")
 
 
@@ -98,9 +93,8 @@ def ranking_columns(ranking: Ranking) -> tuple[Column[Ranked], ...]:
 def ranking_remarks(ranking: Ranking) -> Iterator[Part]:
     """Yield what the words and marks mean, and what the figures leave out."""
     found = ranking.combinations
-    verdicts = {it.verdict for it in found}
-    if legend := [text for verdict, text in _LEGEND.items() if verdict in verdicts]:
-        yield Sentence("; ".join(legend))
+    for reason in dict.fromkeys(it.change.reason for it in found if it.change is not None and it.change.reason):
+        yield Sentence(f"unknown: {reason}")
     if any(it.comparable.is_predicted for it in found):
         yield Sentence(PREDICTED_LEGEND)
     yield from map(Sentence, remarks_on(it.point.precision for it in found))
@@ -151,11 +145,11 @@ def ranking_answer(ranking: Ranking) -> str:
         return f"Only {name} was measured: {latency}, {rate}{told}."
     if not best.is_best:
         return f"{name} may be best, but it is predicted too uncertainly: {latency}, {rate}."
-    alike = [it for it in others if it.verdict is Verdict.ALIKE]
     slower = [it.ratio or 1.0 for it in others if it.verdict is Verdict.SLOWER]
-    words = [f"{len(alike)} alike"] if alike else []
-    words += [f"{len(slower)} slower, by up to {percent(max(slower) - 1.0)}"] if slower else []
-    told = f"; of {counted(len(others), 'other')} {' and '.join(words)}" if words else ""
+    counts = verdict_counts([it.verdict for it in others if it.verdict is not None])
+    if slower:
+        counts = counts.replace(Verdict.SLOWER.value, f"slower by up to {percent(max(slower) - 1.0)}")
+    told = f"; of {counted(len(others), 'other')} {counts}" if others else ""
     verdict = "is predicted to be best" if best.comparable.is_predicted else "is best"
     return f"{name} {verdict}: {latency}, {rate}{told}.{_usual_answer(ranking, best)}"
 
@@ -197,7 +191,7 @@ def against_best(it: Ranked) -> str:
     if it.is_first:
         return "best" if it.is_best else "uncertain"
     more = (it.ratio or 1.0) - 1.0
-    verdict = "" if it.verdict is None else _VERDICTS.get(it.verdict, it.verdict.value)
+    verdict = "" if it.verdict is None else it.verdict.value
     sign = "-" if more < 0 else "+"
     return f"{sign}{percent(abs(more), 0 if abs(more) >= _GREAT_DIFFERENCE else 1)} {verdict}"
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.rules import parse_toml, read_text
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.estimate.system_estimate import FigureBasis, SystemEstimate
+from dlbricks_tui.store.change import Change, Timing, known_changes
 from dlbricks_tui.store.records import System
 from dlbricks_tui.store.selections import Way
 
@@ -134,14 +135,38 @@ def cheapest(found: Iterable[Candidate]) -> Candidate | None:
 
 
 def remarks_on(found: Sequence[Candidate]) -> list[str]:
-    """Return a remark on each candidate: quickest, cheapest, incomplete, predicted in part, or nothing.
+    """Return remarks on each candidate: quickest or the verdict against that, cheapest, incomplete, predicted in part.
 
     A single system is neither the quickest nor the cheapest.
     """
     if len({it.estimate.way.system for it in found}) == 1:
         return [", ".join(["the only one"] * (len(found) == 1) + _lacking(it)) for it in found]
     best, thrifty = quickest(found), cheapest(found)
-    return [", ".join(["quickest"] * (it is best) + ["cheapest"] * (it is thrifty) + _lacking(it)) for it in found]
+    changes = against_quickest(found)
+    return [
+        ", ".join(
+            [
+                *(["quickest"] if it is best else [] if change is None else [change.verdict.value]),
+                *(["cheapest"] if it is thrifty else []),
+                *_lacking(it),
+            ]
+        )
+        for it, change in zip(found, changes, strict=True)
+    ]
+
+
+def against_quickest(found: Sequence[Candidate]) -> list[Change | None]:
+    """Return the change of each candidate from the quickest; None for that itself and for sums of some layers."""
+    best = quickest(found)
+    first = None if best is None else _timing(best)
+    return known_changes([(first, None if it is best else _timing(it)) for it in found])
+
+
+def _timing(it: Candidate) -> Timing | None:
+    figure = it.estimate.figure
+    if figure is None or not figure.latency.value_ms > 0:
+        return None
+    return figure.latency.timing(end_to_end=figure.basis is FigureBasis.MEASURED)
 
 
 def _lacking(it: Candidate) -> list[str]:

@@ -1,6 +1,7 @@
 """Estimates of a model from the results in a store: on one system, or on each system, with its predictors."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
@@ -10,7 +11,7 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Predictor, host_speed
-from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
+from dlbricks_tui.estimate.lookup import BrickResults, all_end_to_end, beside, end_to_end
 from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate, best_offer, offers_for
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import Traits
@@ -22,8 +23,10 @@ from dlbricks_tui.runtime.variant import (
     stated_precision,
     stated_variant,
 )
+from dlbricks_tui.store.change import Timing, newest_together, timing_by
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, combinations, equal, noop
 
 _FOLDER = "predictions"
@@ -128,6 +131,20 @@ class Inquiry:
             runtime_name="" if runtime is None else runtime.name,
         )
         return beside(found, self.timed(way))
+
+    def timing(self, way: Way) -> Timing | None:
+        """Return the latency of the whole model in one way, over the runs of half a day.
+
+        None if it was not timed, or if its samples can no longer be read.
+        """
+        found = all_end_to_end(self._store, self._keys, self.decomposition.graph.name, way)
+        runs = newest_together([it for it in found if it.trimmed_mean_ms > 0])
+        # The store reports damaged results.
+        with suppress(DamagedResultError):
+            samples_ms = [sample for it in runs for sample in self._store.samples_ms(it)]
+            latencies = [(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in runs]
+            return timing_by(latencies, samples_ms) if runs else None
+        return None
 
     def end_to_end_samples_ms(self, way: Way) -> tuple[float, ...]:
         """Return the samples of the model that was timed end to end in one way; none if it was not."""

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dlbricks_tui.store.change import Timing
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.index import REFERENCE_COLUMN
 from dlbricks_tui.store.selections import equal
@@ -23,6 +24,11 @@ class Latency(NamedTuple):
     value_ms: float
     low_ms: float
     high_ms: float
+
+    def timing(self, *, end_to_end: bool) -> Timing:
+        """Return it as a latency to compare: of one process if it was timed end to end, or else estimated."""
+        processes = 1 if end_to_end else None
+        return Timing(value_ms=self.value_ms, low_ms=self.low_ms, high_ms=self.high_ms, processes=processes)
 
 
 class MeasuredLatency(NamedTuple):

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from operator import attrgetter
 from typing import NamedTuple
 
 from tinydb import where
@@ -176,18 +175,22 @@ def beside(found: SystemEstimate, timed: Summary | None) -> SystemEstimate:
 
 def end_to_end(store: ResultsDatabase, keys: Mapping[Level, str], name: str, way: Way) -> Summary | None:
     """Return the newest good result of a whole model in one way, under any of its keys."""
-    found = (_end_to_end(store, key, name, way._replace(level=level)) for level, key in keys.items())
-    return max(filter(None, found), key=attrgetter("precedence"), default=None)
+    return next(reversed(all_end_to_end(store, keys, name, way)), None)
 
 
-def _end_to_end(store: ResultsDatabase, model: str, name: str, way: Way) -> Summary | None:
-    """Return the newest good result under a key, under any name of the model: equal models are measured once.
+def all_end_to_end(store: ResultsDatabase, keys: Mapping[Level, str], name: str, way: Way) -> list[Summary]:
+    """Return the good results of a whole model in one way under the key of the newest one, which is the last."""
+    held = [_end_to_end(store, key, name, way._replace(level=level)) for level, key in keys.items()]
+    return max(filter(None, held), key=lambda it: it[-1].precedence, default=[])
+
+
+def _end_to_end(store: ResultsDatabase, model: str, name: str, way: Way) -> list[Summary]:
+    """Return the good results under a key, under any name of the model: equal models are measured once.
 
     The published lists have results by name.
     """
     found = store.select(way.query & equal(of="model", model=model, good=True), order=LEAST_FIRST).summaries()
-    named = [summary for summary in found if summary.name == name] if way.protocol == PROTOCOL else []
-    return next(reversed(named or found), None)
+    return ([it for it in found if it.name == name] if way.protocol == PROTOCOL else []) or list(found)
 
 
 def levels_measured(store: ResultsDatabase, system: str | None = None, runtime: str | None = None) -> tuple[Level, ...]:

@@ -7,16 +7,15 @@ from dlbricks_tui.estimate.comparison import WIDEST_OF_THE_BEST
 from dlbricks_tui.estimate.curve import Point, per_second
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.runtime.variant import USUAL_KERNELS
-from dlbricks_tui.store.contrast import Verdict, verdict_on
-from dlbricks_tui.store.statistics import FEWEST_SAMPLES, adjusted, interval_p_value, rank_sum_p_value
+from dlbricks_tui.store.change import Change, Timing, Verdict, all_compared
 
 
 @dataclass(frozen=True, slots=True)
 class Comparable:
-    """A combination with what it is compared by: its latency, and the samples if it was measured end to end."""
+    """A combination with what it is compared by: the latency that was measured end to end, or an estimate."""
 
     point: Point
-    samples_ms: tuple[float, ...] = ()
+    timing: Timing | None = None
 
     @property
     def latency(self) -> Latency | None:
@@ -47,10 +46,18 @@ class Comparable:
         return None if self.latency is None else per_second(self.point.batch_size, self.latency.value_ms)
 
     @property
-    def ms_each(self) -> Latency | None:
+    def each(self) -> Timing | None:
         """The time for one image, sentence or row, by which combinations of several batch sizes are compared."""
-        found, size = self.latency, self.point.batch_size
-        return None if found is None else Latency(found.value_ms / size, found.low_ms / size, found.high_ms / size)
+        found, is_measured = self.latency, self.point.found.end_to_end is not None
+        if found is None or not found.value_ms > 0:
+            return None
+        return found.timing(end_to_end=is_measured).per_item(self.point.batch_size)
+
+    @property
+    def tested(self) -> Timing | None:
+        """The same over the runs of half a day, by which differences are tested."""
+        is_measured = self.timing is not None and self.point.found.end_to_end is not None
+        return self.timing.per_item(self.point.batch_size) if self.timing and is_measured else self.each
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +65,12 @@ class Ranked:
     """A combination beside the first one.
 
     `ratio` is its time for one image, sentence or row over that of the first one: 1 for that itself, None without a
-    latency. `p_value` is adjusted for the number of combinations; None for the first, and where samples are too few.
+    latency. `change` is that from the first one to it.
     """
 
     comparable: Comparable
     ratio: float | None
-    p_value: float | None = None
+    change: Change | None = None
     is_first: bool = False
 
     @property
@@ -84,7 +91,7 @@ class Ranked:
     @property
     def verdict(self) -> Verdict | None:
         """Its difference from the first; None for the first itself, and without a latency."""
-        return None if self.is_first or self.ratio is None else verdict_on(self.ratio, self.p_value)
+        return None if self.change is None else self.change.verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,42 +135,20 @@ def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:
     The first one is the best that was measured, if any was. Those without a latency come last, in their order. At one
     batch size that is the order of the latencies.
     """
-    timed: list[tuple[float, Comparable]] = []
+    timed: list[tuple[Timing, Comparable]] = []
     others: list[Ranked] = []
-    for each in combinations:
-        if each.ms_each is None:
-            others.append(Ranked(each, None))
+    for it in combinations:
+        if it.each is None:
+            others.append(Ranked(it, None))
         else:
-            timed.append((each.ms_each.value_ms, each))
+            timed.append((it.each, it))
     if not timed:
         return tuple(others)
-    timed = sorted(timed, key=lambda pair: (not pair[1].may_be_best, pair[0]))
-    place = next((number for number, (_, each) in enumerate(timed) if not each.is_predicted), 0)
-    first_ms, first = timed.pop(place)
-    rest = timed
-    p_values = [_p_value(first, each) for _, each in rest]
-    corrected = iter(adjusted([p_value for p_value in p_values if p_value is not None]))
+    timed.sort(key=lambda pair: (not pair[1].may_be_best, pair[0].value_ms))
+    place = next((number for number, (_, it) in enumerate(timed) if not it.is_predicted), 0)
+    least, first = timed.pop(place)
+    changes = all_compared([(first.tested or least, it.tested or each) for each, it in timed])
     compared = [
-        Ranked(each, ms / first_ms if first_ms > 0 else 1.0, None if p_value is None else next(corrected))
-        for (ms, each), p_value in zip(rest, p_values, strict=True)
+        Ranked(it, each.value_ms / least.value_ms, change) for (each, it), change in zip(timed, changes, strict=True)
     ]
     return (Ranked(first, 1.0, is_first=True), *compared, *others)
-
-
-def _p_value(best: Comparable, other: Comparable) -> float | None:
-    """Return the probability of such a difference by chance; None if either has too few samples.
-
-    Samples are compared where both were measured end to end, else the intervals.
-    """
-    first, second = best.ms_each, other.ms_each
-    if first is None or second is None or any(0 < len(it.samples_ms) < FEWEST_SAMPLES for it in (best, other)):
-        return None
-    if best.samples_ms and other.samples_ms:
-        return rank_sum_p_value(_each(best), _each(other))
-    return interval_p_value(
-        (first.value_ms, first.low_ms, first.high_ms), (second.value_ms, second.low_ms, second.high_ms)
-    )
-
-
-def _each(of: Comparable) -> list[float]:
-    return [sample / of.point.batch_size for sample in of.samples_ms]

@@ -3,11 +3,10 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TypeVar
 
-from dlbricks_tui.evaluations.change import Timing, timing_by, timing_of
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, Evaluation, RecordedResult
 from dlbricks_tui.host.fingerprint import GIBIBYTE, UNKNOWN
 from dlbricks_tui.measure.method import Method
@@ -19,10 +18,9 @@ from dlbricks_tui.runtime.variant import (
     stated_threads,
     stated_variant,
 )
-from dlbricks_tui.store.records import DatedRecord, EndToEnd, Fact, Facts, Provenance, Record, RuntimeRecord, System
+from dlbricks_tui.store.change import Timing, newest_together, timing_by, timing_of
+from dlbricks_tui.store.records import EndToEnd, Fact, Facts, Provenance, Record, RuntimeRecord, System
 
-# Results of one combination that are this much older than the newest one belong to another day.
-_TOGETHER = timedelta(hours=12)
 Described = TypeVar("Described", System, RuntimeRecord)
 
 
@@ -46,18 +44,37 @@ class Baseline:
 
 def baselines_of_evaluation(evaluation: Evaluation) -> tuple[Baseline, ...]:
     """Return the recorded results of an evaluation."""
+    contents = {it.name: it.sha256 for it in evaluation.models}
     return tuple(
         [
-            Baseline(
-                result=it,
-                level=evaluation.measuring.level,
+            replace(
+                baseline_of_one_process(
+                    replace(it, sha256=it.sha256 or contents.get(it.model, "")), evaluation.measuring.level
+                ),
                 method=evaluation.measuring.method or _method_of(str(dict(it.packages).get(METHOD))),
-                timing=_timing_of(it),
                 models=tuple([model for model in evaluation.models if model.name == it.model]),
             )
             for it in evaluation.results
         ]
     )
+
+
+def baseline_of_one_process(result: RecordedResult, level: Level) -> Baseline:
+    """Return a result of one process, as an evaluation records it."""
+    timing: Timing | None = None
+    if result.measured_ms is not None and result.measured_ms > 0:
+        if result.low_ms is not None and result.high_ms is not None:
+            timing = Timing(
+                value_ms=result.measured_ms,
+                low_ms=result.low_ms,
+                high_ms=result.high_ms,
+                samples_ms=result.samples_ms,
+                processes=1,
+            )
+        elif result.samples_ms:
+            # Without an interval only samples tell how sure the latency is.
+            timing = timing_of([result.samples_ms])
+    return Baseline(result=result, level=level, timing=timing)
 
 
 def baselines_of_records(records: Sequence[Record], system: str) -> tuple[Baseline, ...]:
@@ -88,7 +105,7 @@ def baseline_of(
     """Return the results of a whole model in one combination, one result or more, as one; the last is the newest."""
     newest = results[-1]
     samples = [sample for it in results for sample in steady_samples_ms(it)]
-    timing = timing_by([it.statistics for it in results], samples)
+    timing = timing_by([it.statistics.latency for it in results], samples)
     recorded = RecordedResult(
         model=newest.name,
         framework=runtime.framework,
@@ -126,33 +143,14 @@ def steady_samples_ms(result: EndToEnd) -> tuple[float, ...]:
     return result.samples_ms[warm_up if isinstance(warm_up, int) else 0 :]
 
 
-def _timing_of(one: RecordedResult) -> Timing | None:
-    if one.measured_ms is None or not one.measured_ms > 0:
-        return None
-    if one.low_ms is None or one.high_ms is None:
-        # Without an interval only samples tell how sure the latency is.
-        return timing_of([one.samples_ms]) if one.samples_ms else None
-    return Timing(value_ms=one.measured_ms, low_ms=one.low_ms, high_ms=one.high_ms, samples_ms=one.samples_ms)
-
-
 def _newest_together(results: Sequence[EndToEnd]) -> list[EndToEnd]:
     """Return the newest result of each run at about the time of the last one, measured in the same way, oldest first.
 
     A run times a model twice if it times its bricks too.
     """
-    ordered = sorted(results, key=_moment)
-    newest = ordered[-1]
-    of_runs = {
-        it.run: it
-        for it in ordered
-        if (it.runtime, it.protocol, it.model) == (newest.runtime, newest.protocol, newest.model)
-        and _moment(newest) - _moment(it) <= _TOGETHER
-    }
-    return list(of_runs.values())
-
-
-def _moment(record: DatedRecord) -> datetime:
-    return datetime.fromisoformat(record.when)
+    newest = sorted(results, key=lambda it: datetime.fromisoformat(it.when))[-1]
+    way = newest.runtime, newest.protocol, newest.model
+    return newest_together([it for it in results if (it.runtime, it.protocol, it.model) == way])
 
 
 def _origin_of(results: Sequence[EndToEnd], origins: Mapping[tuple[str, str], Provenance]) -> Provenance | None:

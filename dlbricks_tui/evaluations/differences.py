@@ -4,18 +4,18 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dlbricks_tui.evaluations.baseline import is_told
-from dlbricks_tui.evaluations.change import Timing
+from dlbricks_tui.evaluations.baseline import Baseline, is_told
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH, RecordedResult
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.settings.setting import plain
 from dlbricks_tui.settings.variant import KERNELS
+from dlbricks_tui.store.change import Timing
 from dlbricks_tui.store.records import Fact, Facts
 
 NOT_SET = "not set"
 # The titles of facts in messages. All others have the name of the fact.
-_TITLES = {
+TITLES = {
     "cpu": "processor",
     "memory_gib": "memory (GiB)",
     "instance_type": "instance type",
@@ -73,7 +73,7 @@ def _differences(was: RecordedResult, now: RecordedResult) -> Iterator[Differenc
     if was.sha256 and now.sha256 and was.sha256 != now.sha256:
         yield Difference("model content", was.sha256[:SHORT_HASH], now.sha256[:SHORT_HASH])
     pairs = (
-        ("framework", _title(was.framework), _title(now.framework)),
+        ("framework", framework_title(was.framework), framework_title(now.framework)),
         ("threads", threads_in_words(was.threads), threads_in_words(now.threads)),
         *((title, *(str(plain(it.parts[part])) for it in (was, now))) for part, title in _PARTS.items()),
     )
@@ -83,7 +83,7 @@ def _differences(was: RecordedResult, now: RecordedResult) -> Iterator[Differenc
         if before != after:
             yield Difference(f"variable {name}", before, after)
     if was.framework == now.framework and was.version != now.version:
-        yield Difference(f"{_title(now.framework)} version", was.version, now.version)
+        yield Difference(f"{framework_title(now.framework)} version", was.version, now.version)
     # A framework's own package has its version.
     yield from _facts(was.packages, now.packages, without={*_packages(now.framework), now.framework})
     yield from _facts(was.host, now.host)
@@ -94,7 +94,7 @@ def _facts(was: Facts, now: Facts, without: Iterable[str] = ()) -> Iterator[Diff
     before, left_out = {name: fact for name, fact in was if is_told(fact)}, set(without)
     for name, value in now:
         if name in before and name not in left_out and is_told(value) and not _is_same(before[name], value):
-            yield Difference(_TITLES.get(name, name), _said(before[name]), _said(value))
+            yield Difference(TITLES.get(name, name), _said(before[name]), _said(value))
 
 
 def _is_same(was: Fact, now: Fact) -> bool:
@@ -110,7 +110,8 @@ def _said(value: Fact) -> str:
     return "none" if value is None else str(value)
 
 
-def _title(framework: str) -> str:
+def framework_title(framework: str) -> str:
+    """Return the name of a framework for people."""
     return TRAITS[framework].title if framework in TRAITS else framework
 
 
@@ -118,14 +119,15 @@ def _packages(framework: str) -> tuple[str, ...]:
     return TRAITS[framework].packages if framework in TRAITS else ()
 
 
-def nearest(now: RecordedResult, earlier: Iterable[RecordedResult]) -> RecordedResult | None:
+def nearest(now: Baseline, earlier: Iterable[Baseline]) -> Baseline | None:
     """Return the earlier result of the same model and framework that differs least; of equal ones the newest.
 
     None if the framework has no earlier result of the model.
     """
-    fitting = [it for it in earlier if it.model == now.model and it.framework == now.framework]
-    by_age = sorted(fitting, key=lambda it: it.when, reverse=True)
-    return min(by_age, key=lambda it: _distance(it, now), default=None)
+    same = now.result.model, now.result.framework
+    fitting = [it for it in earlier if (it.result.model, it.result.framework) == same]
+    by_age = sorted(fitting, key=lambda it: it.result.when, reverse=True)
+    return min(by_age, key=lambda it: _distance(it.result, now.result), default=None)
 
 
 def _distance(was: RecordedResult, now: RecordedResult) -> tuple[float, ...]:
@@ -152,22 +154,20 @@ def _differing(was: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
     return {name for name, _ in set(was.items()) ^ set(now.items())}
 
 
-def comparable(was: RecordedResult, now: RecordedResult) -> ComparableTimings:
+def comparable(was: Baseline, now: Baseline) -> ComparableTimings:
     """Return the timings of two results that can be compared: of the whole model if both have one, else estimates."""
-    per_item = was.batch != now.batch
+    sizes = was.result.batch, now.result.batch
+    items = sizes if sizes[0] != sizes[1] else (1, 1)
     for end_to_end in (True, False):
-        before, after = (_timing(it, end_to_end, it.batch if per_item else 1) for it in (was, now))
+        before, after = (it.timing if end_to_end else _estimate(it.result) for it in (was, now))
         if before is not None and after is not None:
-            return ComparableTimings(before, after, end_to_end, per_item)
+            both = before.per_item(items[0]), after.per_item(items[1])
+            return ComparableTimings(*both, end_to_end, per_item=sizes[0] != sizes[1])
     return ComparableTimings(None, None)
 
 
-def _timing(result: RecordedResult, end_to_end: bool, items: int) -> Timing | None:
-    if end_to_end:
-        value, low, high = result.measured_ms, result.low_ms, result.high_ms
-    else:
-        value, low, high = result.estimate_ms, result.estimate_low_ms, result.estimate_high_ms
+def _estimate(result: RecordedResult) -> Timing | None:
+    value, low, high = result.estimate_ms, result.estimate_low_ms, result.estimate_high_ms
     if value is None or low is None or high is None:
         return None
-    samples = tuple([it / items for it in result.samples_ms]) if end_to_end else ()
-    return Timing(value_ms=value / items, low_ms=low / items, high_ms=high / items, samples_ms=samples)
+    return Timing(value_ms=value, low_ms=low, high_ms=high)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dlbricks_tui.store.change import SIGNIFICANT
 from dlbricks_tui.store.columns import Summary, summaries_of
-from dlbricks_tui.store.contrast import SIGNIFICANT
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.index import ORIGIN_COLUMN, RESULT_TABLES, Index, Rows

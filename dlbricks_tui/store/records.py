@@ -59,6 +59,11 @@ class Statistics:
         if not all(math.isfinite(latency) for latency in latencies):
             raise ValueError("statistics must be finite numbers")
 
+    @property
+    def latency(self) -> tuple[float, float, float]:
+        """The trimmed mean with its interval."""
+        return self.trimmed_mean_ms, self.low_ms, self.high_ms
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrickForm:

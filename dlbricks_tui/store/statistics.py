@@ -152,16 +152,17 @@ def exact_rank_sum_p_value(first: Sequence[float], second: Sequence[float]) -> f
     return min(1.0, 2.0 * sum(orders) / math.comb(ones + others, ones))
 
 
-def interval_p_value(first: tuple[float, float, float], second: tuple[float, float, float]) -> float:
-    """Return the p-value for two values with 95 % intervals, each a value with its bounds, which are normal.
+def t_p_value(distance: float, freedom: float) -> float:
+    """Return the two-sided p-value of a distance in standard errors, by Student's distribution.
 
-    Of each interval, the half that faces the other value counts.
+    By Wallace's approximation, which is right to 2 % from 4 degrees of freedom on, and larger than p below. Infinite
+    degrees are the normal distribution.
     """
-    (small, _, high), (large, low, _) = sorted((first, second))
-    doubt = hypot(high - small, large - low) / _TWO_SIDED_95
-    if doubt <= 0.0:
-        return 1.0 if large == small else 0.0
-    return math.erfc((large - small) / doubt / math.sqrt(2.0))
+    if not math.isinf(freedom):
+        distance = (
+            math.sqrt(freedom * math.log1p(distance * distance / freedom)) * (8 * freedom + 1) / (8 * freedom + 3)
+        )
+    return math.erfc(distance / math.sqrt(2.0))
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:

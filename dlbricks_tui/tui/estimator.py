@@ -30,6 +30,7 @@ from dlbricks_tui.measure.known import Conditions, Known, known_in
 from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import Precision, states
+from dlbricks_tui.store.change import Timing
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Measurement, Proof, System
 from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, equal
@@ -100,10 +101,10 @@ class ThreadSafeEstimator:
             inquiries = {reading: self._inquiry(store, it, choices) for reading, it in found.items()}
             return answer_of(source, system, choice, taken, inquiries)
 
-    def samples_ms(self, answer: Answer) -> tuple[float, ...]:
-        """Return the samples of the whole model, if it was timed end to end."""
+    def timing(self, answer: Answer) -> Timing | None:
+        """Return the latency of the whole model, if it was timed end to end."""
         with self._store.held():
-            return answer.inquiry.end_to_end_samples_ms(answer.found.way)
+            return answer.inquiry.timing(answer.found.way)
 
     def explain(self, answer: Answer) -> EstimateView:
         """Return an answer with its breakdown, and the names of the other systems that have results of the model."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from dlbricks_tui.evaluations.change import FEWEST_SAMPLES, SIGNIFICANT, Change, CheckVerdict
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, Variant, batch_in_words, threads_in_words
+from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording.numbers import counted, in_ms, p_words, percent, signed_percent
 
-_VERDICT_WIDTH = max(len(verdict.value) for verdict in CheckVerdict)
+_VERDICT_WIDTH = max(len(verdict.value) for verdict in Verdict)
 
 
 def p_phrase(p_value: float | None) -> str:
@@ -35,7 +35,7 @@ def combination_words(framework: str, variant: Variant, level: Level) -> str:
 
 
 def verdict_line(
-    verdict: CheckVerdict,
+    verdict: Verdict,
     what: str,
     was_ms: float,
     is_ms: float,
@@ -51,23 +51,12 @@ def verdict_line(
 
 def unmeasured_line(what: str, reason: str) -> str:
     """Return the line of a model without a latency."""
-    return f"{CheckVerdict.UNKNOWN.value:<{_VERDICT_WIDTH}}  {what}: {reason}"
+    return f"{Verdict.UNKNOWN.value:<{_VERDICT_WIDTH}}  {what}: {reason}"
 
 
-def reason_for_doubt(found: Change, by: float) -> str:
-    """Return why the verdict is unknown; empty for any other verdict."""
-    if found.verdict is not CheckVerdict.UNKNOWN:
-        return ""
-    if found.p_value is None:
-        return f"fewer than {FEWEST_SAMPLES} samples"
-    if abs(found.change) > by:
-        return f"it may be chance, as p is not below {SIGNIFICANT:g}"
-    return f"its interval reaches more than {percent(by, 1)} to a side"
-
-
-def verdict_counts(verdicts: Sequence[CheckVerdict]) -> str:
+def verdict_counts(verdicts: Sequence[Verdict]) -> str:
     """Return how often there is which verdict: `1 slower, 3 same`."""
-    counts = [(verdict, sum(it is verdict for it in verdicts)) for verdict in CheckVerdict]
+    counts = [(verdict, sum(it is verdict for it in verdicts)) for verdict in Verdict]
     return ", ".join(f"{count} {verdict.value}" for verdict, count in counts if count)
 
 

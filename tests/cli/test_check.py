@@ -17,7 +17,6 @@ from dlbricks_tui.answers.checks.results import CheckedModel
 from dlbricks_tui.answers.documents import schema_of
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation, Measuring, RecordedResult
 from dlbricks_tui.evaluations.file import write_evaluation
 from dlbricks_tui.folders import DataFolder
@@ -32,6 +31,7 @@ from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, System
 from dlbricks_tui.store.statistics import summarise
@@ -254,5 +254,5 @@ def test_the_api_checks_as_the_command_does(place: Path, monkeypatch: pytest.Mon
     told: list[api.Progress] = []
     options = api.CheckOptions(runtime="fake", processes=1)
     (found,) = api.check(place / "before.json.gz", MODEL, options, progress=told.append, data=place / "data")
-    assert (found.model, found.verdict) == (MODEL, CheckVerdict.SLOWER)
+    assert (found.model, found.verdict) == (MODEL, Verdict.SLOWER)
     assert told[-1].state is api.State.FINISHED

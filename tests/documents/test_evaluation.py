@@ -12,11 +12,11 @@ from dlbricks_tui.answers.evaluations.results import (
 from dlbricks_tui.answers.scenarios.results import MeasuredScenario
 from dlbricks_tui.documents.evaluation import comparison_parts, results_parts
 from dlbricks_tui.estimate.estimate import Coverage
-from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.evaluations.differences import Difference
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.store.change import Verdict
 from tests.documents.snapshots import check
 
 NAME = EvaluationName("nightly", "0123456789abcdef" * 4, Path("nightly.toml"))
@@ -120,7 +120,7 @@ def compared(**changed: Any) -> ComparedResult:
         "change": 0.0417,
         "interval": (0.03, 0.05),
         "significant": True,
-        "verdict": CheckVerdict.SAME,
+        "verdict": Verdict.SAME,
         "reason": "",
         "differences": (),
     }
@@ -159,11 +159,11 @@ def test_results_and_scenarios_have_a_row_each_with_marks_of_what_they_did_not_m
 
 def test_a_comparison_has_both_latencies_and_the_differences_of_each_result() -> None:
     unknown = compared(
-        threads=None, of=None, was_ms=None, is_ms=None, change=None, interval=None, verdict=CheckVerdict.UNKNOWN
+        threads=None, of=None, was_ms=None, is_ms=None, change=None, interval=None, verdict=Verdict.UNKNOWN
     )
     threads = (Difference("threads", "1", "2"), Difference("turbo", "on", "off"))
     found = (
-        compared(verdict=CheckVerdict.SLOWER, differences=threads),
+        compared(verdict=Verdict.SLOWER, differences=threads),
         compared(model="alexnet", per_item=True, differences=threads),
         compared(model="lstm", framework="unheard-of", of="estimate", reason="no earlier result"),
         unknown,

@@ -88,7 +88,7 @@ def test_the_rows_tell_latencies_throughput_and_significance() -> None:
     assert ranking_sentence(MIXED, by_rate=True) == "4 combinations: 88.89 to 114.3 per second."
     assert ranking_sentence(MIXED, by_rate=False) == "4 combinations: 10.00 to 90.00 ms."
     assert ranking_sentence(alone, by_rate=False) == "1 combination: 70.00 ms."
-    assert lines_of(MIXED, 80)[-1] == ("alike: not significantly slower than the best; ?: too few samples to compare")
+    assert lines_of(MIXED, 80)[-1] == "unknown: fewer than 5 samples"
 
 
 def test_an_uncertain_prediction_is_not_called_the_best() -> None:

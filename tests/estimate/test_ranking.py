@@ -10,7 +10,7 @@ from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Unmeasured
 from dlbricks_tui.estimate.ranking import Comparable, ranked
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.runtime.variant import Variant
-from dlbricks_tui.store.contrast import Verdict
+from dlbricks_tui.store.change import Verdict, timing_by
 from tests.bricks.graphs import chain
 from tests.estimate.knowledge_of import measured
 from tests.estimate.test_curve import WAY, point
@@ -19,8 +19,14 @@ from tests.estimate.test_curve import WAY, point
 def timed(batch_size: int, latency_ms: float, samples: int = 30) -> Comparable:
     """A model that was timed end to end with samples that vary by 2 %."""
     chance = random.Random(f"{batch_size} {latency_ms}")
-    found = tuple(latency_ms * chance.gauss(1.0, 0.02) for _ in range(samples))
-    return Comparable(point(batch_size, latency_ms), found)
+    return by_samples(batch_size, latency_ms, [latency_ms * chance.gauss(1.0, 0.02) for _ in range(samples)])
+
+
+def by_samples(batch_size: int, latency_ms: float, samples_ms: Sequence[float], processes: int = 1) -> Comparable:
+    """A model that was timed end to end with these samples, in processes that do not differ."""
+    latency = point(batch_size, latency_ms).found.end_to_end
+    assert latency is not None
+    return Comparable(point(batch_size, latency_ms), timing_by([latency] * processes, samples_ms))
 
 
 def estimated(share: float) -> Comparable:
@@ -52,30 +58,35 @@ def test_combinations_are_ordered_by_latency_or_by_throughput_and_those_without_
 
 
 def test_samples_decide_whether_measured_latencies_differ_beyond_noise() -> None:
-    assert verdicts(timed(1, 10.0), timed(1, 10.5)) == [None, Verdict.SLOWER]
-    noisy = tuple(10.0 + number % 7 for number in range(30))
-    assert verdicts(Comparable(point(1, 10.0), noisy), Comparable(point(1, 10.5), noisy)) == [None, Verdict.ALIKE]
+    assert verdicts(timed(1, 10.0), timed(1, 12.0)) == [None, Verdict.SLOWER]
+    # One process of each may differ by as much.
+    assert verdicts(timed(1, 10.0), timed(1, 11.0)) == [None, Verdict.UNKNOWN]
+    several = [by_samples(1, ms, [ms + number / 1e3 for number in range(30)], 3) for ms in (10.0, 11.0)]
+    assert verdicts(*several) == [None, Verdict.SLOWER]
+    noisy = [10.0 + number % 7 for number in range(30)]
+    assert verdicts(by_samples(1, 10.0, noisy), by_samples(1, 10.5, noisy)) == [None, Verdict.UNKNOWN]
 
 
-def test_a_difference_below_1_percent_is_no_difference() -> None:
-    first, second = (Comparable(point(1, ms), tuple(ms + number / 1e6 for number in range(30))) for ms in (10.0, 10.05))
+def test_a_difference_below_3_percent_is_no_difference() -> None:
+    first, second = (by_samples(1, ms, [ms + number / 1e6 for number in range(30)]) for ms in (10.0, 10.2))
     _, other = ranked([first, second])
-    assert other.p_value is not None
-    assert other.p_value < 0.001
-    assert other.verdict is Verdict.ALIKE
+    assert other.change is not None and other.change.p_value is not None
+    assert other.change.p_value < 0.001
+    assert other.verdict is Verdict.SAME
 
 
 def test_too_few_samples_give_no_verdict() -> None:
-    _, other = ranked([timed(1, 10.0), timed(1, 20.0, samples=5)])
-    assert (other.p_value, other.verdict) == (None, Verdict.TOO_FEW)
-    assert verdicts(timed(1, 10.0, samples=5), estimated(1000.0)) == [None, Verdict.TOO_FEW]
+    _, other = ranked([timed(1, 10.0), timed(1, 20.0, samples=4)])
+    assert other.change is not None
+    assert (other.change.p_value, other.verdict) == (None, Verdict.UNKNOWN)
+    assert verdicts(timed(1, 10.0, samples=4), estimated(1000.0)) == [None, Verdict.UNKNOWN]
 
 
 def test_intervals_decide_where_a_combination_was_not_measured_end_to_end() -> None:
     usual_ms = estimated(1.0).point.estimate_ms
     assert usual_ms is not None
     assert verdicts(estimated(1.0), estimated(2.0)) == [None, Verdict.SLOWER]
-    assert verdicts(estimated(1.0), estimated(1.011)) == [None, Verdict.ALIKE]
+    assert verdicts(estimated(1.0), estimated(1.011)) == [None, Verdict.SAME]
     assert verdicts(timed(1, usual_ms / 2), estimated(1.0)) == [None, Verdict.SLOWER]
 
 
@@ -102,14 +113,18 @@ def test_only_a_narrow_prediction_may_be_the_best() -> None:
     best, uncertain = ranked([wide, timed(1, 10.0)])
     assert (best.point.measured_ms, best.is_best) == (10.0, True)
     assert uncertain.ratio == pytest.approx(0.5, rel=0.01)
-    assert uncertain.verdict is Verdict.ALIKE
+    assert uncertain.verdict is Verdict.UNKNOWN
     (only,) = ranked([wide])
     assert (only.is_best, only.ratio, only.verdict) == (False, 1.0, None)
 
 
+def p_values(*combinations: Comparable) -> list[float]:
+    return [it.change.p_value or 0.0 for it in ranked(combinations) if it.change is not None]
+
+
 def test_p_values_are_corrected_for_the_number_of_combinations() -> None:
     best, *others = [timed(1, ms) for ms in (10.0, 10.08, 10.12, 10.3)]
-    alone = [ranked([best, other])[1].p_value or 0.0 for other in others]
-    together = [it.p_value or 0.0 for it in ranked([best, *others])[1:]]
+    alone = [p_value for other in others for p_value in p_values(best, other)]
+    together = p_values(best, *others)
     assert all(corrected >= p_value for corrected, p_value in zip(sorted(together), sorted(alone), strict=True))
     assert together != alone

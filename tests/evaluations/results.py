@@ -1,12 +1,21 @@
 """Recorded results for tests: valid by default, with the fields that a test changes."""
 
+from dataclasses import replace
 from typing import Any
 
+from dlbricks_tui.evaluations.baseline import Baseline, baseline_of_one_process
 from dlbricks_tui.evaluations.evaluation import RecordedResult
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.statistics import summarise
 
 WHEN = "2026-11-21T08:00:00.000000+00:00"
+
+
+def baseline(base_ms: float = 30.0, processes: int = 3, **fields: Any) -> Baseline:
+    """Return a result around a latency over so many processes."""
+    found = baseline_of_one_process(recorded(base_ms, **fields), Level.FUSED)
+    return replace(found, timing=found.timing and replace(found.timing, processes=processes))
 
 
 def recorded(base_ms: float = 30.0, **fields: Any) -> RecordedResult:

@@ -1,11 +1,10 @@
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dlbricks_tui.evaluations.differences import Difference, comparable, differences, nearest
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
-from tests.evaluations.results import recorded
+from tests.evaluations.results import baseline, recorded
 
 
 def test_equal_circumstances_have_no_difference() -> None:
@@ -72,55 +71,55 @@ def test_whole_numbers_and_equal_fractions_are_the_same_fact() -> None:
 
 
 def test_the_nearest_earlier_result_has_the_same_model_and_framework() -> None:
-    others = [recorded(model="vgg16"), recorded(framework="openvino")]
-    assert nearest(recorded(), others) is None
-    assert nearest(recorded(), []) is None
+    others = [baseline(model="vgg16"), baseline(framework="openvino")]
+    assert nearest(baseline(), others) is None
+    assert nearest(baseline(), []) is None
 
 
 def test_an_exact_counterpart_is_nearer_than_any_other() -> None:
-    exact = recorded(20.0, when="2026-11-20T08:00:00+00:00")
+    exact = baseline(20.0, when="2026-11-20T08:00:00+00:00")
     others = [
-        recorded(threads=1),
-        recorded(batch=2),
-        recorded(precision=Precision.INT8),
-        recorded(version="1.22.0"),
-        recorded(variables={"OMP_WAIT_POLICY": "active"}),
+        baseline(threads=1),
+        baseline(batch=2),
+        baseline(precision=Precision.INT8),
+        baseline(version="1.22.0"),
+        baseline(variables={"OMP_WAIT_POLICY": "active"}),
     ]
-    assert nearest(recorded(), [*others, exact]) is exact
+    assert nearest(baseline(), [*others, exact]) is exact
 
 
 def test_a_result_of_the_same_batch_size_and_precision_is_nearer_than_one_of_the_same_threads() -> None:
-    one_thread, batched = recorded(threads=1), recorded(batch=8)
-    assert nearest(recorded(threads=4), [batched, one_thread]) is one_thread
-    assert nearest(recorded(threads=4), [recorded(precision=Precision.INT8, threads=4), one_thread]) is one_thread
+    one_thread, batched = baseline(threads=1), baseline(batch=8)
+    assert nearest(baseline(threads=4), [batched, one_thread]) is one_thread
+    assert nearest(baseline(threads=4), [baseline(precision=Precision.INT8, threads=4), one_thread]) is one_thread
 
 
 def test_of_equally_near_results_the_newest_counts() -> None:
-    older, newer = recorded(when="2026-11-20T08:00:00+00:00"), recorded(when="2026-11-22T08:00:00+00:00")
-    assert nearest(recorded(), [newer, older]) is newer
-    assert nearest(recorded(), [older, newer]) is newer
+    older, newer = baseline(when="2026-11-20T08:00:00+00:00"), baseline(when="2026-11-22T08:00:00+00:00")
+    assert nearest(baseline(), [newer, older]) is newer
+    assert nearest(baseline(), [older, newer]) is newer
 
 
 def test_whole_models_are_compared_where_both_were_timed_and_estimates_elsewhere() -> None:
-    found = comparable(recorded(30.0), recorded(40.0))
+    found = comparable(baseline(30.0), baseline(40.0))
     assert found.end_to_end and found.was is not None and found.now is not None
     assert found.was.samples_ms == recorded(30.0).samples_ms
     assert found.now.value_ms == recorded(40.0).measured_ms
-    bricks_only = {"measured_ms": None, "low_ms": None, "high_ms": None, "samples_ms": ()}
-    found = comparable(recorded(30.0), recorded(40.0, **bricks_only))
+    bricks_only: dict[str, Any] = {"measured_ms": None, "low_ms": None, "high_ms": None, "samples_ms": ()}
+    found = comparable(baseline(30.0), baseline(40.0, **bricks_only))
     assert not found.end_to_end and found.was is not None
     assert found.was.value_ms == pytest.approx(30.3)
     assert (found.was.low_ms, found.was.samples_ms) == (30.0, ())
 
 
 def test_results_without_a_common_kind_of_latency_cannot_be_compared() -> None:
-    no_estimate = replace(recorded(), estimate_ms=None, estimate_low_ms=None, estimate_high_ms=None)
-    found = comparable(no_estimate, recorded(measured_ms=None, low_ms=None, high_ms=None, samples_ms=()))
+    no_estimate = baseline(estimate_ms=None, estimate_low_ms=None, estimate_high_ms=None)
+    found = comparable(no_estimate, baseline(measured_ms=None, low_ms=None, high_ms=None, samples_ms=()))
     assert (found.was, found.now) == (None, None)
 
 
 def test_latencies_of_different_batch_sizes_are_compared_per_item() -> None:
-    found = comparable(recorded(10.0), recorded(40.0, batch=4))
+    found = comparable(baseline(10.0), baseline(40.0, batch=4))
     assert found.per_item and found.was is not None and found.now is not None
     assert found.now.value_ms == pytest.approx(found.was.value_ms)
     assert found.now.samples_ms[0] == pytest.approx(10.0)

@@ -13,11 +13,11 @@ from dlbricks_tui.store.statistics import (
     FEWEST_SAMPLES,
     adjusted,
     exact_rank_sum_p_value,
-    interval_p_value,
     mean_ratio,
     quantile,
     rank_sum_p_value,
     summarise,
+    t_p_value,
     trimmed_mean,
 )
 
@@ -121,13 +121,10 @@ def test_false_positives_occur_at_the_stated_rate() -> None:
     assert 0.02 < sum(it is not None and it < 0.05 for it in found) / len(found) < 0.08
 
 
-def test_intervals_of_two_values_give_the_p_value_of_their_difference() -> None:
-    # Standard errors of 1 and 2.
-    first, second = (10.0, 10.0 - 1.96, 10.0 + 1.96), (14.0, 14.0 - 3.92, 14.0 + 3.92)
-    expected = math.erfc(4.0 / math.sqrt(1 + 4) / math.sqrt(2))
-    assert interval_p_value(first, second) == interval_p_value(second, first) == pytest.approx(expected)
-    assert interval_p_value(first, first) == 1.0
-    assert interval_p_value((10.0, 0.0, 10.0), (14.0, 14.0, 99.0)) == 0.0
+@pytest.mark.parametrize(("distance", "freedom"), [(2.776, 4), (2.306, 8), (1.960, math.inf)])
+def test_p_values_by_students_distribution_are_those_of_its_tables(distance: float, freedom: float) -> None:
+    assert t_p_value(distance, freedom) == pytest.approx(0.05, rel=0.02)
+    assert t_p_value(0.0, freedom) == 1.0 and t_p_value(1e200, freedom) == pytest.approx(0.0)
 
 
 def test_p_values_of_many_tests_are_adjusted_as_published() -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers.pairs.compared import PairKind
+from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
@@ -30,7 +30,7 @@ from tests.tui.test_variants_screen import screen
 MARK, COMPARE, UNMARK = "asterisk", "V", "U"
 
 
-def row(name: str, kind: PairKind = PairKind.RUN) -> ComparableRow:
+def row(name: str, kind: str = PairKind.RUN) -> ComparableRow:
     return ComparableRow(kind, name, name, name)
 
 
@@ -156,7 +156,7 @@ async def test_two_results_of_one_kind_are_compared(stored: DataFolder) -> None:
         await press(pilot, "6", *find, f'"{HERE} 2026-11-21 of=brick"', "enter", "3", MARK, "j", MARK, COMPARE)
         shown = screen_text(pilot)
         assert "2026-11-21" in shown and "2026-11-20" in shown
-        assert "A is faster: B takes 1.1" in shown
+        assert "They cannot be told apart: B takes 1.1" in shown and "measure both in 3 runs" in " ".join(shown.split())
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, ResultsScreen)
         await press(pilot, UNMARK, "1", *find, '"of=model"', "enter", MARK, *find, '"of=brick"', "enter", MARK, COMPARE)

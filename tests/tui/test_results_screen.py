@@ -14,9 +14,10 @@ from dlbricks_tui.store.selections import parse_filter
 from dlbricks_tui.store.statistics import summarise
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, HiddenMarksScreen
+from dlbricks_tui.tui.marks.screen import MarkedScreen
 from dlbricks_tui.tui.results.columns import FIRST_COLUMNS
 from dlbricks_tui.tui.results.dialogs import DeleteScreen
-from dlbricks_tui.tui.results.panels import ContrastScreen, HistoryPanel, RecordPanel
+from dlbricks_tui.tui.results.panels import HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
@@ -365,21 +366,19 @@ async def test_two_selections_are_compared(stored: DataFolder) -> None:
         await press(pilot, "slash", f'"system={HERE} 2026-11-21"', "enter", "v")
         assert f"to compare with: system={HERE} 2026-11-21" in screen_text(pilot)
         await press(pilot, "slash", "ctrl+u", f'"system={THERE}"', "enter", "=")
-        assert isinstance(pilot.app.screen, ContrastScreen)
-        # The flagged result of the first selection is left out.
-        assert all(words in screen_text(pilot) for words in ("18 slower", "6 alike", "only in B 1"))
-        assert "resnet50_v1" in screen_text(pilot).splitlines()[6]
+        assert isinstance(pilot.app.screen, MarkedScreen)
+        assert "17 slower, 6 same" in screen_text(pilot) and "1 result in doubt left out" in screen_text(pilot)
         await press(pilot, "x")
-        assert "18 faster" in screen_text(pilot) and "only in A 1" in screen_text(pilot)
-        await press(pilot, "slash", '"alike"', "enter", "s", "s")
-        assert "In both 6 of 24, by name" in screen_text(pilot)
+        assert "6 same, 17 faster" in screen_text(pilot) and "B is faster" in screen_text(pilot)
+        await press(pilot, "slash", '"same"', "enter", "s", "s")
+        assert "Differences 6 of 23, by name" in screen_text(pilot)
         # The first escape ends the search.
         await press(pilot, "escape", "escape")
         assert isinstance(pilot.app.screen, ResultsScreen)
         await press(pilot, "slash", "ctrl+u", '"relu"', "enter", "v", "slash", "ctrl+u", '"linear"', "enter", "=")
-        assert "no brick in the same context and no model in common" in screen_text(pilot)
+        assert "no model and no brick in common" in screen_text(pilot)
         await press(pilot, "escape", "slash", "escape", "v", "slash", '"relu 2026-11-20"', "enter", "a", "=")
-        assert "A: all results" in screen_text(pilot) and "B: 4 marked results" in screen_text(pilot)
+        assert "A all results or B 4 marked results?" in screen_text(pilot)
 
 
 async def test_new_results_are_shown_and_a_compacted_store_is_read_again(stored: DataFolder) -> None:

@@ -116,9 +116,9 @@ async def test_keys_choose_what_varies_and_a_bound_and_read_new_results(new: Dat
         await press(pilot, "x")
         shown = screen_text(pilot)
         assert "Variants: side by side" in shown and "onnxruntime, batch 8 is best: 70.00 ms, 114.3 per second" in shown
-        assert "of 3 others 1 alike and 1 slower, by up to 14 %" in shown
+        assert "of 3 others 1 slower by up to 14 %, 1 same, 1 unknown" in shown
         rows = [row for row in shown.splitlines() if "┤" in row]
-        assert ["best" in rows[0], "alike" in rows[1], "slower" in rows[2], "?" in rows[3]] == [True] * 4
+        assert ["best" in rows[0], "same" in rows[1], "slower" in rows[2], "unknown" in rows[3]] == [True] * 4
         assert rows[0].count("█") > rows[2].count("█") > 0
         assert "+ higher bound" not in shown
         await press(pilot, "x")

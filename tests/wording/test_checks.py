@@ -1,24 +1,17 @@
 import pytest
 
-from dlbricks_tui.evaluations.change import Change, CheckVerdict
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Precision, Variant
+from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording.checks import (
     change_words,
     check_heading,
     combination_words,
     p_phrase,
-    reason_for_doubt,
     unmeasured_line,
     verdict_counts,
     verdict_line,
 )
-
-
-def change(verdict: CheckVerdict = CheckVerdict.UNKNOWN, share: float = 0.1, p_value: float | None = 0.5) -> Change:
-    return Change(
-        was_ms=1.0, is_ms=1.1, change=share, low=0, high=0.2, p_value=p_value, significant=False, verdict=verdict
-    )
 
 
 @pytest.mark.parametrize(("p_value", "told"), [(None, ""), (0.0421, "p = 0.042"), (0.0001, "p < 0.001")])
@@ -36,26 +29,12 @@ def test_a_combination_is_named_without_what_is_usual() -> None:
 def test_a_verdict_is_one_line_with_its_figures_and_notes() -> None:
     words = change_words(0.072, 0.061, -0.083)
     assert words == "+7.2 % (+6.1 to -8.3 %)"
-    assert verdict_line(CheckVerdict.SLOWER, "net", 1.0, 1.072, words, 0.042, ["why", "turbo"]) == (
+    assert verdict_line(Verdict.SLOWER, "net", 1.0, 1.072, words, 0.042, ["why", "turbo"]) == (
         "slower   net: 1.000 ms -> 1.072 ms, +7.2 % (+6.1 to -8.3 %), p = 0.042; why; turbo"
     )
-    assert verdict_line(CheckVerdict.UNKNOWN, "net", 1, 1, "", None, []) == "unknown  net: 1.000 ms -> 1.000 ms"
+    assert verdict_line(Verdict.UNKNOWN, "net", 1, 1, "", None, []) == "unknown  net: 1.000 ms -> 1.000 ms"
     assert unmeasured_line("net", "it failed") == "unknown  net: it failed"
-    assert verdict_counts([CheckVerdict.SAME, CheckVerdict.SLOWER, CheckVerdict.SAME]) == "1 slower, 2 same"
-
-
-@pytest.mark.parametrize(
-    ("found", "told"),
-    [
-        (change(CheckVerdict.SLOWER), ""),
-        (change(p_value=None), "fewer than 5 samples"),
-        (change(), "it may be chance, as p is not below 0.05"),
-        (change(share=-0.1), "it may be chance, as p is not below 0.05"),
-        (change(share=0.03), "its interval reaches more than 3.0 % to a side"),
-    ],
-)
-def test_an_unknown_verdict_has_a_reason(found: Change, told: str) -> None:
-    assert reason_for_doubt(found, 0.03) == told
+    assert verdict_counts([Verdict.SAME, Verdict.SLOWER, Verdict.SAME]) == "1 slower, 2 same"
 
 
 def test_a_check_says_what_it_does() -> None:

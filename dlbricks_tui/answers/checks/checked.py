@@ -10,7 +10,6 @@ from dlbricks_tui.answers.checks.results import CheckedModel
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.baseline import Baseline, baseline_of
-from dlbricks_tui.evaluations.change import Change, CheckVerdict, compared, corrected
 from dlbricks_tui.evaluations.differences import Difference, differences
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -19,11 +18,11 @@ from dlbricks_tui.runs.events import EventReader, FailedBefore, ModelLeftOut, Pr
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.runs.run_folder import RunFolder, State
+from dlbricks_tui.store.change import Change, Verdict, changes_from, known_changes
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError, StoreError
 from dlbricks_tui.store.records import EndToEnd
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
-from dlbricks_tui.wording.checks import reason_for_doubt
 
 _SHORT_KEY = 12
 
@@ -114,43 +113,42 @@ def _is_of(name: str, label: str) -> bool:
 
 def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[CheckedModel, ...]:
     """Return the verdict on each item."""
-    by = plan.options.by
     today = _today(plan, measured, data)
-    changes: dict[int, Change] = {}
-    for place, now in today.items():
-        baseline = plan.items[place].baseline
-        if baseline is not None and baseline.timing is not None and now.timing is not None:
-            changes[place] = compared(baseline.timing, now.timing, by)
-    judged = dict(zip(changes, corrected(list(changes.values()), by), strict=True))
+    baselines = [it.baseline for it in plan.items]
+    earlier, now_timed = ([it.timing if it is not None else None for it in found] for found in (baselines, today))
+    pairs = list(zip(earlier, now_timed, strict=True))
+    changes = known_changes(pairs, changes_from(plan.options.by))
     return tuple(
         [
             _checked(
                 item,
-                today.get(place),
-                judged.get(place),
+                now,
+                change,
                 measured.reasons.get(place, item.reason),
                 tuple(it.run for it in measured.results.get(place, ())),
-                by,
             )
-            for place, item in enumerate(plan.items)
+            for place, (item, now, change) in enumerate(zip(plan.items, today, changes, strict=True))
         ]
     )
 
 
-def _today(plan: CheckPlan, measured: Measured, data: DataFolder) -> dict[int, Baseline]:
+def _today(plan: CheckPlan, measured: Measured, data: DataFolder) -> list[Baseline | None]:
     """Return today's results of each item as one."""
-    system, found = fingerprint(), {}
+    system = fingerprint()
+
+    def found(place: int, item: Item) -> Baseline | None:
+        results = measured.results.get(place)
+        if not results or item.runtime is None:
+            return None
+        origin = store.provenance_of(results[-1].run, results[-1].runtime)
+        return baseline_of(results, runtime_record(item.runtime, system), system, origin)
+
     with ResultsDatabase(data.store) as store:
-        for place, results in measured.results.items():
-            runtime, newest = plan.items[place].runtime, results[-1]
-            if runtime is not None:
-                origin = store.provenance_of(newest.run, newest.runtime)
-                found[place] = baseline_of(results, runtime_record(runtime, system), system, origin)
-    return found
+        return [found(*it) for it in enumerate(plan.items)]
 
 
 def _checked(
-    item: Item, today: Baseline | None, change: Change | None, reason: str, runs: tuple[str, ...], by: float
+    item: Item, today: Baseline | None, change: Change | None, reason: str, runs: tuple[str, ...]
 ) -> CheckedModel:
     was = item.baseline
     recorded = None if was is None else was.result
@@ -163,11 +161,11 @@ def _checked(
         was_ms=None if was is None or was.timing is None else was.timing.value_ms,
         is_ms=None if change is None else change.is_ms,
         change=None if change is None else change.change,
-        interval=None if change is None else (change.low, change.high),
+        interval=None if change is None else change.interval,
         p_value=None if change is None else change.p_value,
         significant=change is not None and change.significant,
-        verdict=CheckVerdict.UNKNOWN if change is None else change.verdict,
-        reason=reason if change is None else reason_for_doubt(change, by),
+        verdict=Verdict.UNKNOWN if change is None else change.verdict,
+        reason=reason if change is None else change.reason,
         compared=change is not None,
         differences=all_differences(was, today) if was is not None and today is not None else (),
         when=None if recorded is None else recorded.when,

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from dlbricks_tui.answers.opening import InputOptions, files_for, library, open_loader
 from dlbricks_tui.evaluations.baseline import Baseline, baselines_of_evaluation, baselines_of_records
-from dlbricks_tui.evaluations.change import USUAL_SHARE
 from dlbricks_tui.evaluations.evaluation import EvaluationError, RecordedResult
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -27,6 +26,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import AskedVariant, Precision
 from dlbricks_tui.settings.variant import KERNELS, USUAL_EXECUTION
+from dlbricks_tui.store.change import FEWEST_PROCESSES, USUAL_SHARE
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.importing import read_export
 from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
@@ -95,7 +95,7 @@ def _system_of(file: Path, systems: Mapping[str, System], named: str | None) -> 
 
 
 # The samples of one process vary less than processes do, and only several of them show by how much.
-USUAL_PROCESSES = 3
+USUAL_PROCESSES = FEWEST_PROCESSES
 MOST_PROCESSES = 20
 
 

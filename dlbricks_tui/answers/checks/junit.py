@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dlbricks_tui.answers.checks.results import CheckedModel, label_of, line_of
-from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.printable import printable, printable_lines
+from dlbricks_tui.store.change import Verdict
 
 _SUITE, _PACKAGE = "dlbricks check", "dlbricks.check"
 
@@ -76,9 +76,9 @@ def _case(one: CheckedModel) -> ET.Element:
 
 def _outcome(one: CheckedModel) -> str:
     """Return the element of what is wrong; empty for a test case that passes."""
-    if one.verdict is CheckVerdict.SLOWER:
+    if one.verdict is Verdict.SLOWER:
         return "failure"
-    if one.verdict is CheckVerdict.UNKNOWN:
+    if one.verdict is Verdict.UNKNOWN:
         return "skipped" if one.compared else "error"
     return ""
 

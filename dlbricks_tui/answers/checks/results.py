@@ -4,10 +4,10 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.evaluations.differences import Difference
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import AskedVariant, Variant
+from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording.checks import change_words, combination_words, unmeasured_line, verdict_line
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class CheckedModel(AskedVariant):
     # Corrected for the number of models; None if there are too few samples.
     p_value: float | None
     significant: bool
-    verdict: CheckVerdict
+    verdict: Verdict
     # Why the verdict is unknown; else empty.
     reason: str
     # False if the model could not be measured, or the file has no latency to compare with.

@@ -1,50 +1,42 @@
 """The changes from one group of results to another, and what only one of them has.
 
-The verdicts are those of `dlbricks check`, but a significant change of a brick counts from a smaller share on.
 Differences between the runs of a group widen its intervals. p-values are corrected for the number of models, or of
 bricks (Benjamini and Hochberg).
 """
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
 
 from dlbricks_tui.answers.comparisons.matching import Corresponding, corresponding
-from dlbricks_tui.answers.comparisons.sides import Found, ResultExecution, Subject, executions_of
-from dlbricks_tui.evaluations.change import (
+from dlbricks_tui.answers.comparisons.sides import Found, ResultExecution, Side, Subject, executions_of
+from dlbricks_tui.store.change import (
+    BRICKS,
+    MODELS,
     SIGNIFICANT,
-    USUAL_SHARE,
     Change,
-    CheckVerdict,
+    Limits,
     Timing,
-    compared,
-    corrected,
+    Verdict,
+    all_compared,
+    judged,
+    newest_together,
     timing_by,
 )
-from dlbricks_tui.store.contrast import LEAST_DIFFERENCE
 from dlbricks_tui.store.statistics import mean_ratio
 from dlbricks_tui.wording.numbers import counted, names_of
 
-# Results that are this much older than the newest one belong to another day.
-_TOGETHER = timedelta(hours=12)
 # A model has other keys in other formats, at other batch sizes, and as other runtimes fuse it.
 _CHANGES_KEYS = frozenset({"framework", "version", "batch", "precision", "level"})
-_ORDER = (CheckVerdict.SLOWER, CheckVerdict.FASTER, CheckVerdict.UNKNOWN, CheckVerdict.SAME)
+_ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.UNKNOWN, Verdict.SAME)
 OTHER_CONTENT = "another model has this name there"
 NO_RESULT = "no result there"
 NO_EXECUTION = "no corresponding execution there"
 NO_TIME = "a latency of zero"
 _MOST_NAMED = 10
-
-
-@dataclass(frozen=True, slots=True)
-class ResultGroup:
-    """Results, and the SHA-256 of the files of their models by the keys of the models."""
-
-    name: str
-    results: tuple[Found, ...]
-    contents: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +49,6 @@ class ResultPair:
     change: Change
     first: tuple[Found, ...]
     second: tuple[Found, ...]
-
-    @property
-    def ratio(self) -> float:
-        """The second latency over the first."""
-        return 1.0 + self.change.change
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,36 +67,52 @@ class NotCompared:
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
-    """The geometric mean of ratios, with its 95 % interval."""
-
-    ratio: float
-    low: float
-    high: float
-    of: int
-
-
-@dataclass(frozen=True, slots=True)
 class GroupComparison:
     """The changes from the first group to the second one, of models and of bricks, and what each has alone."""
 
-    first: ResultGroup
-    second: ResultGroup
+    first: Side
+    second: Side
     executions: tuple[Corresponding, ...]
     models: tuple[ResultPair, ...]
     bricks: tuple[ResultPair, ...]
     alone: tuple[tuple[NotCompared, ...], tuple[NotCompared, ...]]
 
 
-def methods_of(group: ResultGroup) -> frozenset[str]:
-    """Return the ids of the methods of a group."""
-    return frozenset(it.method for it in executions_of(group.results))
+def overall(pairs: Sequence[ResultPair], limits: Limits | None = None) -> Change | None:
+    """Return the change of all pairs together; None without pairs.
+
+    It is the geometric mean of the ratios, with the wider one of two intervals: that of the differences between the
+    ratios, and that of the doubt about each. The latencies are sums.
+    """
+    if not pairs:
+        return None
+    changes, usual = [it.change for it in pairs], MODELS if pairs[0].subject.is_model else BRICKS
+    processes, limits = min(runs_of(pairs)), limits or usual
+    if len(changes) == 1:
+        (only,) = changes
+        return only if only.p_value is None else judged(only, processes, limits)
+    ratio, low, high = mean_ratio([it.ratio for it in changes])
+    below, above = (
+        math.hypot(*(math.log(max(1e-9, it.ratios[bound]) / it.ratio) for it in changes)) / len(changes)
+        for bound in (0, 1)
+    )
+    low, high = min(low, ratio * math.exp(-below)), max(high, ratio * math.exp(above))
+    found = Change(
+        was_ms=math.fsum(it.was_ms for it in changes),
+        is_ms=math.fsum(it.is_ms for it in changes),
+        change=ratio - 1.0,
+        interval=(low - 1.0, high - 1.0),
+        p_value=None,
+        significant=not low <= 1.0 <= high,
+    )
+    return judged(found, processes, limits)
 
 
-def mean_of(pairs: Sequence[ResultPair]) -> Mean | None:
-    """Return the geometric mean of the ratios; None without pairs."""
-    ratios = [it.ratio for it in pairs]
-    return Mean(*mean_ratio(ratios), len(ratios)) if ratios else None
+def runs_of(pairs: Iterable[ResultPair]) -> tuple[int, int]:
+    """Return in how many runs each side was measured."""
+    firsts, seconds = zip(*((it.first, it.second) for it in pairs), strict=True)
+    first, second = (len({it.run for held in side for it in held}) for side in (firsts, seconds))
+    return first, second
 
 
 def number_tested(pairs: Iterable[ResultPair]) -> int:
@@ -122,22 +125,22 @@ def false_alarms(pairs: Iterable[ResultPair]) -> float:
     return SIGNIFICANT * sum(it.change.significant for it in pairs)
 
 
-def compare(first: ResultGroup, second: ResultGroup, *, bricks: bool = True) -> GroupComparison:
+def compare(first: Side, second: Side, *, bricks: bool = True) -> GroupComparison:
     """Compare two groups of results by their newest ones; without bricks, only whole models."""
     groups = first, second
     executions = corresponding(executions_of(first.results), executions_of(second.results))
     ones, others = _together(first, bricks), _together(second, bricks)
-    pairs: list[ResultPair] = []
+    matched: list[_Matched] = []
     alone: tuple[list[NotCompared], list[NotCompared]] = ([], [])
     for both in executions:
         mine, theirs = ones.pop(both.first, {}), others.pop(both.second, {})
         for one, other in _subjects(mine, theirs, both, groups):
-            pair = _pair(mine[one], theirs[other], both)
-            if pair is None:
+            found = _Matched(mine[one], theirs[other], both)
+            if found.has_times:
+                matched.append(found)
+            else:
                 for place, results in enumerate((mine[one], theirs[other])):
                     alone[place].append(_not_compared(groups[place], results, NO_TIME))
-            else:
-                pairs.append(pair)
             del mine[one], theirs[other]
         for number, (held, rest) in enumerate(((mine, theirs), (theirs, mine))):
             names = {it[-1].name for it in rest.values() if it[-1].subject.is_model}
@@ -152,8 +155,8 @@ def compare(first: ResultGroup, second: ResultGroup, *, bricks: bool = True) -> 
         first,
         second,
         tuple(executions),
-        _judged([it for it in pairs if it.subject.is_model], USUAL_SHARE),
-        _judged([it for it in pairs if not it.subject.is_model], LEAST_DIFFERENCE),
+        _judged([it for it in matched if it.subject.is_model], MODELS),
+        _judged([it for it in matched if not it.subject.is_model], BRICKS),
         (tuple(sorted(alone[0], key=_models_first)), tuple(sorted(alone[1], key=_models_first))),
     )
 
@@ -161,7 +164,7 @@ def compare(first: ResultGroup, second: ResultGroup, *, bricks: bool = True) -> 
 _BySubject = dict[Subject, list[Found]]
 
 
-def _together(group: ResultGroup, bricks: bool) -> dict[ResultExecution, _BySubject]:
+def _together(group: Side, bricks: bool) -> dict[ResultExecution, _BySubject]:
     """Return the results that count by execution and subject: the newest of each run of about one day, oldest first."""
     found: dict[ResultExecution, defaultdict[Subject, list[Found]]] = {}
     # Equal executions share what they hold; looking up their ids is faster than hashing them.
@@ -169,7 +172,14 @@ def _together(group: ResultGroup, bricks: bool) -> dict[ResultExecution, _BySubj
     for it in group.results:
         if bricks or it.subject.is_model:
             held[id(it.execution)][it.subject].append(it)
-    return {execution: {it: _newest(some) for it, some in by.items()} for execution, by in found.items()}
+    # Results of one moment are ordered by their ids, so that the same results give the same page.
+    return {
+        execution: {
+            it: newest_together(sorted(some, key=attrgetter("id"))) if len(some) > 1 else some
+            for it, some in by.items()
+        }
+        for execution, by in found.items()
+    }
 
 
 def _one_of_each(results: Iterable[Found]) -> Iterable[Found]:
@@ -177,21 +187,8 @@ def _one_of_each(results: Iterable[Found]) -> Iterable[Found]:
     return {id(it.execution): it for it in results}.values()
 
 
-def _newest(results: list[Found]) -> list[Found]:
-    if len(results) == 1:
-        return results
-    # Results of one moment are ordered by their ids, so that the same results give the same page.
-    ordered = sorted(results, key=lambda it: (_moment(it), it.id))
-    last = _moment(ordered[-1])
-    return list({it.run: it for it in ordered if last - _moment(it) <= _TOGETHER}.values())
-
-
-def _moment(it: Found) -> datetime:
-    return datetime.fromisoformat(it.when)
-
-
 def _subjects(
-    mine: _BySubject, theirs: _BySubject, both: Corresponding, groups: tuple[ResultGroup, ResultGroup]
+    mine: _BySubject, theirs: _BySubject, both: Corresponding, groups: tuple[Side, Side]
 ) -> list[tuple[Subject, Subject]]:
     """Return the subjects that are the same: those of the same keys, and models of one name if keys have to differ."""
     found = [(it, it) for it in mine if it in theirs]
@@ -213,7 +210,7 @@ def _by_name(models: Iterable[tuple[Subject, list[Found]]]) -> dict[str, list[Su
     return dict(found)
 
 
-def _may_be_same(one: Subject, other: Subject, both: Corresponding, groups: tuple[ResultGroup, ResultGroup]) -> bool:
+def _may_be_same(one: Subject, other: Subject, both: Corresponding, groups: tuple[Side, Side]) -> bool:
     """Return whether models of one name are the same: their files are, unless formats or precisions differ."""
     if "framework" in both.differ or "precision" in both.differ:
         return True
@@ -221,52 +218,45 @@ def _may_be_same(one: Subject, other: Subject, both: Corresponding, groups: tupl
     return None in digests or digests[0] == digests[1]
 
 
-def _pair(first: list[Found], second: list[Found], both: Corresponding) -> ResultPair | None:
-    by_item = "batch" in both.differ
-    timings = [_timing(it, it[-1].execution.batch if by_item else 1) for it in (first, second)]
-    if timings[0] is None or timings[1] is None:
-        return None
-    newest = second[-1]
-    change = compared(timings[0], timings[1])
-    return ResultPair(newest.name, newest.subject, both, change, tuple(first), tuple(second))
+class _Matched(NamedTuple):
+    """The results of a model or brick in both groups."""
 
+    first: list[Found]
+    second: list[Found]
+    executions: Corresponding
 
-def _timing(results: Sequence[Found], items: int) -> Timing | None:
-    """Return the latency of an item; None if it is zero."""
-    if not all(it.statistics.trimmed_mean_ms > 0 for it in results):
-        return None
-    if len(results) == items == 1:
-        only = results[0].statistics
-        return Timing(
-            value_ms=only.trimmed_mean_ms,
-            low_ms=only.low_ms,
-            high_ms=only.high_ms,
-            samples_ms=tuple(results[0].samples_ms),
+    @property
+    def subject(self) -> Subject:
+        return self.second[-1].subject
+
+    @property
+    def has_times(self) -> bool:
+        return all(it.statistics.trimmed_mean_ms > 0 for it in (*self.first, *self.second))
+
+    @property
+    def timings(self) -> tuple[Timing, Timing]:
+        """The latencies; those of an item if batch sizes differ."""
+        by_item = "batch" in self.executions.differ
+        first, second = (
+            timing_of_results(results).per_item(results[-1].execution.batch if by_item else 1)
+            for results in (self.first, self.second)
         )
-    found = timing_by([it.statistics for it in results], [sample for it in results for sample in it.samples_ms])
-    if items == 1:
-        return found
-    samples = tuple([it / items for it in found.samples_ms])
-    value, low, high = (it / items for it in (found.value_ms, found.low_ms, found.high_ms))
-    return replace(found, value_ms=value, low_ms=low, high_ms=high, samples_ms=samples)
+        return first, second
 
 
-def _judged(pairs: Sequence[ResultPair], by: float) -> tuple[ResultPair, ...]:
-    """Return the pairs with corrected verdicts: slower ones first, of each verdict the largest change first.
+def timing_of_results(results: Sequence[Found]) -> Timing:
+    """Return the latency of results of the same thing, each of a run of its own."""
+    return timing_by([it.statistics.latency for it in results], [sample for it in results for sample in it.samples_ms])
 
-    `by` is the smallest significant change that counts. For `same`, the interval has to be within the usual share.
-    """
-    judged = [
-        replace(pair, change=_counting(change, by))
-        for pair, change in zip(pairs, corrected([it.change for it in pairs]), strict=True)
+
+def _judged(matched: Sequence[_Matched], limits: Limits) -> tuple[ResultPair, ...]:
+    """Return the pairs with their changes: slower ones first, of each verdict the largest change first."""
+    changes = all_compared([it.timings for it in matched], limits)
+    pairs = [
+        ResultPair(it.second[-1].name, it.subject, it.executions, change, tuple(it.first), tuple(it.second))
+        for it, change in zip(matched, changes, strict=True)
     ]
-    return tuple(sorted(judged, key=_largest_first))
-
-
-def _counting(change: Change, by: float) -> Change:
-    if not change.significant or not by < abs(change.change) <= USUAL_SHARE:
-        return change
-    return replace(change, verdict=CheckVerdict.SLOWER if change.change > 0 else CheckVerdict.FASTER)
+    return tuple(sorted(pairs, key=_largest_first))
 
 
 def _largest_first(pair: ResultPair) -> tuple[object, ...]:
@@ -284,7 +274,7 @@ def _models_first(it: NotCompared) -> tuple[object, ...]:
     return it.of == "brick", it.name, it.key, it.context, it.system, it.execution
 
 
-def _not_compared(group: ResultGroup, results: Sequence[Found], reason: str) -> NotCompared:
+def _not_compared(group: Side, results: Sequence[Found], reason: str) -> NotCompared:
     newest = results[-1]
     subject, execution = newest.subject, newest.execution
     kind = "model" if subject.is_model else "brick"
@@ -305,7 +295,7 @@ def not_compared_lines(found: GroupComparison, first: str, second: str) -> Itera
             yield f"Of {own} and not compared with {other}: {' and '.join(what)}: {why}."
 
 
-def regrouped(groups: Sequence[ResultGroup], label: Callable[[Found], str]) -> list[ResultGroup]:
+def regrouped(groups: Sequence[Side], label: Callable[[Found], str]) -> list[Side]:
     """Return the results of all groups in groups of one label each; results without a label are left out.
 
     A label counts in the first group that has it: groups are not mixed. Labels of the first group come first, and of
@@ -320,4 +310,4 @@ def regrouped(groups: Sequence[ResultGroup], label: Callable[[Found], str]) -> l
             if name and first_of.setdefault(name, number) == number:
                 found[name].append(it)
     order = sorted(found, key=lambda name: (first_of[name], -len(found[name]), name))
-    return [ResultGroup(name, tuple(found[name]), contents) for name in order]
+    return [Side(name=name, results=tuple(found[name]), contents=contents) for name in order]

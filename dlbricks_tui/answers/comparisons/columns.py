@@ -6,17 +6,16 @@ from functools import partial
 
 from dlbricks_tui.answers.comparisons.changes import (
     GroupComparison,
-    ResultGroup,
     ResultPair,
     compare,
-    mean_of,
-    methods_of,
     not_compared_lines,
+    overall,
     regrouped,
 )
-from dlbricks_tui.answers.comparisons.side_facts import framework_title, system_in_words
+from dlbricks_tui.answers.comparisons.side_facts import system_in_words
 from dlbricks_tui.answers.comparisons.sides import Found, Side, Subject, executions_of
-from dlbricks_tui.evaluations.change import CheckVerdict
+from dlbricks_tui.evaluations.differences import framework_title
+from dlbricks_tui.store.change import Verdict
 
 # Later rows have no estimates, which take long.
 MOST_ESTIMATED = 60
@@ -43,7 +42,7 @@ class ComparedCell:
     estimate_ms: float | None
     ratio: float
     interval: tuple[float, float]
-    verdict: CheckVerdict
+    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +68,22 @@ class Columns:
     remarks: tuple[str, ...]
 
 
-def hosts_of(sides: Sequence[Side], groups: Sequence[ResultGroup], estimate: EstimateOf) -> Columns | None:
+def hosts_of(sides: Sequence[Side], estimate: EstimateOf) -> Columns | None:
     """Return the systems side by side; None for one system."""
     names = {system: system_in_words(side, system) for side in sides for system in side.systems}
-    return _side_by_side("system", groups, lambda it: names[it.execution.system], estimate)
+    return _side_by_side("system", sides, lambda it: names[it.execution.system], estimate)
 
 
-def versions_of(groups: Sequence[ResultGroup], estimate: EstimateOf) -> Iterator[Columns]:
+def versions_of(sides: Sequence[Side], estimate: EstimateOf) -> Iterator[Columns]:
     """Yield the frameworks, the versions of each, and those of dlbricks side by side, wherever there are several."""
-    frameworks = sorted({it.framework for group in groups for it in executions_of(group.results)})
+    frameworks = sorted({it.framework for side in sides for it in executions_of(side.results)})
     labels: dict[str, Callable[[Found], str]] = {
         "framework": lambda it: framework_title(it.execution.framework),
         **{f"version of {framework_title(it)}": partial(_version_of, it) for it in frameworks},
         "version of dlbricks": lambda it: it.release and f"dlbricks {it.release}",
     }
     for what, label in labels.items():
-        found = _side_by_side(what, groups, label, estimate)
+        found = _side_by_side(what, sides, label, estimate)
         if found is not None:
             yield found
 
@@ -95,10 +94,10 @@ def _version_of(framework: str, it: Found) -> str:
 
 
 def _side_by_side(
-    what: str, groups: Sequence[ResultGroup], label: Callable[[Found], str], estimate: EstimateOf
+    what: str, sides: Sequence[Side], label: Callable[[Found], str], estimate: EstimateOf
 ) -> Columns | None:
     """Return the results of each label, compared with those of the first one; None for one label."""
-    held = regrouped(groups, label)
+    held = regrouped(sides, label)
     if len(held) < 2:
         return None
     first, *others = held
@@ -112,10 +111,10 @@ def _side_by_side(
 
 
 def _column(found: GroupComparison) -> ComparedColumn:
-    mean = mean_of(found.models)
-    if mean is None:
+    change = overall(found.models)
+    if change is None:
         return ComparedColumn(found.second.name, None, None, 0)
-    return ComparedColumn(found.second.name, mean.ratio, (mean.low, mean.high), mean.of)
+    return ComparedColumn(found.second.name, change.ratio, change.ratios, len(found.models))
 
 
 def _by_model(compared: Iterable[GroupComparison]) -> list[Mapping[str, ResultPair]]:
@@ -136,8 +135,8 @@ def _row(pairs: Mapping[str, ResultPair], estimate: EstimateOf) -> ComparedRow:
             name,
             it.change.is_ms,
             estimate(it.second[-1]),
-            it.ratio,
-            (1.0 + it.change.low, 1.0 + it.change.high),
+            it.change.ratio,
+            it.change.ratios,
             it.change.verdict,
         )
         for name, it in pairs.items()
@@ -148,7 +147,7 @@ def _row(pairs: Mapping[str, ResultPair], estimate: EstimateOf) -> ComparedRow:
 def _remarks(found: GroupComparison) -> Iterator[str]:
     """Yield what is not compared in a column."""
     first, second = found.first, found.second
-    if methods_of(first) & methods_of(second):
+    if first.methods & second.methods:
         yield from not_compared_lines(found, first.name, second.name)
     else:
         yield f"{second.name} was measured by another method than {first.name}, and is not compared."

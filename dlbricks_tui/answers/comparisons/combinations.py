@@ -37,7 +37,6 @@ from dlbricks_tui.runtime.variant import (
 from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.variant import BATCH, KERNELS, PRECISION, THREADS, VARIANT
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.selections import by_id, equal
 
 
@@ -141,7 +140,7 @@ class _Comparison:
                 if not _has_latency(one) and not self._options.measured_only:
                     one = self._estimate(each, self._predictors)
                 point = Point(self._label(each, wanted), each.variant.threads, one, command)
-                known.append(Comparable(point, self._samples(each, one)))
+                known.append(Comparable(point, self._inquiry(each).timing(one.way)))
         if self._refusals and not known:
             raise self._refusals[0]
         refusals = tuple(dict.fromkeys(map(self._remarks.word_error, self._refusals)))
@@ -282,12 +281,6 @@ class _Comparison:
             if not any(other.startswith(text) for other in others):
                 return text
         return each.runtime.name
-
-    def _samples(self, each: _Combination, one: SystemEstimate) -> tuple[float, ...]:
-        # The store reports damaged results.
-        with suppress(DamagedResultError):
-            return self._inquiry(each).end_to_end_samples_ms(one.way)
-        return ()
 
     def _command(self, named: str, each: _Combination, one: SystemEstimate) -> str:
         """Return the command that measures a combination; empty if this host has no such runtime."""

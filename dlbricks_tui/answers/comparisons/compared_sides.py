@@ -1,25 +1,23 @@
 """Several sides compared with the first one, and the JSON document of `dlbricks report --compare`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from dlbricks_tui.answers.comparisons.changes import (
     GroupComparison,
     NotCompared,
-    ResultGroup,
     ResultPair,
     compare,
     false_alarms,
-    mean_of,
-    methods_of,
     number_tested,
+    overall,
 )
 from dlbricks_tui.answers.comparisons.columns import Columns, EstimateOf, hosts_of, versions_of
 from dlbricks_tui.answers.comparisons.side_facts import SideFact, facts_of
 from dlbricks_tui.answers.comparisons.sides import ComparisonError, Side
-from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.models.content import without_cycle_search
+from dlbricks_tui.store.change import Change, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +37,10 @@ def compare_sides(sides: Sequence[Side], estimate: EstimateOf = lambda _: None) 
 
     `estimate` returns the estimate of a timed model; None if there is none.
     """
-    groups = [ResultGroup(it.name, it.results, it.contents) for it in sides]
     _refuse_equal(sides)
-    first, *others = groups
+    first, *others = sides
     for other in others:
-        if not methods_of(first) & methods_of(other):
+        if not first.methods & other.methods:
             raise ComparisonError(
                 f"{first.name} was measured by {_listed(first)}, and {other.name} by {_listed(other)}: results of "
                 "different methods are not compared; measure one of them again by the method of the other"
@@ -52,8 +49,8 @@ def compare_sides(sides: Sequence[Side], estimate: EstimateOf = lambda _: None) 
         tuple(sides),
         facts_of(sides),
         tuple([compare(first, it) for it in others]),
-        hosts_of(sides, groups, estimate),
-        tuple(versions_of(groups, estimate)),
+        hosts_of(sides, estimate),
+        tuple(versions_of(sides, estimate)),
     )
 
 
@@ -66,8 +63,8 @@ def _refuse_equal(sides: Sequence[Side]) -> None:
         known[digest] = side
 
 
-def _listed(group: ResultGroup) -> str:
-    return "method " + ", ".join(sorted(methods_of(group)))
+def _listed(side: Side) -> str:
+    return "method " + ", ".join(sorted(side.methods))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +78,8 @@ class DescribedSide:
     facts: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedSubject:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedSubject(Change):
     """The change of a model or brick in an execution, with the ids of the results behind it."""
 
     name: str
@@ -90,14 +87,6 @@ class ChangedSubject:
     context: str
     system: str
     execution: str
-    was_ms: float
-    is_ms: float
-    change: float
-    interval: tuple[float, float]
-    # Corrected for the number of models or bricks; null if there are too few samples.
-    p_value: float | None
-    significant: bool
-    verdict: CheckVerdict
     was: tuple[str, ...]
     now: tuple[str, ...]
 
@@ -178,35 +167,28 @@ def _between(found: GroupComparison) -> ChangesBetween:
 
 def _changes(pairs: Sequence[ResultPair]) -> Changes:
     verdicts = [it.change.verdict for it in pairs]
-    mean = mean_of(pairs)
+    together = overall(pairs)
     return Changes(
-        slower=verdicts.count(CheckVerdict.SLOWER),
-        faster=verdicts.count(CheckVerdict.FASTER),
-        same=verdicts.count(CheckVerdict.SAME),
-        unknown=verdicts.count(CheckVerdict.UNKNOWN),
+        slower=verdicts.count(Verdict.SLOWER),
+        faster=verdicts.count(Verdict.FASTER),
+        same=verdicts.count(Verdict.SAME),
+        unknown=verdicts.count(Verdict.UNKNOWN),
         tested=number_tested(pairs),
         false_alarms=false_alarms(pairs),
-        ratio=None if mean is None else mean.ratio,
-        interval=None if mean is None else (mean.low, mean.high),
+        ratio=None if together is None else together.ratio,
+        interval=None if together is None else together.ratios,
         changes=tuple(map(_changed, pairs)),
     )
 
 
 def _changed(pair: ResultPair) -> ChangedSubject:
-    change = pair.change
     return ChangedSubject(
         name=pair.name,
         key=pair.subject.key,
         context=pair.subject.context,
         system=pair.executions.second.system,
         execution=pair.executions.second.in_words,
-        was_ms=change.was_ms,
-        is_ms=change.is_ms,
-        change=change.change,
-        interval=(change.low, change.high),
-        p_value=change.p_value,
-        significant=change.significant,
-        verdict=change.verdict,
         was=tuple([it.id for it in pair.first]),
         now=tuple([it.id for it in pair.second]),
+        **{it.name: getattr(pair.change, it.name) for it in fields(pair.change)},
     )

@@ -8,12 +8,12 @@ from operator import attrgetter
 from dlbricks_tui.answers.comparisons.matching import value_in_words
 from dlbricks_tui.answers.comparisons.sides import ResultExecution, Side, executions_of
 from dlbricks_tui.evaluations.baseline import facts_of_host
+from dlbricks_tui.evaluations.differences import TITLES, framework_title
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.store.records import Fact, Provenance
 
 # Packages that come first.
 _PACKAGES = ("dlbricks", "python", "numpy", "onednn")
-_TITLES = {"cpu": "processor", "memory_gib": "memory (GiB)", "vectors": "instruction sets", "onednn": "oneDNN"}
 _TITLES_OF_EXECUTIONS = {"batch": "batch size", "python": "Python of the runtime"}
 _MOST_VALUES = 6
 _MOST_NUMBER = 1 << 31
@@ -60,10 +60,10 @@ def _facts(sides: Sequence[Side]) -> Iterator[SideFact]:
         )
     for name in _package_names(sides):
         packages = ((dict(origin.packages).get(name) for origin in it.origins) for it in sides)
-        yield _fact(_TITLES.get(name, name), map(_told, packages))
+        yield _fact(TITLES.get(name, name), map(_told, packages))
     hosts = [list(_hosts(it)) for it in sides]
     for name in dict.fromkeys(name for held in hosts for facts in held for name in facts):
-        yield _fact(_TITLES.get(name, name.replace("_", " ")), (_told(it.get(name) for it in held) for held in hosts))
+        yield _fact(TITLES.get(name, name.replace("_", " ")), (_told(it.get(name) for it in held) for held in hosts))
     yield _fact("evaluation", (_told(origin.evaluation for origin in it.origins) for it in sides))
     yield _fact("requirements not met", (_told(line for origin in it.origins for line in origin.unmet) for it in sides))
 
@@ -132,8 +132,3 @@ def system_in_words(side: Side, system: str) -> str:
 
 def _framework(execution: ResultExecution) -> str:
     return f"{framework_title(execution.framework)} {execution.version}"
-
-
-def framework_title(framework: str) -> str:
-    """Return the name of a framework for people."""
-    return TRAITS[framework].title if framework in TRAITS else framework

@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.answers.comparisons.contrasts import NamedSelection, select_named
+from dlbricks_tui.answers.comparisons.named import NamedSelection, select_named
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.baseline import newest_by_id
 from dlbricks_tui.folders import DataFolder
@@ -112,13 +112,13 @@ def executions_of(results: Iterable[Found]) -> list[ResultExecution]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """The results of a file, or of a selection of the store."""
+    """The results of a file, of a selection of the store, or of one label among those of several."""
 
     name: str
     results: tuple[Found, ...]
-    systems: Mapping[str, System]
-    runtimes: Mapping[str, RuntimeRecord]
-    origins: tuple[Provenance, ...]
+    systems: Mapping[str, System] = field(default_factory=dict)
+    runtimes: Mapping[str, RuntimeRecord] = field(default_factory=dict)
+    origins: tuple[Provenance, ...] = ()
     # The number of results with a reason for doubt, which are not compared.
     in_doubt: int = 0
     # Lines of the file without a record.
@@ -127,6 +127,11 @@ class Side:
     signature: str = ""
     # SHA-256 of the files of models, by the keys of the models.
     contents: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def methods(self) -> frozenset[str]:
+        """The ids of the methods of its results."""
+        return frozenset(it.method for it in executions_of(self.results))
 
     @property
     def digest(self) -> str:
@@ -250,7 +255,7 @@ def side_of_selection(store: ResultsDatabase, named: NamedSelection) -> Side:
         # The store reports damaged results.
         with suppress(DamagedResultError):
             records.append(named.selection.result(position))
-    return side_of(named.name, records)
+    return side_of(named.words, records)
 
 
 @without_cycle_search()

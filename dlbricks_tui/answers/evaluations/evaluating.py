@@ -8,6 +8,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from dlbricks_tui.answers.checks.checking import USUAL_PROCESSES, refuse_impossible
 from dlbricks_tui.answers.evaluations.from_run import FoundResult, results_in_other_variants
@@ -29,17 +30,21 @@ from dlbricks_tui.answers.evaluations.results import (
     EvaluationName,
     EvaluationResult,
     comparison,
-    results_in_file,
 )
 from dlbricks_tui.answers.evaluations.scenarios import MeasureLoad, ready_loads
-from dlbricks_tui.evaluations.change import USUAL_SHARE, timing_of
-from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError, RecordedResult
+from dlbricks_tui.evaluations.baseline import (
+    Baseline,
+    baseline_of_one_process,
+    baselines_of_evaluation,
+)
+from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.variant import variant_in_words
+from dlbricks_tui.store.change import TOGETHER, USUAL_SHARE, timing_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Failure, utc_now
 from dlbricks_tui.store.selections import equal
@@ -90,7 +95,7 @@ def evaluate(
     if not read and not loads.asked:
         raise EvaluationError(f"{checked.file}: nothing can be measured: {left_out[0] if left_out else _NOTHING_ASKED}")
     began = utc_now()
-    earlier: tuple[RecordedResult, ...] = ()
+    earlier: tuple[Baseline, ...] = ()
     compared_with: str | None = None
     if options.compare:
         earlier, compared_with = _earlier(checked.evaluation, read, data)
@@ -107,8 +112,10 @@ def evaluate(
     scenarios = loads.measured(data, steps.measure_load)
     with ResultsDatabase(data.store) as store:
         found = findings(read, store)
+        today: list[Baseline] = []
         if options.compare:
-            found = [replace(it, result=_of_all_processes(it, store, began)) for it in found]
+            today = [_timed_since(it, store, began) for it in found]
+            found = [_of_all_processes(*both) for both in zip(found, today, strict=True)]
         failures = [*left_out, *_failures(read, found, store), *(it.failure for it in scenarios if it.failure)]
     return _result(
         checked,
@@ -116,43 +123,53 @@ def evaluate(
         scenarios=scenarios,
         failures=tuple(failures),
         compared_with=compared_with,
-        comparison=comparison([it.result.recorded for it in found], earlier, options.by) if options.compare else None,
+        comparison=comparison(today, earlier, options.by) if options.compare else None,
     )
 
 
-def _earlier(
-    evaluation: Evaluation, read: Sequence[ReadVariant], data: DataFolder
-) -> tuple[tuple[RecordedResult, ...], str]:
+def _earlier(evaluation: Evaluation, read: Sequence[ReadVariant], data: DataFolder) -> tuple[tuple[Baseline, ...], str]:
     """Return the results to compare with, and where they come from: the file, or else the store."""
     if evaluation.results:
-        return results_in_file(evaluation), "file"
+        return baselines_of_evaluation(evaluation), "file"
     with ResultsDatabase(data.store) as store:
         # In the same variant there may be an estimate, too.
-        same = [it.result.recorded for it in findings(read, store)]
+        same = [_timed_together(it, store) for it in findings(read, store)]
         others = [
-            it
+            baseline_of_one_process(it, evaluation.measuring.level)
             for variant in read
             for located, model in variant.models
             for it in results_in_other_variants(store, model, located.wanted.name, variant.request.runtime.framework)
         ]
-    known = [it for it in same if it.measured_ms is not None or it.estimate_ms is not None]
+    known = [it for it in same if it.result.measured_ms is not None or it.result.estimate_ms is not None]
     return (*known, *others), "store"
 
 
-def _of_all_processes(finding: StoredFinding, store: ResultsDatabase, began: str) -> FoundResult:
-    """Return a result over all processes since the beginning: processes vary more than the samples of one do."""
-    processes = samples_of(finding, store, began)
-    if len(processes) < 2:
-        return finding.result
-    found = timing_of(processes)
+def _timed_together(finding: StoredFinding, store: ResultsDatabase) -> Baseline:
+    """Return a result over the processes of about its time."""
+    when = finding.result.recorded.when
+    return _timed_since(finding, store, (datetime.fromisoformat(when) - TOGETHER).isoformat() if when else "")
+
+
+def _timed_since(finding: StoredFinding, store: ResultsDatabase, since: str) -> Baseline:
+    """Return a result over all processes since a time: processes vary more than the samples of one do."""
+    found = baseline_of_one_process(finding.result.recorded, finding.result.found.estimate.level)
+    processes = samples_of(finding, store, since)
+    return replace(found, timing=timing_of(processes)) if len(processes) > 1 else found
+
+
+def _of_all_processes(finding: StoredFinding, timed: Baseline) -> StoredFinding:
+    """Return a finding with the latency over all processes."""
+    found = timed.timing
+    if found is None or found.processes == 1:
+        return finding
     recorded = replace(
-        finding.result.recorded,
+        timed.result,
         measured_ms=found.value_ms,
         low_ms=found.low_ms,
         high_ms=found.high_ms,
         samples_ms=found.samples_ms,
     )
-    return replace(finding.result, recorded=recorded)
+    return replace(finding, result=replace(finding.result, recorded=recorded))
 
 
 def _failures(read: Sequence[ReadVariant], found: Sequence[StoredFinding], store: ResultsDatabase) -> Iterator[str]:

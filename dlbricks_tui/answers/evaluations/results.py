@@ -1,21 +1,20 @@
 """Evaluations as plain values: the JSON document of `dlbricks evaluate`, and the comparison with earlier results."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlbricks_tui.answers.documents import OMIT_NONE
 from dlbricks_tui.answers.scenarios.results import MeasuredScenario
 from dlbricks_tui.estimate.estimate import Coverage
-from dlbricks_tui.evaluations.change import Change, CheckVerdict, Timing, compared, corrected
+from dlbricks_tui.evaluations.baseline import Baseline
 from dlbricks_tui.evaluations.differences import ComparableTimings, Difference, comparable, differences, nearest
-from dlbricks_tui.evaluations.evaluation import Evaluation, RecordedResult
 from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, Variant
 from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.store.change import Change, Verdict, changes_from, known_changes
 from dlbricks_tui.store.records import Fact
-from dlbricks_tui.wording.checks import reason_for_doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ class ComparedResult:
     change: float | None
     interval: tuple[float, float] | None
     significant: bool
-    verdict: CheckVerdict
+    verdict: Verdict
     # The reason why the verdict is unknown; else empty.
     reason: str
     # The circumstances that were others for the earlier result.
@@ -129,57 +128,35 @@ _NO_EARLIER = "there is no earlier result of this model by this framework"
 _NOT_COMPARABLE = "it was not measured both times: time whole models, or all bricks, in both"
 
 
-def results_in_file(evaluation: Evaluation) -> tuple[RecordedResult, ...]:
-    """Return the results that an evaluation records, each with the content of its model."""
-    contents = {it.name: it.sha256 for it in evaluation.models}
-    return tuple([replace(it, sha256=it.sha256 or contents.get(it.model, "")) for it in evaluation.results])
-
-
-def comparison(
-    now: Sequence[RecordedResult], earlier: Sequence[RecordedResult], by: float
-) -> tuple[ComparedResult, ...]:
+def comparison(now: Sequence[Baseline], earlier: Sequence[Baseline], by: float) -> tuple[ComparedResult, ...]:
     """Return each of today's results beside the nearest earlier one.
 
     Changes of up to `by`, a share of the latency, count as none. P-values are corrected for the number of results.
     """
     pairs = [(each, nearest(each, earlier)) for each in now]
     timings = [ComparableTimings(None, None) if was is None else comparable(was, each) for each, was in pairs]
-    found = [_change(it.was, it.now, by) for it in timings]
-    judged = iter(corrected([it for it in found if it is not None], by))
-    changes = [None if it is None else next(judged) for it in found]
+    changes = known_changes([(it.was, it.now) for it in timings], changes_from(by))
     return tuple(
-        [_compared(each, was, it, change, by) for (each, was), it, change in zip(pairs, timings, changes, strict=True)]
+        [_compared(each, was, it, change) for (each, was), it, change in zip(pairs, timings, changes, strict=True)]
     )
 
 
-def _change(was: Timing | None, now: Timing | None, by: float) -> Change | None:
-    return None if was is None or now is None else compared(was, now, by)
-
-
-def _reason(was: RecordedResult | None, change: Change | None, by: float) -> str:
-    if was is None:
-        return _NO_EARLIER
-    return _NOT_COMPARABLE if change is None else reason_for_doubt(change, by)
-
-
-def _compared(
-    now: RecordedResult, was: RecordedResult | None, timings: ComparableTimings, change: Change | None, by: float
-) -> ComparedResult:
+def _compared(now: Baseline, was: Baseline | None, timings: ComparableTimings, change: Change | None) -> ComparedResult:
     return ComparedResult(
-        model=now.model,
-        framework=now.framework,
-        threads=now.threads,
-        batch=now.batch,
-        precision=now.precision,
+        model=now.result.model,
+        framework=now.result.framework,
+        threads=now.result.threads,
+        batch=now.result.batch,
+        precision=now.result.precision,
         of=None if change is None else "end to end" if timings.end_to_end else "estimate",
         per_item=timings.per_item,
         was_ms=None if change is None else change.was_ms,
         is_ms=None if timings.now is None else timings.now.value_ms,
-        when=None if was is None else was.when,
+        when=None if was is None else was.result.when,
         change=None if change is None else change.change,
-        interval=None if change is None else (change.low, change.high),
+        interval=None if change is None else change.interval,
         significant=change is not None and change.significant,
-        verdict=CheckVerdict.UNKNOWN if change is None else change.verdict,
-        reason=_reason(was, change, by),
-        differences=() if was is None else differences(was, now),
+        verdict=Verdict.UNKNOWN if change is None else change.verdict,
+        reason=change.reason if change is not None else _NO_EARLIER if was is None else _NOT_COMPARABLE,
+        differences=() if was is None else differences(was.result, now.result),
     )

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from math import hypot
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.comparisons.changes import ResultGroup, compare
+from dlbricks_tui.answers.comparisons.changes import compare, timing_of_results
+from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.comparisons.side_facts import facts_of
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.evaluations.change import CheckVerdict, Timing, compared
 from dlbricks_tui.printable import printable
+from dlbricks_tui.store.change import BRICKS, MODELS, Change, Verdict, compared
 from dlbricks_tui.wording.numbers import minute_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.comparisons.sides import Found, Side
-
-
-class PairKind(str, Enum):
-    """The kind of both things that are compared: A and B are of the same kind."""
-
-    MODEL = "model"
-    VARIANT = "variant"
-    SYSTEM = "system"
-    RUNTIME = "runtime"
-    DAY = "day"
-    RUN = "run"
-    RESULT = "result"
-    # Of several words, such as a run and a filter.
-    SELECTION = "selection"
 
 
 class NotComparableError(UserError):
@@ -61,7 +46,14 @@ class ComparedPart:
     a_ms: float | None
     b_ms: float | None
     # None where parts are sums, which have no interval of their own.
-    verdict: CheckVerdict | None = None
+    verdict: Verdict | None = None
+    # Corrected for the number of parts; None where parts are sums, or have too few samples.
+    p_value: float | None = None
+
+    @property
+    def change(self) -> float | None:
+        """The share by which B takes longer."""
+        return self.b_ms / self.a_ms - 1.0 if self.a_ms and self.b_ms is not None else None
 
     @property
     def difference_ms(self) -> float:
@@ -73,13 +65,15 @@ class ComparedPart:
 class ComparedTwo:
     """A and B: the ratio of their latencies, B over A, with its 95 % interval, and what else differs."""
 
-    of: PairKind
+    # The kind of both: `model`, `variant`, `system`, `runtime`, `day`, `run`, `result`, or `selection`.
+    of: str
     a: ComparedSide
     b: ComparedSide
     ratio: float
     interval: tuple[float, float]
-    # B compared with A.
-    verdict: CheckVerdict
+    # B compared with A, and why that is unknown; else empty.
+    verdict: Verdict
+    reason: str
     # What the parts are: `bricks`, `kinds of layers`, `models and bricks`.
     parts_are: str
     # The largest difference first.
@@ -90,20 +84,22 @@ class ComparedTwo:
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PairRatio:
-    """A ratio of latencies with its 95 % interval, and the verdict."""
+def compared_two(
+    of: str,
+    sides: tuple[ComparedSide, ComparedSide],
+    change: Change,
+    parts: tuple[str, tuple[ComparedPart, ...]],
+    differences: Mapping[str, tuple[str, str]],
+    remarks: Iterable[str],
+) -> ComparedTwo:
+    """Return A and B with the change from one to the other; `parts` begins with what they are."""
+    verdict = change.verdict, change.reason
+    return ComparedTwo(of, *sides, change.ratio, change.ratios, *verdict, *parts, differences, tuple(remarks))
 
-    value: float
-    low: float
-    high: float
-    verdict: CheckVerdict
 
-
-def ratio_of(first: Timing, second: Timing) -> PairRatio:
-    """Return the ratio of two timings; a difference counts as in `dlbricks check`."""
-    change = compared(first, second)
-    return PairRatio(1.0 + change.change, 1.0 + change.low, 1.0 + change.high, change.verdict)
+def part_of(name: str, change: Change) -> ComparedPart:
+    """Return a part with the change from A to B."""
+    return ComparedPart(name, change.was_ms, change.is_ms, change.verdict, change.p_value)
 
 
 def half_widths(timings: list[tuple[float, float, float]]) -> tuple[float, float]:
@@ -113,7 +109,7 @@ def half_widths(timings: list[tuple[float, float, float]]) -> tuple[float, float
 
 def largest_first(parts: list[ComparedPart]) -> tuple[ComparedPart, ...]:
     """Return parts by the size of their differences; those without a significant difference come last."""
-    unsure = (CheckVerdict.SAME, CheckVerdict.UNKNOWN)
+    unsure = (Verdict.SAME, Verdict.UNKNOWN)
     return tuple(sorted(parts, key=lambda it: (it.verdict in unsure, -abs(it.difference_ms), it.name)))
 
 
@@ -121,23 +117,21 @@ def compare_results(first: Side, second: Side, bricks: tuple[Side, Side] | None 
     """Compare two sides of one result each; `bricks` has the bricks of their runs, for whole models."""
     one, other = first.results[0], second.results[0]
     _refuse(first, second, one, other)
-    ratio = ratio_of(_timing(one), _timing(other))
-    return ComparedTwo(
+    change = compared(
+        timing_of_results([one]), timing_of_results([other]), MODELS if other.subject.is_model else BRICKS
+    )
+    return compared_two(
         PairKind.RESULT,
-        _side(first, one),
-        _side(second, other),
-        ratio.value,
-        (ratio.low, ratio.high),
-        ratio.verdict,
-        "bricks of both runs",
-        () if bricks is None else _bricks(*bricks),
+        (_side(first, one), _side(second, other)),
+        change,
+        ("bricks of both runs", () if bricks is None else _bricks(*bricks)),
         {
             **({"what": (_named(one), _named(other))} if one.subject != other.subject else {}),
             **{it.name: (it.values[0], it.values[1]) for it in facts_of((first, second)) if it.differs},
             "measured": (minute_of(one.when), minute_of(other.when)),
             "samples": (f"{one.statistics.count:,}", f"{other.statistics.count:,}"),
         },
-        tuple(_remarks(one, other)),
+        _remarks(one, other),
     )
 
 
@@ -165,26 +159,13 @@ def _side(side: Side, it: Found) -> ComparedSide:
     return ComparedSide(side.name, "measured", statistics.trimmed_mean_ms, interval, it.when)
 
 
-def _timing(it: Found) -> Timing:
-    statistics = it.statistics
-    samples: array[float] = it.samples_ms
-    return Timing(
-        value_ms=statistics.trimmed_mean_ms,
-        low_ms=statistics.low_ms,
-        high_ms=statistics.high_ms,
-        samples_ms=(*samples,),
-    )
-
-
 def _named(it: Found) -> str:
     return printable(f"{it.name} {it.subject.context}".strip())
 
 
 def _bricks(first: Side, second: Side) -> tuple[ComparedPart, ...]:
-    found = compare(*(ResultGroup(it.name, it.results, it.contents) for it in (first, second)))
-    return largest_first(
-        [ComparedPart(printable(it.name), it.change.was_ms, it.change.is_ms, it.change.verdict) for it in found.bricks]
-    )
+    found = compare(first, second)
+    return largest_first([part_of(printable(it.name), it.change) for it in found.bricks])
 
 
 def _remarks(one: Found, other: Found) -> list[str]:

@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.estimating import open_estimator
 from dlbricks_tui.answers.pairs.compared import (
     ComparedPart,
     ComparedSide,
-    ComparedTwo,
     NotComparableError,
-    PairKind,
+    compared_two,
     half_widths,
     largest_first,
-    ratio_of,
 )
 from dlbricks_tui.estimate.compositions import milliseconds as in_milliseconds
-from dlbricks_tui.evaluations.change import Timing, compared, corrected
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import kernels_in_words, stated_threads, threads_in_words
+from dlbricks_tui.store.change import Timing, all_compared, compared
 from dlbricks_tui.store.labels import kind_of_label, label_of
 from dlbricks_tui.wording.numbers import counted
 
@@ -44,44 +43,40 @@ _MEASURED, _ESTIMATED, _PREDICTED = "measured", "estimated", "estimated, partly 
 
 @dataclass(frozen=True, slots=True)
 class EstimatedSide:
-    """A model in a variant: its estimate, and the samples if it was timed end to end."""
+    """A model in a variant: its estimate, and its latency if it was timed end to end."""
 
     name: str
     found: SystemEstimate
-    samples_ms: tuple[float, ...] = ()
+    timing: Timing | None = None
 
 
-def compare_estimates(of: PairKind, first: EstimatedSide, second: EstimatedSide, *, cure: str = "") -> ComparedTwo:
+def compare_estimates(of: str, first: EstimatedSide, second: EstimatedSide, *, cure: str = "") -> ComparedTwo:
     """Compare two models or variants; raise NotComparableError if one has no latency.
 
     `cure` tells what gives them one.
     """
     both = (first, second)
-    for side in both:
-        if not _has_latency(side.found):
-            raise NotComparableError(f"{side.name} has no latency yet{f': {cure}' if cure else ''}")
     batches = [it.found.variant.batch for it in both]
     items = batches if batches[0] != batches[1] else [1, 1]
-    end_to_end = [it.found.end_to_end is not None for it in both]
-    estimated = [_estimate_of(it.found) is not None for it in both]
     # Like is compared with like where that is possible.
-    by_measured = all(end_to_end) or not all(estimated)
-    timings = [_timing(it, size, by_measured=by_measured) for it, size in zip(both, items, strict=True)]
-    ratio = ratio_of(*timings)
-    remarks = list(_remarks(both, timings, batches))
-    parts_are, parts = _parts(first.found, second.found)
-    sides = [_side(it, timing, by_measured=by_measured) for it, timing in zip(both, timings, strict=True)]
-    return ComparedTwo(
+    by_measured = all(it.found.end_to_end is not None for it in both) or any(
+        _estimate_of(it.found) is None for it in both
+    )
+    known: list[Latency] = []
+    for side in both:
+        latency = _latency(side, by_measured=by_measured)
+        if latency is None or not latency.value_ms > 0:
+            raise NotComparableError(f"{side.name} has no latency yet{f': {cure}' if cure else ''}")
+        known.append(latency)
+    one, other = (_side(*it) for it in zip(both, known, items, strict=True))
+    was, now = (_timing(*it) for it in zip(both, known, strict=True))
+    return compared_two(
         of,
-        sides[0],
-        sides[1],
-        ratio.value,
-        (ratio.low, ratio.high),
-        ratio.verdict,
-        parts_are,
-        parts,
+        (one, other),
+        compared(was.per_item(items[0]), now.per_item(items[1])).around(other.ms / one.ms),
+        _parts(first.found, second.found),
         dict(_differences(first.found, second.found)),
-        tuple(remarks),
+        _remarks(both, (one, other), batches),
     )
 
 
@@ -94,34 +89,32 @@ def _estimate_of(found: SystemEstimate) -> Latency | None:
     return Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
 
 
-def _has_latency(found: SystemEstimate) -> bool:
-    return (found.end_to_end is not None and found.end_to_end.value_ms > 0) or _estimate_of(found) is not None
+def _latency(side: EstimatedSide, *, by_measured: bool) -> Latency | None:
+    """Return the measured latency or the estimate, whichever is wanted, or else the other one."""
+    measured, estimated = side.found.end_to_end, _estimate_of(side.found)
+    return (measured or estimated) if by_measured else (estimated or measured)
 
 
-def _timing(side: EstimatedSide, items: int, *, by_measured: bool) -> Timing:
-    """Return the latency that counts: that of one item where batch sizes differ."""
-    measured = side.found.end_to_end if by_measured or _estimate_of(side.found) is None else None
-    known = measured or _estimate_of(side.found)
-    if known is None:
-        raise NotComparableError(f"{side.name} has no latency yet")
-    samples = side.samples_ms if measured is not None else ()
-    value, low, high = (it / items for it in known)
-    return Timing(value_ms=value, low_ms=low, high_ms=high, samples_ms=tuple(it / items for it in samples))
+def _timing(side: EstimatedSide, known: Latency) -> Timing:
+    is_measured = known is side.found.end_to_end
+    if is_measured and side.timing is not None:
+        return side.timing
+    return known.timing(end_to_end=is_measured)
 
 
-def _side(side: EstimatedSide, timing: Timing, *, by_measured: bool) -> ComparedSide:
+def _side(side: EstimatedSide, known: Latency, items: int) -> ComparedSide:
     found = side.found
-    measured = found.end_to_end is not None and (by_measured or _estimate_of(found) is None)
-    how = _MEASURED if measured else _PREDICTED if found.estimate.coverage.predicted else _ESTIMATED
+    how = _PREDICTED if found.estimate.coverage.predicted else _ESTIMATED
     between = found.measured_between
     since = "" if between is None else datetime.fromtimestamp(between[0], timezone.utc).isoformat()
-    return ComparedSide(side.name, how, timing.value_ms, (timing.low_ms, timing.high_ms), since)
+    value, low, high = (it / items for it in known)
+    return ComparedSide(side.name, _MEASURED if known is found.end_to_end else how, value, (low, high), since)
 
 
-def _remarks(both: Sequence[EstimatedSide], timings: Sequence[Timing], batches: Sequence[int]) -> Iterator[str]:
+def _remarks(both: Sequence[EstimatedSide], sides: Sequence[ComparedSide], batches: Sequence[int]) -> Iterator[str]:
     if batches[0] != batches[1]:
         yield f"Batch sizes differ ({batches[0]} and {batches[1]}): the latencies are those of one item."
-    if bool(timings[0].samples_ms) != bool(timings[1].samples_ms):
+    if [it.how for it in sides].count(_MEASURED) == 1:
         yield "One was measured end to end and the other is estimated: measure both for a fair comparison."
     for letter, side in zip("AB", both, strict=True):
         if predicted := side.found.estimate.coverage.predicted:
@@ -162,8 +155,7 @@ def _of_bricks(ones: _ByBrick, others: _ByBrick) -> tuple[ComparedPart, ...]:
     keys = list(dict.fromkeys([*ones, *others]))
     both = [key for key in keys if key in ones and key in others]
     timings = [(_sum_of(ones[key]), _sum_of(others[key])) for key in both]
-    judged = corrected([compared(*pair) for pair in timings])
-    verdicts = {key: change.verdict for key, change in zip(both, judged, strict=True)}
+    verdicts = {key: change.verdict for key, change in zip(both, all_compared(timings), strict=True)}
     return largest_first(
         [
             ComparedPart(_name_of(key, ones, others), _ms(ones.get(key)), _ms(others.get(key)), verdicts.get(key))
@@ -244,7 +236,7 @@ def compare_models(
             EstimatedSide(
                 it.source.name,
                 it.found,
-                it.inquiry.end_to_end_samples_ms(it.found.way),
+                it.inquiry.timing(it.found.way),
             )
             for it in answers
         ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.comparisons.contrasts import NamedSelection, select_named
+from dlbricks_tui.answers.comparisons.named import NamedSelection, PairKind, select_named
 from dlbricks_tui.answers.comparisons.sides import ComparisonError, side_of_selection
-from dlbricks_tui.answers.pairs.compared import ComparedTwo, NotComparableError, PairKind, compare_results
+from dlbricks_tui.answers.pairs.compared import ComparedTwo, NotComparableError, compare_results
 from dlbricks_tui.answers.pairs.selections import compare_selections
 from dlbricks_tui.answers.results import Comparison
 from dlbricks_tui.store.errors import DamagedResultError
@@ -19,67 +20,59 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.comparisons.sides import Side
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.database import ResultsDatabase
+    from dlbricks_tui.store.selections import Selection
 
 # What `dlbricks compare` prints: of one model, or of two things.
 CompareDocument = Comparison | ComparedTwo
 _SHORTEST_ID = 8
 # Runs and days begin with a date.
 _ID = re.compile(rf"(?!\d{{8}}-|\d{{4}}-\d\d-)[0-9a-f-]{{{_SHORTEST_ID},36}}")
-_KINDS = {it.value: it for it in (PairKind.SYSTEM, PairKind.RUNTIME, PairKind.DAY, PairKind.RUN)}
 
 
-class NamedSide(NamedTuple):
-    """Results that a user names, and their kind."""
-
-    kind: PairKind
-    named: NamedSelection
-
-
-def named_side(store: ResultsDatabase, text: str) -> NamedSide:
+def named_side(store: ResultsDatabase, text: str) -> NamedSelection:
     """Return the result of that id, or the results that a text names as for `dlbricks results compare`."""
     if _ID.fullmatch(text):
         found = store.select(f"id={text}")
         if len(found) == 1:
-            found = store.result_of(found[0])
-            return NamedSide(PairKind.RESULT, NamedSelection(_result_name(found[0]), found))
-    named = select_named(store, text)
-    words = named.name.split(" ")
-    kind = _KINDS.get(words[0], PairKind.SELECTION) if "," not in named.name and len(words) > 1 else PairKind.SELECTION
-    return NamedSide(kind, named)
+            return _one_result(store, found)
+    return select_named(store, text)
 
 
-def result_side(store: ResultsDatabase, identity: str) -> NamedSide:
+def result_side(store: ResultsDatabase, identity: str) -> NamedSelection:
     """Return the result of a whole id; raise NotComparableError if it was deleted."""
     found = store.select(equal(id=identity))
     if not found:
         raise NotComparableError(f"the result {identity[:12]} was deleted: mark another one")
+    return _one_result(store, found)
+
+
+def _one_result(store: ResultsDatabase, found: Selection) -> NamedSelection:
     found = store.result_of(found[0])
-    return NamedSide(PairKind.RESULT, NamedSelection(_result_name(found[0]), found))
+    return NamedSelection(_result_name(found[0]), found, PairKind.RESULT)
 
 
-def compare_named(store: ResultsDatabase, first: NamedSide, second: NamedSide) -> ComparedTwo:
+def compare_named(store: ResultsDatabase, first: NamedSelection, second: NamedSelection) -> ComparedTwo:
     """Compare two of one kind; raise NotComparableError where that is not possible."""
     kinds = first.kind, second.kind
-    if (PairKind.RESULT in kinds) and kinds[0] is not kinds[1]:
+    if PairKind.RESULT in kinds and kinds[0] != kinds[1]:
         raise NotComparableError(
-            f"A is one {kinds[0].value} and B one {kinds[1].value}: compare two of one kind"
+            f"A is one {kinds[0]} and B one {kinds[1]}: compare two of one kind"
             if PairKind.SELECTION not in kinds
             else "one of them is a single result, and the other one several: compare two of one kind"
         )
     try:
-        if kinds[0] is PairKind.RESULT:
-            return _compare_results(store, first.named, second.named)
-        of = kinds[0] if kinds[0] is kinds[1] else PairKind.SELECTION
-        names = [it.named.name for it in (first, second)]
-        if of is not PairKind.SELECTION:
-            names = [it.removeprefix(f"{of.value} ") for it in names]
-        sides = [
-            side_of_selection(store, it.named._replace(name=name))
-            for it, name in zip((first, second), names, strict=True)
-        ]
-        return compare_selections(of, *sides)
+        if kinds[0] == PairKind.RESULT:
+            return _compare_results(store, first, second)
+        if kinds[0] == kinds[1]:
+            return compare_selections(kinds[0], *(_side_called(store, it) for it in (first, second)))
+        return compare_selections(PairKind.SELECTION, *(side_of_selection(store, it) for it in (first, second)))
     except ComparisonError as error:
         raise NotComparableError(str(error)) from None
+
+
+def _side_called(store: ResultsDatabase, named: NamedSelection) -> Side:
+    """Return the results of a selection by their name alone: both sides are of one kind."""
+    return replace(side_of_selection(store, named), name=named.name)
 
 
 def _result_name(summary: Summary) -> str:
@@ -106,7 +99,7 @@ def _side_of_result(store: ResultsDatabase, named: NamedSelection) -> Side:
             flags = named.selection.result(0).flags
         why = f" ({', '.join(flags)})" if flags else ""
         raise NotComparableError(f"{named.name} is in doubt{why}: measure it again")
-    return side_of_selection(store, named)
+    return _side_called(store, named)
 
 
 def _bricks_of(store: ResultsDatabase, summary: Summary) -> Side:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.comparisons.changes import (
     GroupComparison,
-    ResultGroup,
     ResultPair,
     compare,
-    mean_of,
-    methods_of,
     not_compared_lines,
+    overall,
+    runs_of,
 )
 from dlbricks_tui.answers.comparisons.side_facts import SideFact, facts_of
 from dlbricks_tui.answers.pairs.compared import (
@@ -20,14 +19,12 @@ from dlbricks_tui.answers.pairs.compared import (
     ComparedSide,
     ComparedTwo,
     NotComparableError,
-    PairKind,
-    PairRatio,
+    compared_two,
     half_widths,
     largest_first,
+    part_of,
 )
-from dlbricks_tui.evaluations.change import USUAL_SHARE, CheckVerdict
 from dlbricks_tui.printable import printable
-from dlbricks_tui.store.contrast import LEAST_DIFFERENCE
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -39,35 +36,30 @@ if TYPE_CHECKING:
 _DAYS = "measured"
 
 
-def compare_selections(of: PairKind, first: Side, second: Side) -> ComparedTwo:
+def compare_selections(of: str, first: Side, second: Side) -> ComparedTwo:
     """Compare two selections of results; raise NotComparableError where they have nothing in common."""
     if first.digest == second.digest:
         raise NotComparableError(f"{first.name} and {second.name} have the same results: name different ones")
-    groups = [ResultGroup(it.name, it.results, it.contents) for it in (first, second)]
-    methods = [methods_of(it) for it in groups]
-    if not methods[0] & methods[1]:
-        told = [", ".join(sorted(it)) for it in methods]
+    if not first.methods & second.methods:
+        told = [", ".join(sorted(it.methods)) for it in (first, second)]
         raise NotComparableError(
             f"{first.name} was measured by method {told[0]}, and {second.name} by method {told[1]}: results of "
             "different methods are not compared; measure one of them again by the method of the other"
         )
-    found = compare(*groups)
+    found = compare(first, second)
     # Whole models tell more than their bricks.
     pairs = found.models or found.bricks
-    if not pairs:
+    change = overall(pairs)
+    if change is None:
         raise NotComparableError(_nothing_in_common(first, second, found))
-    ratio = _ratio(pairs)
-    return ComparedTwo(
+    what = "models and bricks" if found.models and found.bricks else "models" if found.models else "bricks"
+    return compared_two(
         of,
-        _side(first, pairs, number=0),
-        _side(second, pairs, number=1),
-        ratio.value,
-        (ratio.low, ratio.high),
-        ratio.verdict,
-        "models and bricks" if found.models and found.bricks else "models" if found.models else "bricks",
-        _parts(found),
+        (_side(first, pairs, number=0), _side(second, pairs, number=1)),
+        change,
+        (what, _parts(found)),
         {it.name: (it.values[0], it.values[1]) for it in facts_of((first, second)) if _differ(it)},
-        tuple(_remarks(found, (first, second))),
+        _remarks(found, (first, second)),
     )
 
 
@@ -100,40 +92,10 @@ def _latency(results: Sequence[Found]) -> tuple[float, float, float]:
     return newest.trimmed_mean_ms, newest.low_ms, newest.high_ms
 
 
-def _ratio(pairs: Sequence[ResultPair]) -> PairRatio:
-    """Return the geometric mean of the ratios, with the wider one of two intervals.
-
-    One is of the differences between the ratios, and the other one of the doubt about each.
-    """
-    if len(pairs) == 1:
-        (only,) = pairs
-        return PairRatio(only.ratio, 1.0 + only.change.low, 1.0 + only.change.high, only.change.verdict)
-    mean = mean_of(pairs)
-    if mean is None:
-        raise NotComparableError("there is nothing to compare")
-    below, above = (
-        math.hypot(*(math.log(max(1e-9, 1.0 + bound) / it.ratio) for it, bound in bounds)) / len(pairs)
-        for bounds in ([(it, it.change.low) for it in pairs], [(it, it.change.high) for it in pairs])
-    )
-    low, high = min(mean.low, mean.ratio * math.exp(-below)), max(mean.high, mean.ratio * math.exp(above))
-    by = USUAL_SHARE if pairs[0].subject.is_model else LEAST_DIFFERENCE
-    verdict = CheckVerdict.UNKNOWN
-    if abs(mean.ratio - 1.0) > by and not low <= 1.0 <= high:
-        verdict = CheckVerdict.SLOWER if mean.ratio > 1.0 else CheckVerdict.FASTER
-    elif abs(mean.ratio - 1.0) <= by and max(high - mean.ratio, mean.ratio - low) <= by:
-        verdict = CheckVerdict.SAME
-    return PairRatio(mean.ratio, low, high, verdict)
-
-
 def _parts(found: GroupComparison) -> tuple[ComparedPart, ...]:
     pairs = [*(found.models if len(found.models) > 1 else ()), *found.bricks]
     several = len({it.executions for it in pairs}) > 1
-    return largest_first(
-        [
-            ComparedPart(_name_of(it, with_execution=several), it.change.was_ms, it.change.is_ms, it.change.verdict)
-            for it in pairs
-        ]
-    )
+    return largest_first([part_of(_name_of(it, with_execution=several), it.change) for it in pairs])
 
 
 def _name_of(pair: ResultPair, *, with_execution: bool) -> str:
@@ -145,8 +107,7 @@ def _name_of(pair: ResultPair, *, with_execution: bool) -> str:
 
 def _remarks(found: GroupComparison, sides: Sequence[Side]) -> Iterator[str]:
     pairs = (*found.models, *found.bricks)
-    runs = [{it.run for pair in pairs for it in pair.first}, {it.run for pair in pairs for it in pair.second}]
-    if all(len(it) == 1 for it in runs):
+    if runs_of(pairs) == (1, 1):
         yield (
             "Each side is one run, and results of a run share its conditions: measure again before you trust a few "
             "percent."

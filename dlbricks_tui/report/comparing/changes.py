@@ -9,38 +9,37 @@ from dlbricks_tui.answers.comparisons.changes import (
     NotCompared,
     ResultPair,
     false_alarms,
-    mean_of,
-    methods_of,
     not_compared_lines,
     number_tested,
+    overall,
 )
 from dlbricks_tui.answers.comparisons.matching import value_in_words
 from dlbricks_tui.answers.comparisons.sides import ResultExecution
 from dlbricks_tui.documents.comparison import VERDICT_STYLES
 from dlbricks_tui.documents.pictures import LegendSign
-from dlbricks_tui.evaluations.change import USUAL_SHARE, CheckVerdict
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.comparing.columns import mean_words
 from dlbricks_tui.report.comparing.ratio_rows import DrawnRatio, ratio_rows, row_labels
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
-from dlbricks_tui.store.contrast import LEAST_DIFFERENCE
-from dlbricks_tui.wording.checks import reason_for_doubt, verdict_counts
+from dlbricks_tui.store.change import BRICKS, FEWEST_PROCESSES, MOST_APART, USUAL_SHARE, Verdict
+from dlbricks_tui.wording.checks import verdict_counts
 from dlbricks_tui.wording.numbers import counted, percent
 
 _MOST_DRAWN = 40
 _MOST_ROWS = 200
-_OF_EITHER_SIDE = (CheckVerdict.SLOWER, CheckVerdict.FASTER)
+_OF_EITHER_SIDE = (Verdict.SLOWER, Verdict.FASTER)
 # This table is not folded.
 _MOST_ALONE = 20
-_SIGNS = {CheckVerdict.SLOWER: "▶", CheckVerdict.FASTER: "◀", CheckVerdict.SAME: "●", CheckVerdict.UNKNOWN: "○"}
+_SIGNS = {Verdict.SLOWER: "▶", Verdict.FASTER: "◀", Verdict.SAME: "●", Verdict.UNKNOWN: "○"}
 _VERDICTS = {it: LegendSign(sign, it.value, VERDICT_STYLES[it]) for it, sign in _SIGNS.items()}
 _EXPLANATION = (
     "Only results of the same execution are compared: the same system, framework, threads, batch size, precision, "
     "level and method, except for what each side has one value of. A change of a model counts from "
-    f"{percent(USUAL_SHARE)} on, that of a brick from {percent(LEAST_DIFFERENCE)} on, if the samples (Mann-Whitney "
-    "test) and the intervals both say that it is no chance: p is below 0.05, corrected for the number of models or "
-    "bricks (Benjamini and Hochberg). A brick counts once in each context. `same`: the interval reaches at most "
-    f"{percent(USUAL_SHARE)} to either side. `unknown`: the samples are too few, or vary too much."
+    f"{percent(USUAL_SHARE)} on, that of a brick from {percent(BRICKS.by)} on, and with fewer than {FEWEST_PROCESSES} "
+    f"runs on a side from {percent(MOST_APART)} more on, if the samples (Mann-Whitney test) and the latencies (t-test) "
+    "both say that it is no chance: p is below 0.05, corrected for the number of models or bricks (Benjamini and "
+    "Hochberg). A brick counts once in each context. `same`: the interval reaches at most "
+    f"{percent(USUAL_SHARE)} to either side. `unknown`: samples or runs are too few, or vary too much."
 )
 _COLUMNS = (
     *("name", "verdict", "change", "low", "high", "first_ms", "second_ms", "p_value", "first_samples"),
@@ -99,9 +98,7 @@ def _changes(what: str, letter: str, pairs: Sequence[ResultPair]) -> Exhibit:
     drawn = _drawn(pairs)
     caption = f"{_false_alarms(pairs, what)}{_shown_of(pairs)}"
     labels = row_labels([(it.name, _circumstances(it.executions.first)) for it in drawn])
-    ratios = [
-        [DrawnRatio(_VERDICTS[it.change.verdict], it.ratio, 1.0 + it.change.low, 1.0 + it.change.high)] for it in drawn
-    ]
+    ratios = [[DrawnRatio(_VERDICTS[it.change.verdict], it.change.ratio, *it.change.ratios)] for it in drawn]
     many = f" The picture has {len(drawn)} of them." if len(drawn) < len(pairs) else ""
     says = f"A row for each of {len(drawn)} {what}, with the change of its latency and its 95 % interval."
     svg = drawing.draw(name, title, ratio_rows(f"latency in {letter} against A", says, labels, ratios))
@@ -115,7 +112,7 @@ def _circumstances(execution: ResultExecution) -> Sequence[str]:
 
 def _drawn(pairs: Sequence[ResultPair]) -> list[ResultPair]:
     """Return the largest changes to either side, and after them others if there is room."""
-    ranks: Counter[CheckVerdict] = Counter()
+    ranks: Counter[Verdict] = Counter()
     places: list[tuple[bool, int]] = []
     for number, it in enumerate(pairs):
         ranks[it.change.verdict] += 1
@@ -125,8 +122,8 @@ def _drawn(pairs: Sequence[ResultPair]) -> list[ResultPair]:
 
 
 def _false_alarms(pairs: Sequence[ResultPair], what: str) -> str:
-    significant, mean = sum(it.change.significant for it in pairs), mean_of(pairs)
-    average = "nothing in common" if mean is None else mean_words(mean.ratio, (mean.low, mean.high))
+    significant, together = sum(it.change.significant for it in pairs), overall(pairs)
+    average = "nothing in common" if together is None else mean_words(together.ratio, together.ratios)
     return (
         f"On average {average} (geometric mean). {number_tested(pairs):,} of {len(pairs):,} {what} "
         f"were tested. {significant:,} differ significantly; at most {false_alarms(pairs):.1f} of them are expected to "
@@ -146,9 +143,9 @@ def _row(pair: ResultPair) -> tuple[Cell, ...]:
     change, both = pair.change, pair.executions
     samples = [sum(len(it.samples_ms) for it in results) for results in (pair.first, pair.second)]
     return (
-        *(pair.name, change.verdict.value, change.change, change.low, change.high, change.was_ms, change.is_ms),
+        *(pair.name, change.verdict.value, change.change, *change.interval, change.was_ms, change.is_ms),
         *(change.p_value, *samples, both.first.in_words, both.second.in_words, both.first.system, both.second.system),
-        *(pair.subject.context, pair.subject.key, reason_for_doubt(change, USUAL_SHARE)),
+        *(pair.subject.context, pair.subject.key, change.reason),
         *(" ".join(it.id for it in results) for results in (pair.first, pair.second)),
     )
 
@@ -161,7 +158,7 @@ def _missing(number: int, found: GroupComparison) -> Iterator[str]:
     """Yield what is not compared, counted and named, and what limits the verdicts."""
     letter = letters(number)
     yield from not_compared_lines(found, "A", letter)
-    own, others = methods_of(found.first), methods_of(found.second)
+    own, others = found.first.methods, found.second.methods
     if own != others:
         unlike = ", ".join(sorted(own ^ others))
         yield f"Results of methods that only one of A and {letter} has are not compared: {unlike}."

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from textual.app import App
 
-    from dlbricks_tui.answers.pairs.compared import PairKind
+    from dlbricks_tui.answers.comparisons.named import NamedSelection
     from dlbricks_tui.answers.pairs.estimates import EstimatedSide
     from dlbricks_tui.models.library import ModelSource
 
@@ -24,20 +24,21 @@ NO_LETTER = ""
 class ComparableRow:
     """A row that can be compared with another one of its kind.
 
-    `subject` is a model, an estimate in a variant, or the id of a system, a run or a result.
+    `subject` is a model, an estimate in a variant, results, or the id of a system, a run or a result.
     """
 
-    kind: PairKind
+    # One of `KINDS`, or `model`, `variant` or `result`.
+    kind: str
     identity: Hashable
     name: str
-    subject: ModelSource | EstimatedSide | str
+    subject: ModelSource | EstimatedSide | NamedSelection | str
 
 
 class Marks:
     """The rows that are marked now, the one marked first is A."""
 
-    def __init__(self) -> None:
-        self.rows: tuple[ComparableRow, ...] = ()
+    def __init__(self, *rows: ComparableRow) -> None:
+        self.rows = rows
 
     @property
     def complete(self) -> bool:
@@ -60,16 +61,16 @@ class Marks:
         if self.letter(row):
             self.rows = tuple(it for it in self.rows if (it.kind, it.identity) != (row.kind, row.identity))
             return f"{row.name} is not marked any more."
-        others = [it for it in self.rows if it.kind is row.kind]
+        others = [it for it in self.rows if it.kind == row.kind]
         said = ""
         if len(others) < len(self.rows):
-            old = self.rows[0].kind.value
+            old = self.rows[0].kind
             said = f" The marks on {counted_kind(len(self.rows), old)} are gone: only two of one kind are compared."
         elif len(others) == len(LETTERS):
             said = f" {others[0].name} is not marked any more: at most two are."
             others = others[1:]
         self.rows = (*others, row)
-        return f"{LETTERS[len(self.rows) - 1]} is {row.kind.value} {row.name}.{said}"
+        return f"{LETTERS[len(self.rows) - 1]} is {row.kind} {row.name}.{said}"
 
     def exchange(self) -> None:
         """Exchange A and B."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
@@ -21,9 +21,10 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.marks import actions, work
 from dlbricks_tui.tui.marks.work import latencies_picture
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
-from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.panel import Orders, Panel, counts_text
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.tui.widgets.table import TablePanel
+from dlbricks_tui.wording.checks import verdict_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -37,10 +38,17 @@ if TYPE_CHECKING:
 class PartsPanel(TablePanel["ComparedPart"]):
     """The parts of both, the largest difference first, below both latencies as a picture."""
 
+    scope = actions.PAIRS
     TITLE = "Differences"
     REACHED_BY = "marked.go_to_parts"
     SEARCH_HINT = "operator, shape, model, or: slower"
     PICTURED = True
+    ORDERS: ClassVar[Orders] = {
+        # As they are found: the significant ones first.
+        "difference": lambda _: 0,
+        "change": lambda it: (-abs(it.change or 0.0), it.name),
+        "name": lambda it: it.name,
+    }
     ABOUT = (
         "The bricks that A and B have in common, or the kinds of layers where they have few in common: the time of "
         "each in A and in B, the difference, and the change. Those with the largest difference come first. 'slower' "
@@ -65,7 +73,10 @@ class PartsPanel(TablePanel["ComparedPart"]):
         self.show_picture(latencies_picture(found))
         self.show_placeholder(line("They have no bricks in common to compare."))
         self.show_items(found.parts)
-        self.border_subtitle = "the largest difference first" if found.parts else ""
+        self.border_subtitle = verdict_counts([it.verdict for it in found.parts if it.verdict is not None])
+
+    def show_counts(self) -> None:
+        self.show_title(f" {counts_text(len(self.found), len(self.items))}, by {self.order}" if self.items else "")
 
     def searched(self, item: ComparedPart) -> str:
         return f"{item.name} {verdict_words(item)}"
@@ -103,13 +114,15 @@ class MarkedScreen(AnsweringScreen[None]):
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True
     ABOUT = (
-        "The two marked rows, A and B. Models and variants are compared by their end-to-end latencies where both have "
-        "one, else by their estimates; systems and runs by the models and bricks that both have measured. A difference "
-        "below 3 % counts as none, because two processes differ by as much; that of many bricks together counts from "
-        "1 % on."
+        "A and B: the two marked rows, or the kept results and those that were compared with them. Models and "
+        "variants are compared by their end-to-end latencies where both have one, else by their estimates; systems, "
+        "runs and results by the models and bricks that both have measured. A difference counts from 3 % on for "
+        "models and from 1 % on for bricks. With fewer than 3 processes on a side, it counts from 10 % more on."
     )
 
-    def __init__(self, session: Session, marks: Marks, settings: Callable[[], work.ComparedSettings]) -> None:
+    def __init__(
+        self, session: Session, marks: Marks, settings: Callable[[], work.ComparedSettings] | None = None
+    ) -> None:
         super().__init__()
         self._session = session
         self._marks = marks
@@ -143,7 +156,7 @@ class MarkedScreen(AnsweringScreen[None]):
 
     def _compare(self) -> None:
         first, second = self._rows
-        compare = partial(work.compare_rows, self._session, first, second, self._settings())
+        compare = partial(work.compare_rows, self._session, first, second, self._settings and self._settings())
         self.run_in_thread(compare, "compare", self._compared)
 
     def _compared(self, found: ComparedTwo | str) -> None:

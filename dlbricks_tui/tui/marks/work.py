@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.answers.pairs.compared import NotComparableError, PairKind
+from dlbricks_tui.answers.comparisons.named import KINDS, NamedSelection, PairKind
+from dlbricks_tui.answers.pairs.compared import NotComparableError
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide, compare_estimates
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import equal
 from dlbricks_tui.tui.keys.keymap import key
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dlbricks_tui.answers.pairs.compared import ComparedTwo
-    from dlbricks_tui.answers.pairs.naming import NamedSide
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.marks.marks import ComparableRow
     from dlbricks_tui.tui.open_model import ModelSpec
@@ -36,7 +36,7 @@ class ComparedSettings(NamedTuple):
 
 
 def compare_rows(
-    session: Session, first: ComparableRow, second: ComparableRow, settings: ComparedSettings
+    session: Session, first: ComparableRow, second: ComparableRow, settings: ComparedSettings | None
 ) -> ComparedTwo | str:
     """Compare two rows; return the reason where that is not possible."""
     try:
@@ -48,33 +48,37 @@ def compare_rows(
         # long and other panels need the shared one meanwhile.
         from dlbricks_tui.answers.pairs.naming import compare_named
 
+        if first.kind == PairKind.SELECTION:
+            # They were found in the shared store.
+            with session.store.held() as store:
+                return compare_named(store, *(_named(store, row) for row in (first, second)))
         with ResultsDatabase(session.data.store) as store:
             return compare_named(store, *(_named(store, row) for row in (first, second)))
     except UserError as error:
         return str(error)
 
 
-def _estimated(session: Session, row: ComparableRow, settings: ComparedSettings) -> EstimatedSide:
+def _estimated(session: Session, row: ComparableRow, settings: ComparedSettings | None) -> EstimatedSide:
     if isinstance(row.subject, EstimatedSide):
         return row.subject
-    if not isinstance(row.subject, ModelSource):
+    if not isinstance(row.subject, ModelSource) or settings is None:
         raise NotComparableError(f"{row.name} is no model")
     answer = answer_for(session, settings.spec_of(row.subject), settings.choices)
-    return EstimatedSide(row.name, answer.found, session.estimator.samples_ms(answer))
+    return EstimatedSide(row.name, answer.found, session.estimator.timing(answer))
 
 
-def _named(store: ResultsDatabase, row: ComparableRow) -> NamedSide:
-    from dlbricks_tui.answers.comparisons.contrasts import NamedSelection
-    from dlbricks_tui.answers.pairs.naming import NamedSide, result_side
+def _named(store: ResultsDatabase, row: ComparableRow) -> NamedSelection:
+    from dlbricks_tui.answers.pairs.naming import result_side
 
+    if isinstance(row.subject, NamedSelection):
+        return row.subject
     identity = str(row.subject)
-    if row.kind is PairKind.RESULT:
+    if row.kind == PairKind.RESULT:
         return result_side(store, identity)
-    query = equal(system=identity) if row.kind is PairKind.SYSTEM else equal(run=identity)
-    found = store.results(query)
+    found = store.results(equal(**{KINDS[row.kind].column: identity}))
     if not found:
-        raise NotComparableError(f"{row.kind.value} {row.name} has no results of its own: nothing was measured in it")
-    return NamedSide(row.kind, NamedSelection(row.name, found))
+        raise NotComparableError(f"{row.kind} {row.name} has no results of its own: nothing was measured in it")
+    return NamedSelection(row.name, found, row.kind)
 
 
 _BAR, _BLOCK = "=", "█"
@@ -91,7 +95,7 @@ _SMALLEST = 1e-9
 def latencies_picture(found: ComparedTwo) -> Rows:
     """Return A and B as bars; the faster one is green where they can be told apart."""
     # Empty where they cannot be told apart.
-    faster = {CheckVerdict.FASTER: "B", CheckVerdict.SLOWER: "A"}.get(found.verdict, "")
+    faster = {Verdict.FASTER: "B", Verdict.SLOWER: "A"}.get(found.verdict, "")
     sides = list(zip("AB", (found.a, found.b), strict=True))
     rows = []
     for letter, side in sides:

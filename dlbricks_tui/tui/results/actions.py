@@ -91,21 +91,4 @@ DELETE_RESULTS = Scope(
     IN_DIALOG,
 )
 
-CONTRAST = Scope(
-    "contrast",
-    "On the screen of a comparison",
-    (
-        Action("contrast.exchange", ("x",), "exchange", "Exchange the two selections.", footer=True),
-        Action("contrast.leave", ("escape",), "back", "Go back to the results.", footer=True),
-    ),
-    (LIST, EVERYWHERE),
-)
-
-PAIRS = Scope(
-    "pairs",
-    "In the list of pairs",
-    (Action("pairs.sort", ("s",), "sort", "Sort by difference, by change, or by name.", footer=True),),
-    (LIST, CONTRAST, EVERYWHERE),
-)
-
-SCOPES = (RESULTS, RESULT_TABLE, RESULT, HISTORY, COLUMNS, DELETE_RESULTS, PAIRS, CONTRAST)
+SCOPES = (RESULTS, RESULT_TABLE, RESULT, HISTORY, COLUMNS, DELETE_RESULTS)

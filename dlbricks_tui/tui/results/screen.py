@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Container
 
-from dlbricks_tui.answers.comparisons.contrasts import NamedSelection
+from dlbricks_tui.answers.comparisons.named import NamedSelection, PairKind
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
 from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.marks.marks import ComparableRow, Marks
 from dlbricks_tui.tui.results import actions, dialogs, work
-from dlbricks_tui.tui.results.panels import ContrastScreen, HistoryPanel, RecordPanel
+from dlbricks_tui.tui.results.panels import HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
@@ -47,6 +48,7 @@ class ResultsScreen(PanelledScreen[None]):
 
     def __init__(self, session: Session) -> None:
         super().__init__()
+        self._session = session
         self._store = session.store
         self._data = session.data
         self._kept: NamedSelection | None = None
@@ -158,7 +160,11 @@ class ResultsScreen(PanelledScreen[None]):
         self._foot.refresh()
 
     def _compare(self, first: NamedSelection, second: Selection) -> None:
-        self.app.push_screen(ContrastScreen(self._store, first, self._named(second)))
+        from dlbricks_tui.tui.marks.screen import MarkedScreen
+
+        both = first, self._named(second)
+        rows = (ComparableRow(PairKind.SELECTION, it.name, it.name, it) for it in both)
+        self.app.push_screen(MarkedScreen(self._session, Marks(*rows)))
 
     def _named(self, chosen: Selection) -> NamedSelection:
         """Name a selection by its search or its marks."""

@@ -6,11 +6,8 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from textual.worker import get_current_worker
 from tinydb import where
 
-from dlbricks_tui.answers.comparisons.contrasts import compared_results
-from dlbricks_tui.store.contrast import contrast
 from dlbricks_tui.store.errors import DamagedResultError, QueryError
 from dlbricks_tui.store.exporting import export_selection
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, SortOrder, equal, parse_filter
@@ -20,7 +17,6 @@ if TYPE_CHECKING:
 
     from tinydb.queries import QueryInstance
 
-    from dlbricks_tui.answers.comparisons.contrasts import ComparedResults, NamedSelection
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.records import Provenance, Result
     from dlbricks_tui.tui.session import SharedStore
@@ -136,11 +132,3 @@ def export(shared: SharedStore, selection: Selection, path: Path) -> int:
         exported = export_selection(selection, path)
     remove_signatures(path)
     return exported
-
-
-def compare(shared: SharedStore, first: NamedSelection, second: NamedSelection) -> ComparedResults:
-    """Test the common bricks and models of two selections for differences."""
-    worker = get_current_worker()
-    with shared.held():
-        found = contrast(first.selection, second.selection, lambda: not worker.is_cancelled)
-    return compared_results(first, second, found, None)

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.pairs.compared import PairKind
+from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, SearchedDialog
 from dlbricks_tui.tui.keys.keymap import Hint

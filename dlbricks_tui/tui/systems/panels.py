@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.message import Message
 
-from dlbricks_tui.answers.pairs.compared import PairKind
+from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.documents.doctor import finding_parts
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line

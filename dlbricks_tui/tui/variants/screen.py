@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from textual import on
 from textual.containers import Horizontal
 
-from dlbricks_tui.answers.pairs.compared import PairKind
+from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
@@ -345,8 +345,8 @@ class VariantsPanel(TablePanel["Point | Ranked"]):
         if index >= len(self.found):
             return None
         item = self.found[index]
-        point, samples_ms = _point(item), item.comparable.samples_ms if isinstance(item, Ranked) else ()
-        side = EstimatedSide(variant_name(point), point.found, samples_ms)
+        point, timing = _point(item), item.comparable.timing if isinstance(item, Ranked) else None
+        side = EstimatedSide(variant_name(point), point.found, timing)
         return ComparableRow(PairKind.VARIANT, (side.name, side.found.way), side.name, side)
 
 

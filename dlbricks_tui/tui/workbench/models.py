@@ -331,7 +331,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def _comparable(self, index: int) -> ComparableRow | None:
         # Loaded here: the first screen appears without it.
-        from dlbricks_tui.answers.pairs.compared import PairKind
+        from dlbricks_tui.answers.comparisons.named import PairKind
 
         source = self._model_rows.source_at(index)
         return None if source is None else ComparableRow(PairKind.MODEL, id_of(source), source.name, source)

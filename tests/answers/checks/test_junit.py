@@ -7,10 +7,10 @@ from datetime import datetime, timezone
 
 from dlbricks_tui.answers.checks.junit import Occasion, junit_xml
 from dlbricks_tui.answers.checks.results import CheckedModel
-from dlbricks_tui.evaluations.change import CheckVerdict
 from dlbricks_tui.evaluations.differences import Difference
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.store.change import Verdict
 
 OCCASION = Occasion(datetime(2026, 11, 27, 8, 0, 1, 5, timezone.utc), 12.5, "c5.xlarge", (("by", "0.03"),))
 SAME = CheckedModel(
@@ -29,7 +29,7 @@ SAME = CheckedModel(
     interval=(-0.01, 0.014),
     p_value=0.7,
     significant=False,
-    verdict=CheckVerdict.SAME,
+    verdict=Verdict.SAME,
     reason="",
     compared=True,
     differences=(),
@@ -45,17 +45,17 @@ SLOWER = replace(
     interval=(0.12, 0.15),
     p_value=1e-9,
     significant=True,
-    verdict=CheckVerdict.SLOWER,
+    verdict=Verdict.SLOWER,
     differences=(Difference("kernel", "6.1", "6.2"),),
 )
-NOISY = replace(SAME, verdict=CheckVerdict.UNKNOWN, reason="its interval reaches more than 3.0 % to a side")
+NOISY = replace(SAME, verdict=Verdict.UNKNOWN, reason="its interval reaches more than 3.0 % to a side")
 UNMEASURED = replace(
     SAME,
     is_ms=None,
     change=None,
     interval=None,
     p_value=None,
-    verdict=CheckVerdict.UNKNOWN,
+    verdict=Verdict.UNKNOWN,
     reason="no",
     compared=False,
 )
@@ -90,7 +90,7 @@ def written(*checked: CheckedModel) -> ET.Element:
 
 
 def test_each_verdict_has_its_element() -> None:
-    suite = written(SAME, SLOWER, NOISY, UNMEASURED, replace(SAME, verdict=CheckVerdict.FASTER))
+    suite = written(SAME, SLOWER, NOISY, UNMEASURED, replace(SAME, verdict=Verdict.FASTER))
     counts = {name: suite.attrib[name] for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "5", "failures": "1", "errors": "1", "skipped": "1"}
     found = [[child.tag for child in case] for case in suite.findall("testcase")]

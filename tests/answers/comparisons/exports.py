@@ -1,13 +1,13 @@
 """Results of two systems and two runtimes for comparisons, and files of them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.answers.comparisons.changes import ResultGroup
 from dlbricks_tui.answers.comparisons.sides import Side, side_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.exporting import export_all
-from dlbricks_tui.store.records import EndToEnd, Measurement, Record
+from dlbricks_tui.store.records import EndToEnd, Measurement, Record, new_uuid
 from dlbricks_tui.store.statistics import summarise
 from tests.store.samples import brick, end_to_end, form, measurement, provenance, run, runtime, system
 
@@ -44,15 +44,14 @@ def layer(number: int, latency_ms: float, *, noise: float = 0.005, count: int = 
     return measurement(**{**usual, **_samples(latency_ms, noise, count), **fields})
 
 
+def in_three_runs(*records: EndToEnd | Measurement) -> list[EndToEnd | Measurement]:
+    """The same results of three runs, each in processes of its own."""
+    return [replace(it, run=f"{it.run}{number}", uuid=new_uuid()) for it in records for number in range(3)]
+
+
 def side(name: str, *records: Record) -> Side:
     """A side with these results."""
     return side_of(name, [*DEFINITIONS, *records])
-
-
-def group(name: str, *records: Record) -> ResultGroup:
-    """A group of these results."""
-    found = side(name, *records)
-    return ResultGroup(name, found.results, found.contents)
 
 
 def exported(path: Path, *records: Record) -> Path:

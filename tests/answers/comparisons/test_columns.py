@@ -1,14 +1,9 @@
 import pytest
 
-from dlbricks_tui.answers.comparisons.changes import ResultGroup
 from dlbricks_tui.answers.comparisons.columns import Columns, EstimateOf, hosts_of, versions_of
 from dlbricks_tui.answers.comparisons.sides import Found, Side
-from dlbricks_tui.evaluations.change import CheckVerdict
+from dlbricks_tui.store.change import Verdict
 from tests.answers.comparisons.exports import MXNET, NEWER, model, origin, side
-
-
-def groups(*sides: Side) -> list[ResultGroup]:
-    return [ResultGroup(it.name, it.results, it.contents) for it in sides]
 
 
 def nothing(_: Found) -> None:
@@ -16,7 +11,7 @@ def nothing(_: Found) -> None:
 
 
 def hosts(*sides: Side, estimate: EstimateOf = nothing) -> Columns:
-    found = hosts_of(sides, groups(*sides), estimate)
+    found = hosts_of(sides, estimate)
     assert found is not None
     return found
 
@@ -30,8 +25,8 @@ def test_systems_are_relative_to_the_first_one() -> None:
     # The geometric mean of a half and a quarter.
     assert there.ratio == pytest.approx(0.125**0.5)
     assert [(row.model, *(it.verdict for it in row.others)) for row in found.models] == [
-        ("m", CheckVerdict.FASTER),
-        ("n", CheckVerdict.FASTER),
+        ("m", Verdict.FASTER),
+        ("n", Verdict.FASTER),
     ]
 
 
@@ -49,8 +44,8 @@ def test_a_system_in_two_sides_counts_with_the_first_side() -> None:
 
 def test_one_system_or_version_has_no_columns() -> None:
     first, second = side("a", model("m", 10.0)), side("b", model("m", 11.0))
-    assert hosts_of([first, second], groups(first, second), nothing) is None
-    assert list(versions_of(groups(first, second), nothing)) == []
+    assert hosts_of([first, second], nothing) is None
+    assert list(versions_of([first, second], nothing)) == []
 
 
 def test_a_system_without_models_of_the_first_one_is_named() -> None:
@@ -69,7 +64,7 @@ def test_frameworks_versions_and_releases_of_dlbricks_stand_side_by_side() -> No
         model("m", 20.0, runtime=MXNET, run="r2"),
         origin(runtime=NEWER, run="r2", packages=(("dlbricks", "0.3.0"),)),
     )
-    found = {it.what: it for it in versions_of(groups(first, second), nothing)}
+    found = {it.what: it for it in versions_of([first, second], nothing)}
     assert list(found) == ["framework", "version of ONNX Runtime", "version of dlbricks"]
     names = {what: [it.first, *(column.name for column in it.others)] for what, it in found.items()}
     assert names["framework"] == ["ONNX Runtime", "MXNet"]

@@ -1,12 +1,12 @@
 from dlbricks_tui.answers.comparisons.changes import compare
 from dlbricks_tui.report.comparing.changes import changes_section, letters
-from tests.answers.comparisons.exports import TWO, group, layer, model
+from tests.answers.comparisons.exports import TWO, layer, model, side
 
 
 def test_limits_of_a_comparison_are_named() -> None:
     shared = layer(0, 0.0)
-    first = group("a", shared, model("gone", 1.0), layer(1, 0.0, protocol="cold"))
-    section = changes_section([compare(first, group("b", shared, layer(2, 1.0)))])
+    first = side("a", shared, model("gone", 1.0), layer(1, 0.0, protocol="cold"))
+    section = changes_section([compare(first, side("b", shared, layer(2, 1.0)))])
     assert section.answer == "From A to B, nothing can be compared."
     assert section.missing == (
         "Of A and not compared with B: 1 model (gone) and 2 bricks: a latency of zero (1); "
@@ -20,7 +20,7 @@ def test_limits_of_a_comparison_are_named() -> None:
 
 
 def test_circumstances_that_are_compared_are_named() -> None:
-    first, second = group("a", layer(0, 0.0)), group("b", layer(0, 0.0, runtime=TWO))
+    first, second = side("a", layer(0, 0.0)), side("b", layer(0, 0.0, runtime=TWO))
     section = changes_section([compare(first, second)])
     assert "Different, and compared all the same: threads (1 thread in A, 2 threads in B)." in section.missing
 

@@ -3,7 +3,7 @@ from dlbricks_tui.answers.comparisons.side_facts import facts_of
 from dlbricks_tui.answers.comparisons.sides import side_of
 from dlbricks_tui.report.comparing.columns import hosts_section
 from dlbricks_tui.report.comparing.comparison import sides_section
-from tests.answers.comparisons.exports import DEFINITIONS, NEWER, group, layer, model, origin, side
+from tests.answers.comparisons.exports import DEFINITIONS, NEWER, layer, model, origin, side
 
 
 def test_only_differences_are_repeated() -> None:
@@ -31,8 +31,7 @@ def test_hosts_are_told_how_fast_they_are_or_why_not() -> None:
     first = side("a", model("m", 10.0))
     for other, said in (("m", "there takes 0.500 times as long"), ("n", "there has no model to compare with here.")):
         second = side("b", model(other, 5.0, system="there"))
-        groups = [group("a", model("m", 10.0)), group("b", model(other, 5.0, system="there"))]
-        section = hosts_section(hosts_of([first, second], groups, lambda _: None))
+        section = hosts_section(hosts_of([first, second], lambda _: None))
         assert section.answer.startswith(said)
         told = "No estimate by system of 1 model (m)" if other == "m" else "Of there and not compared with here"
         assert section.missing[-1].startswith(told)

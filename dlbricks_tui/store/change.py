@@ -1,0 +1,295 @@
+"""The verdict on two latencies of the same thing: slower, same, faster, or unknown.
+
+This rule decides for every command that compares. The first row that fits decides. `by` is the smallest change that
+counts.
+
+| change of the latency | samples and processes | verdict |
+|---|---|---|
+| any | fewer than 5 samples on either side | unknown |
+| over `by`, up or down | not significant | unknown |
+| over `by`, by less than 10 % | fewer than 3 processes on either side | unknown |
+| over `by` | all others | slower or faster |
+| up to `by` | the interval reaches at most `by` to either side of the change | same |
+| up to `by` | the interval is wider | unknown |
+
+A change is significant if its p-value is below 0.05, corrected for the number of changes. The p-value is the larger one
+of two tests: the Mann-Whitney test of the samples, and a t-test of the latencies, by how much processes differ.
+Estimates have neither samples nor processes: their intervals decide.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from math import hypot, inf, sqrt
+from statistics import stdev
+from typing import Protocol, TypeVar
+
+from dlbricks_tui.store.statistics import (
+    adjusted,
+    exact_rank_sum_p_value,
+    mean_latency,
+    rank_sum_p_value,
+    summarise,
+    t_p_value,
+)
+
+SIGNIFICANT = 0.05
+# A mean lies within this many standard errors with 95 % confidence.
+_TWO_SIDED_95 = 1.96
+# Slow models have few samples, which vary little. Fewer give no interval.
+FEWEST_SAMPLES = 5
+# Fewer do not show how much processes differ.
+FEWEST_PROCESSES = 3
+# 95 % of all pairs of processes differ by less, on the hosts where they differ most.
+MOST_APART = 0.10
+# Results of processes that are at most this much older than the newest one count together.
+TOGETHER = timedelta(hours=12)
+
+
+class Verdict(str, Enum):
+    """The second latency compared with the first."""
+
+    SLOWER = "slower"
+    SAME = "same"
+    FASTER = "faster"
+    # The samples or processes are too few, or vary too much, to say any of the others.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The smallest change that counts, and the largest one that the interval of `same` may reach."""
+
+    by: float
+    same_within: float
+
+
+def changes_from(by: float) -> Limits:
+    """Return the limits of a user who names the smallest change that counts."""
+    return Limits(by, by)
+
+
+# A smaller change of a model counts as none, unless the user names another share: two processes differ by as much.
+USUAL_SHARE = 0.03
+MODELS = changes_from(USUAL_SHARE)
+# Two halves of one run differ by this much, and two processes by more.
+BRICKS = Limits(0.01, USUAL_SHARE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """A latency with its 95 % interval, and its samples if there are any."""
+
+    value_ms: float
+    low_ms: float
+    high_ms: float
+    samples_ms: tuple[float, ...] = ()
+    # The number of processes that have measured it; None for an estimate.
+    processes: int | None = None
+    # The standard deviation of the latencies of several processes, as a share of the latency.
+    apart: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.value_ms > 0:
+            raise ValueError(f"a latency of {self.value_ms} ms cannot be compared")
+
+    def per_item(self, items: int) -> "Timing":
+        """Return the latency of one of so many items."""
+        if items == 1:
+            return self
+        value, low, high = (it / items for it in (self.value_ms, self.low_ms, self.high_ms))
+        samples = tuple([it / items for it in self.samples_ms])
+        return replace(self, value_ms=value, low_ms=low, high_ms=high, samples_ms=samples)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The change from one latency to another, with the verdict.
+
+    `change` is the share by which the latency has grown, with its 95 % interval. `significant` is true if samples that
+    differ so much are unlikely by chance. `p_value` is None if there are too few samples. `reason` says why the verdict
+    is unknown; else it is empty.
+    """
+
+    was_ms: float
+    is_ms: float
+    change: float
+    interval: tuple[float, float]
+    p_value: float | None
+    significant: bool
+    verdict: Verdict = Verdict.UNKNOWN
+    reason: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """The second latency over the first."""
+        return 1.0 + self.change
+
+    @property
+    def ratios(self) -> tuple[float, float]:
+        """The 95 % interval of the ratio."""
+        return 1.0 + self.interval[0], 1.0 + self.interval[1]
+
+    def around(self, ratio: float) -> "Change":
+        """Return the change with the ratio of the newest latencies, where it was tested over several runs."""
+        low, high = (bound * ratio / self.ratio - 1.0 for bound in self.ratios)
+        return replace(self, change=ratio - 1.0, interval=(low, high))
+
+
+def timing_of(processes: Sequence[Sequence[float]]) -> Timing:
+    """Return the timing of the samples of one process or more; differences between processes widen the interval."""
+    found = [summarise(samples_ms) for samples_ms in processes]
+    return timing_by([it.latency for it in found], [it for one in processes for it in one])
+
+
+def timing_by(latencies: Sequence[tuple[float, float, float]], samples_ms: Sequence[float]) -> Timing:
+    """Return the timing of one process or more by their latencies with intervals, with the samples of all."""
+    value, low, high = mean_latency(latencies)
+    count = len(latencies)
+    apart = stdev(it for it, _, _ in latencies) / value if count > 1 else None
+    return Timing(value_ms=value, low_ms=low, high_ms=high, samples_ms=tuple(samples_ms), processes=count, apart=apart)
+
+
+def compared(was: Timing, now: Timing, limits: Limits = MODELS) -> Change:
+    """Return the change of one thing; `all_compared` decides about several."""
+    (found,) = all_compared([(was, now)], limits)
+    return found
+
+
+def all_compared(pairs: Sequence[tuple[Timing, Timing]], limits: Limits = MODELS) -> list[Change]:
+    """Return the change of each pair of timings; p-values are corrected for the number of pairs.
+
+    If only one timing of a pair is of several processes, the other one is taken to differ from its like as much.
+    """
+    sure = [(_as_sure_as(now, was), _as_sure_as(was, now)) for was, now in pairs]
+    p_values = [_p_value(*pair) for pair in sure]
+    corrected = iter(adjusted([it for it in p_values if it is not None]))
+    return [
+        _change(*pair, None if p_value is None else next(corrected), limits)
+        for pair, p_value in zip(sure, p_values, strict=True)
+    ]
+
+
+def known_changes(pairs: Sequence[tuple[Timing | None, Timing | None]], limits: Limits = MODELS) -> list[Change | None]:
+    """Return the change of each pair; None where a latency is missing."""
+    both = {place: (was, now) for place, (was, now) in enumerate(pairs) if was is not None and now is not None}
+    found = dict(zip(both, all_compared(list(both.values()), limits), strict=True))
+    return [found.get(place) for place in range(len(pairs))]
+
+
+class OfRun(Protocol):
+    """A result: its run and time."""
+
+    @property
+    def run(self) -> str: ...
+
+    @property
+    def when(self) -> str: ...
+
+
+Result = TypeVar("Result", bound=OfRun)
+
+
+def newest_together(results: Iterable[Result]) -> list[Result]:
+    """Return the newest result of each run that counts together with the newest of all, oldest first."""
+    ordered = sorted(((datetime.fromisoformat(it.when), it) for it in results), key=lambda it: it[0])
+    return list({it.run: it for when, it in ordered if ordered[-1][0] - when <= TOGETHER}.values())
+
+
+def _change(was: Timing, now: Timing, p_value: float | None, limits: Limits) -> Change:
+    found = Change(
+        was_ms=was.value_ms,
+        is_ms=now.value_ms,
+        change=now.value_ms / was.value_ms - 1.0,
+        interval=_interval(was, now),
+        p_value=p_value,
+        significant=p_value is not None and p_value < SIGNIFICANT,
+    )
+    if p_value is None:
+        return replace(found, reason=f"fewer than {FEWEST_SAMPLES} samples")
+    return judged(found, fewest_processes([was.processes, now.processes]), limits)
+
+
+def fewest_processes(counts: Sequence[int | None]) -> int | None:
+    """Return the least of some numbers of processes; None if all are of estimates."""
+    return min((it for it in counts if it is not None), default=None)
+
+
+def judged(found: Change, processes: int | None, limits: Limits) -> Change:
+    """Return a change with its verdict, or with the reason why that is unknown.
+
+    `processes` is their number on the side that has fewer.
+    """
+    size, (low, high) = abs(found.change), found.interval
+    doubt = 0.0 if processes is None or processes >= FEWEST_PROCESSES else MOST_APART
+    verdict, reason = Verdict.UNKNOWN, ""
+    if size > limits.by + doubt and found.significant:
+        verdict = Verdict.SLOWER if found.change > 0 else Verdict.FASTER
+    elif max(size, high - found.change, found.change - low) <= limits.same_within:
+        verdict = Verdict.SAME
+    elif size <= limits.same_within:
+        reason = f"its interval reaches more than {_percent(limits.same_within)} to a side"
+    elif found.significant:
+        reason = f"processes differ by up to {_percent(MOST_APART)}: measure both in {FEWEST_PROCESSES} runs"
+    else:
+        reason = f"it may be chance, as p is not below {SIGNIFICANT:g}"
+    return replace(found, verdict=verdict, reason=reason)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _as_sure_as(other: Timing, one: Timing) -> Timing:
+    """Return a timing of one process with the doubt that its process differs from others as those of the other do."""
+    if one.apart is not None or other.apart is None or one.processes is None:
+        return one
+    doubt_ms = _TWO_SIDED_95 * other.apart * one.value_ms
+    below, above = hypot(one.value_ms - one.low_ms, doubt_ms), hypot(one.high_ms - one.value_ms, doubt_ms)
+    return replace(one, low_ms=max(0.0, one.value_ms - below), high_ms=one.value_ms + above)
+
+
+def _interval(was: Timing, now: Timing) -> tuple[float, float]:
+    """Return the 95 % interval of the change, from those of the two latencies."""
+    ratio = now.value_ms / was.value_ms
+    below = hypot((now.value_ms - now.low_ms) / now.value_ms, (was.high_ms - was.value_ms) / was.value_ms)
+    above = hypot((now.high_ms - now.value_ms) / now.value_ms, (was.value_ms - was.low_ms) / was.value_ms)
+    return max(0.0, ratio * (1.0 - below)) - 1.0, ratio * (1.0 + above) - 1.0
+
+
+def _p_value(was: Timing, now: Timing) -> float | None:
+    counts = [len(it.samples_ms) for it in (was, now) if it.samples_ms]
+    if any(it < FEWEST_SAMPLES for it in counts):
+        return None
+    of_latencies = _p_value_of_latencies(*sorted((was, now), key=lambda it: it.value_ms))
+    if len(counts) < 2:
+        return of_latencies
+    of_samples = rank_sum_p_value(was.samples_ms, now.samples_ms)
+    if of_samples is None:
+        of_samples = exact_rank_sum_p_value(was.samples_ms, now.samples_ms)
+    return max(of_samples, of_latencies)
+
+
+def _p_value_of_latencies(small: Timing, large: Timing) -> float:
+    """Return the p-value of the difference; of each interval, the half that faces the other latency counts.
+
+    Processes are taken to differ as much on both sides. Fewer than `FEWEST_PROCESSES` do not show by how much.
+    """
+    distance, both = large.value_ms - small.value_ms, (small, large)
+    halves_ms = small.high_ms - small.value_ms, large.value_ms - large.low_ms
+    variance = sum((half_ms / _TWO_SIDED_95) ** 2 for half_ms in halves_ms)
+    apart = [(it.apart, it.processes - 1) for it in both if it.apart is not None and it.processes is not None]
+    few = any(it.processes is not None and it.processes < FEWEST_PROCESSES for it in both)
+    freedom, of_processes = 0 if few else sum(it for _, it in apart), 0.0
+    if freedom:
+        pooled = sum(share**2 * count for share, count in apart) / freedom
+        for it in both:
+            if it.processes is not None:
+                of_processes += pooled * it.value_ms**2 / it.processes
+                # The interval has its own part of this already.
+                variance -= min(variance, ((it.apart or 0.0) * it.value_ms) ** 2 / it.processes)
+    variance += of_processes
+    if variance <= 0.0:
+        return 1.0 if distance == 0.0 else 0.0
+    return t_p_value(distance / sqrt(variance), freedom * (variance / of_processes) ** 2 if of_processes else inf)
