@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.terminal import Terminal
+from dlbricks_tui.jobs.folder import RunFolder, RunFolders
 from dlbricks_tui.measure.events import RoundDone
-from dlbricks_tui.runs.events import EventReader
-from dlbricks_tui.runs.run_folder import RunFolder, RunFolders
+from dlbricks_tui.runs.events import RunEvents
 
 SIZE = (120, 40)
 TURN_SECONDS = 2.5
@@ -81,7 +81,7 @@ def started(data: Path, model: str) -> RunFolder:
     command = [*DLBRICKS, "run", model, *words]
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     folder = RunFolders(data / "runs").find("last")
-    events = EventReader(folder.events_file)
+    events = RunEvents(folder.events_file)
     while not any(isinstance(event, RoundDone) for event in events.new()):
         time.sleep(0.2)
     return folder
@@ -106,7 +106,7 @@ def _take_turns(terminal: Terminal, seconds: float) -> tuple[list[Turn], float]:
 def samples_in(folder: RunFolder, turns: Iterable[Turn]) -> Iterator[tuple[int, bool, float]]:
     """Return which brick took how long, watched or not; a round belongs to the turn in which it ended."""
     turns = list(turns)
-    for event in EventReader(folder.events_file).new():
+    for event in RunEvents(folder.events_file).new():
         if isinstance(event, RoundDone):
             when = datetime.fromisoformat(event.when)
             turn = next((it for it in turns if it.start <= when <= it.end), None)

@@ -20,11 +20,12 @@ from pathlib import Path
 
 from benchmarks.command_line import dlbricks, told
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.measure.events import Event, RoundDone, RoundRepeated
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import RunFolder
+from dlbricks_tui.measure.events import RoundDone, RoundRepeated
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runs.events import EstimateChanged, EventReader, ModelLoading, Planned, ProgramLoaded, ProgramMeasured
-from dlbricks_tui.runs.run_folder import RunFolder
+from dlbricks_tui.runs.events import EstimateChanged, ModelLoading, Planned, ProgramLoaded, ProgramMeasured, RunEvents
 
 RUNS = 100
 PROMISED = 25.0
@@ -77,7 +78,7 @@ def main() -> int:
 def seconds_by_work(data: Path, seconds: float) -> Mapping[str, float]:
     """The wall clock of the only run, by what it was at; what its events do not tell of is `OTHER`."""
     (run,) = DataFolder(data).runs.iterdir()
-    events = EventReader(RunFolder(run).events_file).new()
+    events = RunEvents(RunFolder(run).events_file).new()
     spent: defaultdict[str, float] = defaultdict(float)
     for before, after in pairwise(events):
         spent[WORK.get(type(after), OTHER)] += (moment(after) - moment(before)).total_seconds()

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from benchmarks.command_line import dlbricks
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.runs.events import EventReader
+from dlbricks_tui.jobs.folder import RunFolder
+from dlbricks_tui.runs.events import RunEvents
 from dlbricks_tui.runs.progress import RunProgress
-from dlbricks_tui.runs.run_folder import RunFolder
 
 RUNS = {
     "a small run": ("squeezenet1.1", "--end-to-end"),
@@ -64,7 +64,7 @@ def reported(name: str, folder: Path) -> bool:
 def announced(folder: Path) -> tuple[float, list[float]]:
     """Return the seconds of a run, and at evenly spread moments of its middle what it announced over what it took."""
     progress, told = RunProgress(), list[tuple[float, float | None]]()
-    events = EventReader(RunFolder(folder).events_file).new()
+    events = RunEvents(RunFolder(folder).events_file).new()
     began, ended = (datetime.fromisoformat(events[place].when) for place in (0, -1))
     for event in events:
         progress.take(event)

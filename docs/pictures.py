@@ -63,7 +63,7 @@ PICTURES = (
     Picture("commands", (100, 30), (*VARIED, "colon"), screen="PaletteScreen"),
     Picture("start-run", (120, 36), (*opened("resnet34_v1"), "r"), screen="StartRunScreen"),
     Picture("run", (120, 40), ("5",), run_seconds=32, screen="RunScreen"),
-    Picture("runs", (120, 30), (*VARIED, "R"), screen="AllRunsScreen"),
+    Picture("runs", (120, 30), (*VARIED, "R"), screen="AllJobsScreen"),
     Picture("settings", (110, 40), (*VARIED, "comma"), screen="ConfigScreen"),
     Picture(
         "results",

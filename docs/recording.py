@@ -24,11 +24,11 @@ from typing import Any
 from dlbricks_tui.answers.demonstration import DATA_MARK, FACTS, FILES, PACKED, RESULTS, SAMPLES_MARK, SCHEMA
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.folder import RunFolders
 from dlbricks_tui.models.frameworks import open_loader_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import UNLOADABLE
-from dlbricks_tui.runs.run_folder import RunFolders
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings.variant import BATCH_SIZES

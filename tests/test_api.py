@@ -23,14 +23,15 @@ from dlbricks_tui.fleet.driving import running
 from dlbricks_tui.fleet.driving.running import FleetPlace
 from dlbricks_tui.fleet.folder import FleetFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import JobState
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageMessage
-from dlbricks_tui.measure.events import Event
-from dlbricks_tui.runs.run_folder import RunState
 from tests.answers.language_answers import ENGINE, answer, predicted
 from tests.answers.validation import faults
 from tests.cli.people import hurry
 from tests.fleet.sample_fleet import EVENTS, tell
+from tests.jobs.carrying import stands_for_processes
 from tests.runs.runs import BRICKS, MODEL, move_results
 
 pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
@@ -122,7 +123,7 @@ def test_impossible_requests_raise_errors_of_one_family(data: Path) -> None:
         api.estimate("table1", data=data)
     with pytest.raises(api.EstimateError, match="workers 0"):
         api.EstimateOptions(workers=0)
-    with pytest.raises(api.RunError, match="granularity 0"):
+    with pytest.raises(api.JobError, match="granularity 0"):
         api.MeasureOptions(granularity=0)
     with pytest.raises(api.UserError, match="no system"):
         api.estimate(MODEL, api.EstimateOptions(system="nowhere"), data=data)
@@ -134,7 +135,7 @@ def test_a_run_refuses_a_thread_that_gets_no_signals(data: Path) -> None:
     def try_it() -> None:
         try:
             api.measure(MODEL, BY_THE_FAKE, data=data)
-        except api.RunError as error:
+        except api.JobError as error:
             refused.append(str(error))
 
     thread = threading.Thread(target=try_it)
@@ -144,7 +145,7 @@ def test_a_run_refuses_a_thread_that_gets_no_signals(data: Path) -> None:
 
 
 def test_a_probe_measures_few_bricks_and_predicts_the_others_from_another_system(data: Path) -> None:
-    with pytest.raises(api.RunError, match="no results of another system"):
+    with pytest.raises(api.JobError, match="no results of another system"):
         api.probe(MODEL, api.ProbeOptions(runtime="fake"), data=data)
     alone = replace(BY_THE_FAKE, method=api.Method.ALONE, end_to_end=False, fixed_runs=5)
     assert api.measure(MODEL, alone, data=data).state is api.State.FINISHED
@@ -237,10 +238,7 @@ def test_a_scenario_is_predicted_from_the_store_and_measured_where_that_is_asked
     assert predicted.predicted.valid
     assert predicted.measured is None
     fake = ROOT / "tests" / "scenarios" / "fake_process.py"
-    monkeypatch.setattr(
-        "dlbricks_tui.scenarios.process.scenario_command",
-        lambda data: [sys.executable, str(fake), str(data.path), "done"],
-    )
+    stands_for_processes(monkeypatch, fake, manner="done")
     monkeypatch.setitem(sys.modules, "mlperf_loadgen", ModuleType("mlperf_loadgen"))
     told: list[str] = []
 
@@ -282,9 +280,7 @@ def test_a_model_is_traced_and_written_for_another_program(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = ROOT / "tests" / "traces" / "fake_process.py"
-    monkeypatch.setattr(
-        "dlbricks_tui.traces.process.trace_command", lambda data: [sys.executable, str(fake), str(data.path), "done"]
-    )
+    stands_for_processes(monkeypatch, fake, manner="done")
     told: list[str] = []
     options = api.TraceOptions(runtime="fake", levels=(api.TraceLevel.LAYER, api.TraceLevel.MODEL), inferences=2)
     file = tmp_path / "trace.json"
@@ -311,7 +307,7 @@ def test_a_language_model_is_answered_from_the_store_or_measured(data: Path, mon
         models: Sequence[NamedModel],
         options: api.LanguageOptions,
         _: object,
-        take: Callable[[LanguageMessage], None],
+        take: Callable[[Event], None],
         *,
         end_to_end: bool,
     ) -> tuple[api.LanguageAnswer, ...]:
@@ -342,7 +338,7 @@ def test_a_fleet_run_reports_all_hosts_together_and_can_be_looked_at_later(
     hosts = tmp_path / "hosts.toml"
     hosts.write_text('[[host]]\nname = "c7i"\n\n[[host]]\nname = "m8g"\n')
 
-    def drive(folder: FleetFolder, _: FleetPlace, take: Callable[[Event], None]) -> RunState:
+    def drive(folder: FleetFolder, _: FleetPlace, take: Callable[[Event], None]) -> JobState:
         tell(folder, *EVENTS)
         for event in EVENTS:
             take(event)

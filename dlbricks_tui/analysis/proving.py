@@ -20,6 +20,8 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.load import contention_between
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind
+from dlbricks_tui.jobs.control import JobStopped, StopSignals
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.measure.carriers import COPIES, PLACEMENT_SHARE, SECONDS_TO_COPY, SLOW_MS
 from dlbricks_tui.measure.jobs import Job, timed_runs, untimed_runs
 from dlbricks_tui.measure.noise import NoiseMonitor, Round
@@ -28,7 +30,6 @@ from dlbricks_tui.measure.stopping import drifting_half_width_ms
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runs.control import RunStopped, StopSignals
 from dlbricks_tui.runs.onednn import with_onednn
 from dlbricks_tui.runs.results import model_digests, provenance
 from dlbricks_tui.runs.work import Workplace
@@ -203,7 +204,8 @@ _LOG = "proofs.log"
 _MOST_MEMORY = 0.9
 
 
-class ProofProgress(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RoundsDone(Event):
     """The rounds so far of a what-if that is being proved, and the gain that they show."""
 
     what_if: str
@@ -221,16 +223,6 @@ class Outcome(NamedTuple):
     failure: str = ""
 
 
-class Listener:
-    """Takes what there is to tell while what-ifs are proved; this base ignores it."""
-
-    def waiting(self, holder: str) -> None:
-        """Take the work before it in the line, for whose end the proof waits."""
-
-    def progress(self, so_far: ProofProgress) -> None:
-        """Take a round that counts."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prover:
     """Proves the what-ifs of a model; results are those that a user of each runtime gets."""
@@ -238,7 +230,7 @@ class Prover:
     source: ModelSource
     place: Workplace
     signals: StopSignals
-    listener: Listener
+    tell: Callable[[Event], None]
     rule: ProofRule = field(default_factory=ProofRule)
     inputs: Mapping[str, Shape] = field(default_factory=dict)
     values: Mapping[str, Numbers] = field(default_factory=dict)
@@ -247,10 +239,10 @@ class Prover:
     def prove_all(self, what_ifs: Sequence[WhatIf], queue: HostQueue) -> Iterator[Outcome]:
         """Prove each what-if, and store its proof before it is yielded.
 
-        No run measures meanwhile. `RunStopped` ends it early: the proofs until then are in the store.
+        No run measures meanwhile. `JobStopped` ends it early: the proofs until then are in the store.
         """
         task = QueuedWork(WorkKind.PROOF, [self.source.name], self.place.data.path)
-        with turn_on_host(queue, task, self.signals, self.listener.waiting) as ticket:
+        with turn_on_host(queue, task, self.signals, lambda ahead: self.tell(Waiting(holder=ahead))) as ticket:
             for number, what_if in enumerate(what_ifs):
                 self.signals.check()
                 try:
@@ -284,7 +276,7 @@ class Prover:
                 seconds = (now - first) * rounds / (rounds - 1)
                 left = self.rule.seconds_left(rounds, seconds, gain)
                 ticket.progress((place[0] + seconds / (seconds + left)) / place[1], left)
-            self.listener.progress(ProofProgress(what_if.id, rounds, gain, left))
+            self.tell(RoundsDone(what_if.id, rounds, gain, left))
 
         described: list[Described] = []
         with (
@@ -316,7 +308,7 @@ class Prover:
             found = provenance(proof.uuid, system, runtime, versions, model_digests((key, path) for key in own))
             log, program = self.place.data.log / _LOG, self.place.worker_program
             # It is measured and stored: an interrupt only leaves this version out.
-            with suppress(RunStopped), self.signals.waiting():
+            with suppress(JobStopped), self.signals.waiting():
                 found = with_onednn(found, runtime, self.place.data.cache, log, program)
             yield found
 

@@ -93,3 +93,36 @@ def newest_proof(proofs: Sequence[Proof], what_if: WhatIf) -> Proof | None:
         return None
     sought = (what_if.id, what_if.baseline.runtime.identity, what_if.change.runtime.identity)
     return next((it for it in proofs if (it.what_if, it.runtime, it.changed_runtime) == sought), None)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredGain:
+    """The outcome of a what-if that was carried out: the latency after the change, and the gain.
+
+    The latency is that of an item if the change is one of the batch size.
+    """
+
+    measured_ms: float
+    gain: float
+    # The 95 % interval of the gain.
+    interval: tuple[float, float]
+    before_ms: float
+    when: str
+
+    @property
+    def with_interval(self) -> Gain:
+        """The gain with its interval."""
+        return Gain(self.gain, *self.interval)
+
+
+def measured_gain(proof: Proof) -> MeasuredGain:
+    """Return the gain of a proof, with the latencies of an item if the batch sizes differ."""
+    sizes = proof.batch_size, proof.changed_batch_size
+    before, after = sizes if sizes[0] != sizes[1] else (1, 1)
+    return MeasuredGain(
+        proof.after.trimmed_mean_ms / after,
+        proof.gain,
+        (proof.gain_low, proof.gain_high),
+        proof.before.trimmed_mean_ms / before,
+        proof.when,
+    )

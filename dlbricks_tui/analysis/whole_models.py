@@ -14,8 +14,9 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, Ticket
+from dlbricks_tui.jobs.control import StopSignals
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.alone import program_of
-from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.plan import plan
@@ -23,7 +24,6 @@ from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.library import Library, ModelSource
-from dlbricks_tui.runs.control import StopSignals
 from dlbricks_tui.runs.events import LevelLowered
 from dlbricks_tui.runs.planning import cut_models
 from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest, chosen

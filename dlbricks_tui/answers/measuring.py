@@ -12,12 +12,12 @@ from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, shared_formats
-from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import (
     InputShape,
     InputValue,
@@ -68,7 +68,7 @@ class MeasureOptions(RunLimits, HowMeasured, AskedVariants, CutOptions):
 
     def __post_init__(self) -> None:
         checked = (GRANULARITY, THREADS, BATCH, TARGET, *ENOUGH, TIME_BUDGET, BRICK_TIMEOUT, MEMORY_LIMIT)
-        require_allowed(self, checked, RunError)
+        require_allowed(self, checked, JobError)
 
 
 def run_request(options: MeasureOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:
@@ -118,17 +118,17 @@ def request_of(
 def _method(options: MeasureOptions, runtime: Runtime) -> Method:
     found = options.method or usual_method(_rule(options), runtime, options.level)
     if found is Method.ALONE and not can_be_alone(runtime, options.level):
-        raise RunError(
+        raise JobError(
             f"{runtime.traits.title} times fused layers by method inside only: leave out fixed runs, or choose level "
             "written"
         )
     if found is Method.INSIDE and not can_be_inside(_rule(options), runtime, options.level):
         if runtime.traits.always_fuses and options.level is Level.WRITTEN:
-            raise RunError(
+            raise JobError(
                 f"{runtime.traits.title} fuses the layers of a network, so method inside cannot time them as written: "
                 "choose level fused, or method alone"
             )
-        raise RunError(
+        raise JobError(
             "method inside times layers that run one after another, until their intervals are narrow: leave out fixed "
             "runs, and choose a runtime that runs one operator at a time, or use method alone"
         )
@@ -154,7 +154,7 @@ def _refuse_missing_instructions(instructions: InstructionSet) -> None:
     available = processor.instruction_sets(HostFiles())
     if instructions not in available:
         known = ", ".join(it.value for it in available)
-        raise RunError(f"this processor has no {instructions.value} instructions: choose from {known}")
+        raise JobError(f"this processor has no {instructions.value} instructions: choose from {known}")
 
 
 def _usual(options: MeasureOptions, formats: Collection[Format], registry: Registry, asked: AskedVariant) -> Runtime:

@@ -9,10 +9,10 @@ from dlbricks_tui.answers.opening import InputOptions, RuntimeOptions
 from dlbricks_tui.estimate.prediction.other_systems import ways_of_others
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.planning import PROBE_RULE
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.settings.measuring import PROBE_BRICKS, PROBE_SECONDS
@@ -40,7 +40,7 @@ class ProbeOptions(RuntimeOptions, InputOptions):
     method: Method | None = None
 
     def __post_init__(self) -> None:
-        require_allowed(self, (PROBE_SECONDS, PROBE_BRICKS, THREADS, BATCH), RunError)
+        require_allowed(self, (PROBE_SECONDS, PROBE_BRICKS, THREADS, BATCH), JobError)
 
 
 def probe_request(options: ProbeOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:
@@ -50,7 +50,7 @@ def probe_request(options: ProbeOptions, sources: Sequence[ModelSource], data: D
     """
     models = sources or measured_models(data)
     if not models:
-        raise RunError(_NO_OTHER_SYSTEM)
+        raise JobError(_NO_OTHER_SYSTEM)
     measuring = MeasureOptions(
         inputs=options.inputs,
         values=options.values,
@@ -79,7 +79,7 @@ def _way_of_most(options: ProbeOptions, runtime: str, data: DataFolder) -> Way:
         found = [(pairs[other], way) for way in wanted for other in ways_of_others(store, way)]
     if found:
         return max(found)[1]
-    raise RunError(_no_way_of_others([it for it in there if it.system != host], runtime, options))
+    raise JobError(_no_way_of_others([it for it in there if it.system != host], runtime, options))
 
 
 def _no_way_of_others(elsewhere: Sequence[Combination], runtime: str, options: ProbeOptions) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from dlbricks_tui.answers.documents import OMIT_NONE
 from dlbricks_tui.answers.results import ModelEstimate
+from dlbricks_tui.jobs.folder import JobState, State, Tally
 from dlbricks_tui.runs.events import EstimateChanged
 from dlbricks_tui.runs.progress import RunProgress
-from dlbricks_tui.runs.run_folder import RunState, State, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _replayed_model(told: EstimateChanged, measured_ms: float | None) -> Replaye
     )
 
 
-def run_result(state: RunState, models: Iterable[ModelEstimate] = (), results: Path | None = None) -> RunResult:
+def run_result(state: JobState, models: Iterable[ModelEstimate] = (), results: Path | None = None) -> RunResult:
     """Return the outcome of a run by its state."""
     return RunResult(
         run=state.run,
@@ -150,7 +150,7 @@ def run_result(state: RunState, models: Iterable[ModelEstimate] = (), results: P
 
 
 def probe_result(
-    state: RunState, system: str, runtime: str, known_systems: Iterable[str], models: Iterable[ModelEstimate]
+    state: JobState, system: str, runtime: str, known_systems: Iterable[str], models: Iterable[ModelEstimate]
 ) -> ProbeResult:
     """Return the outcome of a probe by the state of its run."""
     return ProbeResult(
@@ -166,7 +166,7 @@ def probe_result(
     )
 
 
-def run_summary(state: RunState) -> RunSummary:
+def run_summary(state: JobState) -> RunSummary:
     """Return a run of the data folder by its state."""
     return RunSummary(
         run=state.run,

@@ -67,6 +67,8 @@ from dlbricks_tui.evaluations.differences import Difference
 from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.memory import MemoryNeed
 from dlbricks_tui.language.orders import MeasuredEngine
@@ -74,8 +76,6 @@ from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Layer, LayerGraph, Level
-from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind
@@ -118,6 +118,7 @@ __all__ = [
     "FleetQuestion",
     "FleetResult",
     "InstructionSet",
+    "JobError",
     "LanguageAnswer",
     "LanguageError",
     "LanguageIntervals",
@@ -147,7 +148,6 @@ __all__ = [
     "Remaining",
     "Residual",
     "ResultsDatabase",
-    "RunError",
     "RunResult",
     "Runtime",
     "ScenarioError",

@@ -15,6 +15,7 @@ from dlbricks_tui.answers.results import Comparison, ModelEstimate, comparison, 
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.folders import DataFolder, data_folder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.opening import open_language_model
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
@@ -23,6 +24,7 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.settings.variant import BATCH
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.wording.events import inputs_given_before
+from dlbricks_tui.wording.jobs import language_line
 
 # A path, a name of the library, or `table1:ID`.
 Model = str | os.PathLike[str]
@@ -129,5 +131,8 @@ def language(
     if not measure:
         return stored_answers(named, options, folder)
 
-    tell = progress or (lambda _: None)
-    return measure_models(named, options, folder, lambda it: tell(it.line), end_to_end=end_to_end)
+    def take(event: Event) -> None:
+        if progress is not None and (line := language_line(event)):
+            progress(line)
+
+    return measure_models(named, options, folder, take, end_to_end=end_to_end)

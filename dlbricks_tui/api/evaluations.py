@@ -20,10 +20,10 @@ from dlbricks_tui.api.estimating import Model, folder_at, log, names_of, sources
 from dlbricks_tui.api.measuring import Progress, executed, require_main_thread
 from dlbricks_tui.evaluations.evaluation import Evaluation
 from dlbricks_tui.fleet.request import FleetProgress
-from dlbricks_tui.measure.events import Event
-from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.scenarios.messages import ScenarioOrder
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.fleets import fleet_line, note_line
@@ -40,14 +40,14 @@ def check(
     """Measure models again, by default all of a file, and return whether they are slower than the file says.
 
     The file is an evaluation with results, or one of `dlbricks results export`. As `measure`, this handles signals:
-    call it in the main thread only. RunError is raised if it is interrupted.
+    call it in the main thread only. JobError is raised if it is interrupted.
     """
     require_main_thread()
     folder = folder_at(data)
     plan = check_plan(names_of(models), Path(against), options or CheckOptions(), folder)
     measured = measure_again(plan, folder, lambda request: executed(request, folder, time.monotonic(), progress))
     if measured.stopped:
-        raise RunError("the check was stopped before its verdicts; what was measured is kept in the store")
+        raise JobError("the check was stopped before its verdicts; what was measured is kept in the store")
     return checked(plan, measured, folder)
 
 
@@ -73,7 +73,7 @@ def evaluate(
     def run(request: RunRequest) -> None:
         state = executed(request, folder, began, progress).state
         if state.state in (State.INTERRUPTED, State.CANCELLED):
-            raise RunError(f"run {state.run} was {state.state.value}: evaluate {path} again to go on with the rest")
+            raise JobError(f"run {state.run} was {state.state.value}: evaluate {path} again to go on with the rest")
 
     def measure_load(order: ScenarioOrder) -> LoadTest:
         return measure_order(order, folder, lambda _: None).test

@@ -14,13 +14,13 @@ from dlbricks_tui.api.estimating import Model, folder_at, log, sources_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome, execute
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.wording.events import doing_now, note_of
 from dlbricks_tui.wording.numbers import too_many_threads
@@ -83,9 +83,9 @@ def probe(
 
 
 def require_main_thread() -> None:
-    """Raise RunError outside the main thread, which alone can handle the signals of a run."""
+    """Raise JobError outside the main thread, which alone can handle the signals of a run."""
     if threading.current_thread() is not threading.main_thread():
-        raise RunError("a run handles signals: measure in the main thread, or in a separate process")
+        raise JobError("a run handles signals: measure in the main thread, or in a separate process")
 
 
 def executed(

@@ -10,7 +10,7 @@ from dlbricks_tui.answers.scenarios.predicting import ScenarioOptions, scenario_
 from dlbricks_tui.answers.scenarios.results import ScenarioResult, scenario_result
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.api.estimating import REMARKS, Model, folder_at, source_of
-from dlbricks_tui.scenarios.messages import LoadMessage
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.wording.scenarios import message_line
 
 
@@ -37,7 +37,7 @@ def scenario(
         return scenario_result(answer, None, folder, predicts=True)
     order = order_of(answer, is_system_named=execution.system is not None)
 
-    def take(message: LoadMessage) -> None:
+    def take(message: Event) -> None:
         if progress is not None and (line := message_line(message, order.scenario)):
             progress(line)
 

@@ -16,7 +16,7 @@ from dlbricks_tui.answers.traces.tracing import (
     write_in,
 )
 from dlbricks_tui.api.estimating import Model, folder_at, source_of
-from dlbricks_tui.traces.messages import TraceMessage
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.wording.tracing import message_line
 
 
@@ -43,7 +43,7 @@ def trace(
     order = trace_order(options or TraceOptions(), source_of(model, folder), folder)
     require_room(folder)
 
-    def take(message: TraceMessage) -> None:
+    def take(message: Event) -> None:
         if progress is not None and (line := message_line(message)):
             progress(line)
 

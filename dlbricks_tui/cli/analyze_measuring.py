@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.analysis.proving import Listener, ProofProgress, Prover
+from dlbricks_tui.analysis.jobs import PROOF, ProofDone, ProofOrder, carry_out_proofs, measure_peaks_of_host
+from dlbricks_tui.analysis.proving import RoundsDone
 from dlbricks_tui.analysis.what_if import WhatIf
 from dlbricks_tui.answers.analysis.analysing import Analysis
-from dlbricks_tui.answers.analysis.lacking import MeasuringPlan, lacks_in_words, measure_peaks_of_host, plan_of
-from dlbricks_tui.answers.analysis.proof_process import asked_what_ifs, refuse_other_system
+from dlbricks_tui.answers.analysis.asked_proofs import asked_what_ifs, refuse_other_system
+from dlbricks_tui.answers.analysis.lacking import MeasuringPlan, lacks_in_words, plan_of
+from dlbricks_tui.cli.job_progress import JobNarration, live_console
 from dlbricks_tui.cli.options import shapes_of, values_given
-from dlbricks_tui.cli.output import narrate, narrate_waiting, narration_console
+from dlbricks_tui.cli.output import narrate, narrate_waiting
 from dlbricks_tui.cli.parser import Status
 from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.peaks import PeaksError
 from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.measure.stopping import FEWEST_SAMPLES
-from dlbricks_tui.printable import printable
-from dlbricks_tui.runs.control import RunStopped, StopSignals, create_run
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.process import work_on
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
-from dlbricks_tui.store.records import Proof
-from dlbricks_tui.wording.numbers import counted, duration, signed_percent
+from dlbricks_tui.wording.jobs import proof_line
+from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.live import Live
-
-_SECONDS_PER_LINE = 10.0
+    pass
 
 
 def measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
@@ -81,87 +80,28 @@ def prove_what_ifs(args: argparse.Namespace, found: Sequence[Analysis]) -> Statu
     refuse_other_system(found)
     asked = asked_what_ifs(found, args.prove, args.kinds)
     failed = proved = 0
-    with closing(_narration()) as narration, StopSignals(ignore_hangup=False) as signals:
-        try:
-            for each, what_ifs, unknown in asked:
-                for what_if in unknown:
-                    failed += 1
-                    narrate(f"{each.source.name} has no what-if {what_if}")
-                narrate(_intention(each.source.name, what_ifs))
-                prover = Prover(
-                    source=each.source,
-                    place=Workplace(args.data),
-                    signals=signals,
-                    listener=narration,
-                    inputs=shapes_of(args),
-                    values=values_given(args),
-                )
-                for outcome in prover.prove_all(what_ifs, host_queue()):
-                    if outcome.proof is None:
-                        failed += 1
-                        narrate(f"{outcome.what_if.id} of {each.source.name} cannot be proved: {outcome.failure}")
-                    else:
-                        proved += 1
-                        narrate(_gains(outcome.proof))
-        except RunStopped as stopped:
-            narrate(f"{stopped.why}; {counted(proved, 'proof')} before it {'is' if proved == 1 else 'are'} kept")
+    for each, what_ifs, unknown in asked:
+        for what_if in unknown:
+            narrate(f"{each.source.name} has no what-if {what_if}")
+        narrate(_intention(each.source.name, what_ifs))
+        order = ProofOrder(each.source, what_ifs, shapes_of(args), values_given(args))
+        job = PROOF.create(args.data, (each.source.name,), order)
+        with closing(JobNarration(partial(proof_line, order=order), (RoundsDone,), live_console())) as narration:
+            state = work_on(PROOF, job, args.data, carry_out_proofs, narration.take)
+        ended = [it for it in narration.taken if isinstance(it, ProofDone)]
+        proved += sum(it.gain is not None for it in ended)
+        failed += len(unknown) + sum(it.gain is None for it in ended)
+        if state in (State.CANCELLED, State.INTERRUPTED):
+            narrate(
+                f"{job.state().message}; {counted(proved, 'proof')} before it {'is' if proved == 1 else 'are'} kept"
+            )
             return Status.INTERRUPTED
+        if state is State.FAILED:
+            narrate(job.state().message)
+            failed += 1
     return Status.DONE_WITH_FAILURES if failed else Status.DONE
-
-
-class ProofNarration(Listener):
-    """Shows how far a proof is: a terminal has one line that changes, others get a line now and then."""
-
-    def __init__(self, console: Console | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._open = ExitStack()
-        self._clock = clock
-        self._live: Live | None = None
-        if console is not None:
-            from rich.live import Live
-
-            # Drawn between rounds, while neither model is timed.
-            self._live = self._open.enter_context(Live(console=console, auto_refresh=False, transient=True))
-        self._show_again_at = clock() + _SECONDS_PER_LINE
-
-    def close(self) -> None:
-        """Give the terminal back."""
-        with suppress(OSError):
-            self._open.close()
-
-    def waiting(self, holder: str) -> None:
-        """Narrate the work for whose end the proof waits."""
-        narrate_waiting(holder)
-
-    def progress(self, so_far: ProofProgress) -> None:
-        """Show the gain so far."""
-        gain = signed_percent(so_far.gain.value)
-        if so_far.rounds >= FEWEST_SAMPLES:
-            gain += f" +- {50 * (so_far.gain.high - so_far.gain.low):.1f} points"
-        line = f"{so_far.what_if}: {gain} after {counted(so_far.rounds, 'round')}"
-        if self._live is not None:
-            from rich.text import Text
-
-            # The proof goes on when the terminal is gone.
-            with suppress(OSError):
-                self._live.update(Text(printable(line)), refresh=True)
-        elif self._clock() >= self._show_again_at:
-            narrate(line)
-            self._show_again_at = self._clock() + _SECONDS_PER_LINE
-
-
-def _narration() -> ProofNarration:
-    console = narration_console()
-    return ProofNarration(console if console.is_terminal and not console.is_dumb_terminal else None)
 
 
 def _intention(model: str, what_ifs: Sequence[WhatIf]) -> str:
     ids = ", ".join(it.id for it in what_ifs) or "no what-if"
     return f"proving {ids} of {model}: each takes a minute of rounds at most"
-
-
-def _gains(proof: Proof) -> str:
-    low, high = signed_percent(proof.gain_low), signed_percent(proof.gain_high)
-    return (
-        f"{proof.what_if}: measured {signed_percent(proof.gain)} ({low} to {high}), predicted "
-        f"{signed_percent(proof.predicted_gain)}, in {counted(proof.before.count, 'round')}"
-    )

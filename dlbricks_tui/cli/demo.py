@@ -22,8 +22,8 @@ def demonstrate(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.demonstration import open_demonstration
     from dlbricks_tui.cli.runs import ReplayShowing, replay_run
     from dlbricks_tui.config.reading import Sources
-    from dlbricks_tui.runs.events import checked_speed
-    from dlbricks_tui.runs.run_folder import RunFolders
+    from dlbricks_tui.jobs.folder import RunFolders
+    from dlbricks_tui.jobs.replay import checked_speed
 
     speed = checked_speed(args.speed)
     with open_demonstration() as found:

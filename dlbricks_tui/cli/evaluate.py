@@ -13,7 +13,6 @@ from dlbricks_tui.cli.output import (
     narrate,
     narrate_once,
     narrate_some,
-    narration_console,
     write,
     write_json,
 )
@@ -185,12 +184,10 @@ def _run(request: RunRequest, data: DataFolder, *, quiet: bool) -> None:
 def _measure_load(order: ScenarioOrder, data: DataFolder, *, quiet: bool) -> LoadTest:
     """Measure a scenario of an evaluation, and narrate its progress."""
     from dlbricks_tui.answers.scenarios.load_process import measure
-    from dlbricks_tui.cli.scenario_progress import LoadNarration
+    from dlbricks_tui.cli.job_progress import narrated_load
     from dlbricks_tui.cli.signals import signals_interrupt
 
-    console = narration_console()
-    live = console if console.is_terminal and not console.is_dumb_terminal else None
-    with signals_interrupt(), closing(LoadNarration(order.scenario, live, quiet=quiet)) as narration:
+    with signals_interrupt(), closing(narrated_load(order.scenario, quiet=quiet)) as narration:
         measured = measure(order, data, narration.take)
     for warning in measured.warnings:
         narrate_once(warning)

@@ -30,8 +30,8 @@ from dlbricks_tui.cli.parser import (
     add_setting,
 )
 from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runs.run_folder import RunState, State
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.fleets import PROBE, QUESTION
 from dlbricks_tui.settings.variant import EXECUTION
@@ -137,7 +137,7 @@ def show_status(args: argparse.Namespace) -> int:
     if args.follow:
         from dlbricks_tui.cli.fleet_progress import shown_fleet
         from dlbricks_tui.fleet.request import EVENTS
-        from dlbricks_tui.runs.events import EventReader
+        from dlbricks_tui.jobs.events import EventReader
 
         reader = EventReader(folder.events_file, EVENTS)
         with shown_fleet(quiet=args.quiet) as shown:
@@ -260,7 +260,7 @@ def _drive(folder: FleetFolder, args: argparse.Namespace) -> int:
     return _status(state, progress)
 
 
-def _tell_reason(state: RunState, progress: FleetProgress) -> None:
+def _tell_reason(state: JobState, progress: FleetProgress) -> None:
     """Tell why a fleet run has ended, unless the table of its hosts has told it."""
     if state.message and not any(row.message and row.message in state.message for row in progress.hosts.values()):
         narrate(state.message)
@@ -282,7 +282,7 @@ def _list(found: Sequence[FleetSummary]) -> None:
     show_parts([Table(columns, found)])
 
 
-def _status(state: RunState, progress: FleetProgress, *, is_end: bool = True) -> int:
+def _status(state: JobState, progress: FleetProgress, *, is_end: bool = True) -> int:
     """Return the exit status for a fleet run that has ended; `is_end` is True if this command has followed its end."""
     from dlbricks_tui.answers.fleets.results import fleet_result
 
@@ -292,7 +292,7 @@ def _status(state: RunState, progress: FleetProgress, *, is_end: bool = True) ->
     return Status.DONE_WITH_FAILURES if fleet_result(state, progress).has_failures else Status.DONE
 
 
-def _show(state: RunState, progress: FleetProgress, *, as_json: bool) -> None:
+def _show(state: JobState, progress: FleetProgress, *, as_json: bool) -> None:
     from dlbricks_tui.answers.fleets.results import fleet_result
 
     found = fleet_result(state, progress)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import narrate, narration_console
 from dlbricks_tui.fleet.request import FleetEnded, FleetProgress
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.wording.fleets import WORKING, fleet_line, note_line, settled_line
 from dlbricks_tui.wording.numbers import counted, duration
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.language.results import LanguageOptions
+from dlbricks_tui.cli.job_progress import JobNarration
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import (
@@ -24,19 +24,19 @@ from dlbricks_tui.cli.parser import (
 from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.language.architecture import LanguageError
+from dlbricks_tui.language.orders import LanguageFailed, LanguageRound
 from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
+from dlbricks_tui.wording.jobs import language_line
 from dlbricks_tui.wording.numbers import too_many_threads
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.language.results import LanguageAnswer
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.language.opening import NamedModel
-    from dlbricks_tui.language.orders import LanguageMessage
 
 _USUAL = LanguageOptions()
 # Rounds of small models end many times a second.
-_SECONDS_PER_LINE = 10.0
 # Pictures are no wider.
 _WIDEST = 100
 
@@ -127,41 +127,22 @@ def _opened(given: Sequence[str], options: LanguageOptions) -> tuple[list[NamedM
 
 def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
     """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
-    from dlbricks_tui.answers.child_process import ChildError
     from dlbricks_tui.answers.language import asking
     from dlbricks_tui.host.fingerprint import fingerprint
+    from dlbricks_tui.jobs.errors import JobError
 
     models, left_out = _opened(args.models, options)
     if args.predict:
         return asking.stored_answers(models, options, args.data), left_out
     if warning := too_many_threads(options.threads, fingerprint().cores):
         narrate(warning)
-    narration = LanguageNarration(quiet=args.quiet)
+    narration = JobNarration(language_line, (LanguageRound,), quiet=args.quiet, failures=(LanguageFailed,))
+    failures = left_out
     try:
         with signals_interrupt():
             found = asking.measure(models, options, args.data, narration.take, end_to_end=args.end_to_end)
-    except (ChildError, LanguageError) as error:
-        if not narration.failures:
-            narrate(str(error))
-        narration.failures += 1
+    except (JobError, LanguageError) as error:
+        narrate(str(error))
+        failures += 1
         found = asking.stored_answers(models, options, args.data)
-    return found, left_out + narration.failures
-
-
-class LanguageNarration:
-    """Narrates the messages of the process that measures; a quiet one tells only what failed."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic, *, quiet: bool = False) -> None:
-        self._clock, self._quiet = clock, quiet
-        self._round_after = clock() + _SECONDS_PER_LINE
-        self.failures = 0
-
-    def take(self, message: LanguageMessage) -> None:
-        self.failures += message.kind == "failure"
-        if self._quiet and message.kind != "failure":
-            return
-        if message.kind == "round":
-            if self._clock() < self._round_after:
-                return
-            self._round_after = self._clock() + _SECONDS_PER_LINE
-        narrate(message.line)
+    return found, failures + sum(isinstance(it, LanguageFailed) for it in narration.taken)

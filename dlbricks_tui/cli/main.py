@@ -75,6 +75,7 @@ COMMANDS = (
     _command("corpus", "show how much of one model, or of several, is the same"),
     _command("run", "measure the bricks of models on this host, and estimate the models"),
     _command("probe", "estimate models on this host in seconds, from other systems and a few bricks measured here"),
+    _command("jobs", "list runs, proofs, load tests, traces and other long work, watch, replay, cancel or resume one"),
     _command("runs", "list the runs, watch, replay, pause, cancel or resume one"),
     _command("estimate", "compose models' latencies from the results of their bricks"),
     _command("analyze", "show how fast models could be, where their time goes, and what changes would gain"),

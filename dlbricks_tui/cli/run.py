@@ -32,11 +32,11 @@ from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
+from dlbricks_tui.jobs.folder import JobState, RunFolder, State
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
-from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
@@ -164,7 +164,7 @@ def tell_end(outcome: RunOutcome, *, quiet: bool, left_out: int = 0) -> int:
     return Status.DONE_WITH_FAILURES if failures or state.state is State.FAILED else Status.DONE
 
 
-def _tell_end(state: RunState, request: RunRequest) -> None:
+def _tell_end(state: JobState, request: RunRequest) -> None:
     bricks = state.bricks
     left = bricks.total - bricks.measured - bricks.unfinished - bricks.reused - bricks.failed
     if not request.bricks:
@@ -180,12 +180,12 @@ def _tell_end(state: RunState, request: RunRequest) -> None:
     )
 
 
-def _ended_by_budget(state: RunState) -> bool:
+def _ended_by_budget(state: JobState) -> bool:
     # Nothing else ends a run without a fault before it has measured all.
     return state.state is State.FINISHED and bool(state.message)
 
 
-def _measured_nothing(state: RunState) -> bool:
+def _measured_nothing(state: JobState) -> bool:
     """Return True if a run had something to measure and has neither a result nor a failure."""
     tallies = (state.bricks, state.whole_models)
     results = sum(it.measured + it.unfinished for it in tallies)
@@ -204,7 +204,7 @@ def _start_detached(folder: RunFolder, data: DataFolder, *, as_json: bool) -> in
     return Status.DONE
 
 
-def _write_result(state: RunState, request: RunRequest, found: Sequence[EstimatedModel]) -> None:
+def _write_result(state: JobState, request: RunRequest, found: Sequence[EstimatedModel]) -> None:
     models = [model_estimate(decomposition, one) for decomposition, one in found]
     if request.end_to_end:
         # The model was timed just now, or cannot be.

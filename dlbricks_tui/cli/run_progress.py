@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import narrate, narrate_once, narration_console
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.runs.events import (
     FailedBefore,
     ModelLoading,

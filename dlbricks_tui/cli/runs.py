@@ -23,9 +23,10 @@ from dlbricks_tui.cli.parser import (
 from dlbricks_tui.cli.rendering import show_parts
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table, bar_column, name_column
-from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.events import Replay, events_so_far, play
-from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State
+from dlbricks_tui.jobs.replay import Replay, events_so_far, play
+from dlbricks_tui.runs.events import RunEvents
 from dlbricks_tui.settings.measuring import TIME_BUDGET
 from dlbricks_tui.wording.numbers import duration, in_ms, milliseconds, names_of, or_dash, partly, signed_percent
 
@@ -39,7 +40,9 @@ def register(parser: Parser) -> None:
     watching = _add(
         actions, "watch", "show the progress of a run until it ends; the run goes on if you stop watching", watch_run
     )
-    replaying = _add(actions, "replay", "show a run again from its events, at any speed; nothing is measured", _replay)
+    replaying = _add(
+        actions, "replay", "show a run again from its events, at any speed; nothing is measured", replay_stored
+    )
     add_speed_option(replaying)
     add_schema_option(replaying, "ReplayedRun", module="run_results")
     _add(actions, "pause", "pause a run, so that others can measure meanwhile", pause_run)
@@ -78,20 +81,21 @@ def watch_run(args: argparse.Namespace) -> int:
     # Loaded here, as in `resume_run`: the other actions start sooner without.
     from dlbricks_tui.cli.run import Showing, conclude
     from dlbricks_tui.cli.run_progress import shown
-    from dlbricks_tui.runs.events import follow
+    from dlbricks_tui.jobs.events import follow
     from dlbricks_tui.runs.run import read_outcome
 
     folder = _folder(args)
     with shown(quiet=args.quiet) as progress:
         for event in follow(
-            folder.events_file, lambda: folder.state().active, lambda: time.sleep(_SECONDS_BETWEEN_LOOKS)
+            RunEvents(folder.events_file), lambda: folder.state().active, lambda: time.sleep(_SECONDS_BETWEEN_LOOKS)
         ):
             progress.take(event)
     left_out = len(progress.progress.left_out)
     return conclude(read_outcome(folder, args.data), Showing(args.json, args.quiet), left_out=left_out)
 
 
-def _replay(args: argparse.Namespace) -> int:
+def replay_stored(args: argparse.Namespace) -> int:
+    """Show a run again."""
     return replay_run(_folder(args), args.speed, ReplayShowing(json=args.json, quiet=args.quiet))
 
 
@@ -125,11 +129,11 @@ def resume_run(args: argparse.Namespace) -> int:
             write_request(folder.request_file, request)
         return carry_out(folder, request, args.data, showing_of(args))
     if args.time_budget is not None:
-        raise RunError(f"run {folder.run} is {state.state.value}: cancel it before you resume it with another budget")
+        raise JobError(f"run {folder.run} is {state.state.value}: cancel it before you resume it with another budget")
     if state.state is State.PAUSED or folder.pause_file.exists():
         folder.unpause()
         return _confirm(folder, "goes on", as_json=args.json)
-    raise RunError(f"run {folder.run} is {state.state.value} already; `dlbricks runs watch {folder.run}` shows it")
+    raise JobError(f"run {folder.run} is {state.state.value} already; `dlbricks runs watch {folder.run}` shows it")
 
 
 def _budget(text: str) -> float:
@@ -156,11 +160,11 @@ def _confirm(folder: RunFolder, what: str, *, as_json: bool) -> int:
     return Status.DONE
 
 
-def _show(states: Sequence[RunState]) -> None:
+def _show(states: Sequence[JobState]) -> None:
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import Column, Table, name_column
 
-    columns: tuple[Column[RunState], ...] = (
+    columns: tuple[Column[JobState], ...] = (
         name_column("models", lambda it: names_of(it.models)),
         Column("run", lambda it: it.run),
         Column("state", lambda it: it.state.value),
@@ -184,7 +188,7 @@ class ReplayShowing:
 
 def replay_run(folder: RunFolder, speed: float, showing: ReplayShowing) -> int:
     """Show the events of a run again, print the last estimates that they tell, and return the exit status."""
-    events = events_so_far(folder)
+    events = events_so_far(folder, RunEvents(folder.events_file))
     replay, seconds = Replay(events, speed, time.monotonic), events[-1].seconds
     if not showing.quiet:
         narrate(

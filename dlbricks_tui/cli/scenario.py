@@ -18,7 +18,7 @@ from dlbricks_tui.cli.options import (
     estimate_options_of,
     values_of,
 )
-from dlbricks_tui.cli.output import data_console, narrate, narrate_once, narration_console, write_json, write_lines
+from dlbricks_tui.cli.output import data_console, narrate, narrate_once, write_json, write_lines
 from dlbricks_tui.cli.parser import (
     Parser,
     Status,
@@ -119,12 +119,11 @@ def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest 
     """Measure the scenario, and return its test, or the failure, which is narrated."""
     # Loaded here: predictions need no process.
     from dlbricks_tui.answers.scenarios.load_process import LoadProcessError, measure, order_of
-    from dlbricks_tui.cli.scenario_progress import LoadNarration
+    from dlbricks_tui.cli.job_progress import narrated_load
 
-    order, console = order_of(answer, is_system_named=args.system is not None), narration_console()
-    live = console if console.is_terminal and not console.is_dumb_terminal else None
+    order = order_of(answer, is_system_named=args.system is not None)
     try:
-        with signals_interrupt(), closing(LoadNarration(order.scenario, live, quiet=args.quiet)) as narration:
+        with signals_interrupt(), closing(narrated_load(order.scenario, quiet=args.quiet)) as narration:
             measured = measure(order, args.data, narration.take)
     except LoadProcessError as error:
         narrate(str(error))

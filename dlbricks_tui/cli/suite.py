@@ -1,12 +1,14 @@
 """`dlbricks suite`: export the bricks of private models, measure them elsewhere, and import the results."""
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.suites.exporting import Exported, SuiteOptions, SuitePlace, export
+from dlbricks_tui.answers.suites.exporting import EXPORT, ExportOrder, SuiteOptions, export
 from dlbricks_tui.answers.suites.measuring import import_suite_results, suite_run
+from dlbricks_tui.cli.job_progress import JobNarration, live_console
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_models_argument,
@@ -29,6 +31,8 @@ from dlbricks_tui.cli.parser import (
 )
 from dlbricks_tui.cli.run import add_measuring_options, carry_out, measure_options_of, showing_of
 from dlbricks_tui.cli.store import open_store
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.process import work_on
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.request import SuiteChoice
@@ -36,9 +40,12 @@ from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.kinds import whole
 from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME
+from dlbricks_tui.share.errors import ShareError
+from dlbricks_tui.share.suites.exporting import BricksChecked, SuiteWritten
 from dlbricks_tui.share.suites.seed import fresh_seed, seed_of
-from dlbricks_tui.share.suites.suite_files import open_suite
-from dlbricks_tui.wording.fleets import import_outcome, suite_contents, untravelled
+from dlbricks_tui.share.suites.suite_files import open_suite, refuse_existing
+from dlbricks_tui.wording.fleets import import_outcome, untravelled
+from dlbricks_tui.wording.jobs import export_line
 
 _DECOYS = 3
 
@@ -72,16 +79,30 @@ def export_suite(args: argparse.Namespace) -> int:
         decoys=args.decoys,
         decoys_from=args.decoys_from or (),
     )
+    # An order that cannot be carried out leaves no job.
+    refuse_existing(args.output)
     seed = fresh_seed() if args.seed is None else seed_of(args.seed)
-    known = library(args.data)
-    place = SuitePlace(args.output, seed, args.key)
-    exported = export(known.find_all(args.models), options, place, known, narrate)
-    _tell_export(exported)
+    sources = tuple(library(args.data).find_all(args.models))
+    key = None if args.key is None else args.key.absolute()
+    order = ExportOrder(sources, options, args.output.absolute(), seed.secret.hex(), key)
+    job = EXPORT.create(args.data, tuple(it.name for it in sources), order)
+    with closing(JobNarration(export_line, (BricksChecked,), live_console())) as narration:
+        state = work_on(EXPORT, job, args.data, export, narration.take)
+    found = [it for it in narration.taken if isinstance(it, SuiteWritten)]
+    if state in (State.CANCELLED, State.INTERRUPTED):
+        narrate(f"{job.state().message}; nothing was written")
+        return Status.INTERRUPTED
+    if not found:
+        raise ShareError(job.state().message)
+    (written,) = found
+    narrate_some(untravelled(written.untravelled), "that cannot travel")
+    if not written.decoys:
+        narrate("without decoys, a reader of the suite knows that all of it is yours")
     if args.json:
-        write_json(_export_document(exported))
+        write_json(_export_document(written))
     else:
         write(f"{args.output}\n")
-    return Status.DONE_WITH_FAILURES if exported.left_out else Status.DONE
+    return Status.DONE_WITH_FAILURES if written.left_out else Status.DONE
 
 
 def run_suite(args: argparse.Namespace) -> int:
@@ -146,22 +167,14 @@ def _add_export(actions: Actions) -> None:
     add_json_option(parser)
 
 
-def _tell_export(exported: Exported) -> None:
-    narrate_some(untravelled(exported.assembled.left_out), "that cannot travel")
-    if not exported.decoys:
-        narrate("without decoys, a reader of the suite knows that all of it is yours")
-    narrate(f"{suite_contents(exported.assembled, exported.decoys)}; the key is {exported.key}: keep it to yourself")
-
-
-def _export_document(exported: Exported) -> dict[str, Any]:
-    assembled = exported.assembled
+def _export_document(written: SuiteWritten) -> dict[str, Any]:
     return {
-        "suite": assembled.manifest.suite,
-        "path": exported.path.absolute(),
-        "key": exported.key.absolute(),
-        "bricks": len(assembled.key.meanings),
-        "decoys": len(assembled.key.decoys),
-        "left_out": [it._asdict() for it in assembled.left_out],
+        "suite": written.suite,
+        "path": written.path,
+        "key": written.key,
+        "bricks": written.bricks,
+        "decoys": written.decoy_bricks,
+        "left_out": [it._asdict() for it in written.untravelled],
     }
 
 

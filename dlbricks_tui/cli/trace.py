@@ -18,6 +18,7 @@ from dlbricks_tui.answers.traces.tracing import (
     trace_order,
     write_in,
 )
+from dlbricks_tui.cli.job_progress import JobNarration
 from dlbricks_tui.cli.options import (
     add_input_options,
     add_measuring_runtime_options,
@@ -51,7 +52,7 @@ from dlbricks_tui.wording.tracing import message_line
 
 if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.traces.messages import TraceMessage, TraceOrder
+    from dlbricks_tui.traces.messages import TraceOrder
 
 # The usual endings of the files.
 _PROGRAMS = {
@@ -137,15 +138,11 @@ def _traced(args: argparse.Namespace) -> Trace:
     for remark in remarks_on([settings.precision]):
         narrate(remark)
 
-    def take(message: TraceMessage) -> None:
-        if not args.quiet and (line := message_line(message)):
-            narrate(line)
-
     if not args.quiet:
         levels = ", ".join(it.value for it in order.levels)
         narrate(f"tracing {order.source.name} by {order.execution.runtime.identity}: {levels}")
     with signals_interrupt():
-        return trace_model(order, args.data, take)
+        return trace_model(order, args.data, JobNarration(message_line, quiet=args.quiet).take)
 
 
 def _order(args: argparse.Namespace) -> TraceOrder:

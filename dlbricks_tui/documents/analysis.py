@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes
     from dlbricks_tui.analysis.groups import MeasuredExecution
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.answers.analysis.analysing import Analysis, MeasuredGain
+    from dlbricks_tui.analysis.what_if import MeasuredGain
+    from dlbricks_tui.answers.analysis.analysing import Analysis
     from dlbricks_tui.documents.pictures import Plot
 
 BEST = LegendSign(".", "best measured", "bar", "█")

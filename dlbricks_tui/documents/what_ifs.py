@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.analysis.groups import MeasuredExecution
     from dlbricks_tui.analysis.roofline import LayerPoint, Roof
-    from dlbricks_tui.analysis.what_if import Gain, WhatIf
-    from dlbricks_tui.answers.analysis.analysing import MeasuredGain
+    from dlbricks_tui.analysis.what_if import Gain, MeasuredGain, WhatIf
 
 NO_WHAT_IFS = "none, as no other execution has results of all layers"
 # Where a proof and a prediction differ by more, the prediction is wrong. A proof with a wider interval cannot tell.

@@ -45,7 +45,9 @@ from dlbricks_tui.fleet.messages import (
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import RunFolder, State
+from dlbricks_tui.jobs.process import start_detached
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import keys_of
@@ -54,20 +56,19 @@ from dlbricks_tui.models.cache import remove_oldest
 from dlbricks_tui.models.library import MODEL_SUFFIXES, Library, source_of
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.regular_files import read_bytes, read_text
-from dlbricks_tui.runs.control import create_run, start_detached
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import (
-    EventReader,
     LevelLowered,
     ModelLeftOut,
     ProgramFailed,
     ProgramMeasured,
     ProgramUnfinished,
+    RunEvents,
 )
 from dlbricks_tui.runs.planning import cut_models
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import ModelChoice, RunRequest, read_request
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import NOT_INSTALLED, Registry
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime
@@ -347,7 +348,7 @@ class _TaskRun:
 
     def _follow(self, folder: RunFolder, store: ResultsDatabase) -> None:
         """Tell the progress of the run and its results until it ends."""
-        reader, progress = EventReader(folder.events_file), RunProgress()
+        reader, progress = RunEvents(folder.events_file), RunProgress()
         while True:
             # Asked before reading, so that the last events are read.
             goes_on = folder.state().active

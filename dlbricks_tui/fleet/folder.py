@@ -1,26 +1,27 @@
 """The folder of a fleet run: its request, state, events, and the commands of its user to the driver."""
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.request import EVENTS, FleetProgress, FleetRequest, HostEntry, TaskGiven
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import this_process
-from dlbricks_tui.measure.events import Event
-from dlbricks_tui.regular_files import read_json
-from dlbricks_tui.runs.events import EventReader, EventWriter
-from dlbricks_tui.runs.request import request_document, request_from
-from dlbricks_tui.runs.run_folder import FolderList, RunFolder, RunState, State, Tally
-from dlbricks_tui.settings.fleets import Question
+from dlbricks_tui.host.queue import WorkKind, this_process
+from dlbricks_tui.jobs.events import Event, EventReader, EventWriter
+from dlbricks_tui.jobs.folder import (
+    FolderList,
+    JobFolder,
+    JobState,
+    State,
+    Tally,
+    store_request,
+    stored_request,
+)
 from dlbricks_tui.store.database import ResultsDatabase
 
-_SCHEMA = 1
 # A state is a file that is made durable.
 _SECONDS_BETWEEN_STATES = 1.0
 
@@ -61,13 +62,14 @@ COMMANDS: Mapping[str, type[Event]] = {
 }
 
 
-class FleetFolder(RunFolder):
+class FleetFolder(JobFolder):
     """The files of a fleet run, whose id is the name of their folder."""
 
     noun = "fleet run"
     listed_by = "dlbricks fleet list"
     watched_by = "dlbricks fleet status"
     made_by = "dlbricks fleet run"
+    kind = WorkKind.FLEET
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -148,7 +150,7 @@ class FleetFolder(RunFolder):
 class FleetFolders(FolderList[FleetFolder]):
     """The folders of all fleet runs of a data folder."""
 
-    kind = FleetFolder
+    folder_type = FleetFolder
 
 
 class FleetControl:
@@ -169,7 +171,7 @@ class FleetControl:
         folder.set_state(self._state)
 
     @property
-    def state(self) -> RunState:
+    def state(self) -> JobState:
         """The state."""
         return self._state
 
@@ -205,7 +207,7 @@ class FleetControl:
             self._state = replace(self._state, bricks=bricks, seconds=self.seconds)
             self._folder.set_state(self._state)
 
-    def end(self, state: State, message: str) -> RunState:
+    def end(self, state: State, message: str) -> JobState:
         """Store the end."""
         self._state = replace(self._state, state=state, message=message, seconds=self.seconds)
         self._folder.set_state(self._state)
@@ -217,34 +219,10 @@ def create_fleet(request: FleetRequest, data: DataFolder) -> FleetFolder:
     with ResultsDatabase(data.store):
         # A store that cannot be used is refused before there is a fleet run.
         folder = FleetFolders(data.fleets).create(request.run.model_names)
-    write_fleet_request(folder.request_file, request)
+    store_request(folder.request_file, request)
     return folder
-
-
-def write_fleet_request(path: Path, request: FleetRequest) -> None:
-    """Write the request of a fleet run, from which any process can resume it."""
-    document = {"schema": _SCHEMA, **asdict(request), "run": request_document(request.run)}
-    try:
-        write_atomically(path, json.dumps(document, indent=2) + "\n")
-    except OSError as error:
-        raise FleetError(
-            f"cannot write {path}: {error.strerror}; make it writable, or choose another data folder"
-        ) from error
 
 
 def read_fleet_request(path: Path) -> FleetRequest:
     """Return the request of a fleet run."""
-    try:
-        document = read_json(path)
-        schema = document.pop("schema")
-        if schema == _SCHEMA:
-            run, question = request_from(document.pop("run")), Question(document.pop("question"))
-            hosts = tuple(HostEntry(**entry) for entry in document.pop("hosts"))
-            return FleetRequest(run=run, hosts=hosts, question=question, **document)
-    except OSError as error:
-        raise FleetError(f"cannot read {path}: {error.strerror}; start a new fleet run") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FleetError(f"{path} is no request of a fleet run ({error!r}); start a new one") from error
-    raise FleetError(
-        f"{path} was written with schema {schema!r}; this version reads schema {_SCHEMA}; start a new fleet run"
-    )
+    return stored_request(path, FleetRequest, FleetFolder.noun)

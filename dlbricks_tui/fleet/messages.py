@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from dlbricks_tui.fleet.errors import MessageError
-from dlbricks_tui.runs.request import RunRequest, request_document, request_from
-from dlbricks_tui.untrusted_json import decoded, parsed_document
+from dlbricks_tui.jobs.codec import decoded, from_others, values_of
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.untrusted_json import parsed_document
 
 Found = TypeVar("Found")
 
@@ -130,23 +131,20 @@ def report_text(report: HostReport) -> str:
 
 def report_from(text: str) -> HostReport:
     """Return the report in a text; raise MessageError for anything else."""
-    return _read(text, "dlbricks-host-report", MOST_MESSAGE_BYTES, lambda document: decoded(HostReport, document))
+    return _read(
+        text, "dlbricks-host-report", MOST_MESSAGE_BYTES, lambda document: decoded(HostReport, document, from_others())
+    )
 
 
 def task_text(task: Task) -> str:
     """Return a task as text, without names of the user's models, files and inputs."""
-    return _text("dlbricks-task", {**_values(task), "request": request_document(for_hosts(task.request))})
+    return _text("dlbricks-task", {**_values(task), "request": values_of(for_hosts(task.request))})
 
 
 def task_from(text: str) -> Task:
     """Return the task in a text; raise MessageError for anything else."""
-    readers: Mapping[type, Callable[[Any], Any]] = {RunRequest: _request}
-    return _read(
-        text,
-        "dlbricks-task",
-        MOST_MESSAGE_BYTES,
-        lambda document: decoded(Task, document, entries=_MOST_KEYS, readers=readers),
-    )
+    reading = from_others(entries=_MOST_KEYS)
+    return _read(text, "dlbricks-task", MOST_MESSAGE_BYTES, lambda document: decoded(Task, document, reading))
 
 
 def for_hosts(request: RunRequest) -> RunRequest:
@@ -207,18 +205,12 @@ def _message(document: Any) -> HostMessage:
     kind = document.pop("kind", None) if isinstance(document, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"is of the unknown kind {str(kind)[:40]!r}")
-    message: HostMessage = decoded(_KINDS[kind], document, letters=_LONGEST_TEXT)
+    message: HostMessage = decoded(_KINDS[kind], document, from_others(_LONGEST_TEXT))
     if isinstance(message, TaskProgress):
         numbers = (message.done, message.of, message.disturbed_rounds, message.disturbed_seconds)
         if not all(0 <= number <= _LARGEST for number in (*numbers, message.seconds_left or 0.0)):
             raise ValueError("tells an impossible progress")
     return message
-
-
-def _request(document: Any) -> RunRequest:
-    if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
-        raise ValueError("has a request of another version")
-    return request_from(document)
 
 
 def _values(message: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dlbricks_tui.fleet.errors import FleetError, ParcelError
 from dlbricks_tui.fleet.messages import MOST_PARCEL_BYTES, Parcel
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method

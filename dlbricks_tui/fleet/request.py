@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event, EventKinds, JobEnded, JobStarted, event_kinds
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.settings.fleets import Question
@@ -86,11 +86,10 @@ class FleetHostState(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetStarted(Event):
+class FleetStarted(JobStarted):
     """A process drives the fleet run; another one resumes it after an interruption."""
 
     fleet: str
-    pid: int
     models: tuple[str, ...]
     runtimes: tuple[str, ...]
     level: str
@@ -186,22 +185,15 @@ class OrderFound(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetEnded(Event):
+class FleetEnded(JobEnded):
     """The last event; `state` is that of the fleet run, `message` the reason, if it needs words."""
 
-    state: str
-    message: str
-    seconds: float
 
-
-EVENTS: dict[str, type[Event]] = {
-    kind.__name__: kind
-    for kind in (
-        ModelLoading,
-        *(FleetStarted, ModelLeftOut, HostChanged, TaskGiven, HostProgress, ResultStored),
-        *(HostBrickFailed, HostEstimate, OrderFound, FleetEnded),
-    )
-}
+EVENTS: EventKinds = event_kinds(
+    ModelLoading,
+    *(FleetStarted, ModelLeftOut, HostChanged, TaskGiven, HostProgress, ResultStored),
+    *(HostBrickFailed, HostEstimate, OrderFound, FleetEnded),
+)
 
 
 @dataclass(frozen=True, slots=True)

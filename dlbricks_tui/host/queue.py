@@ -105,7 +105,7 @@ def _from_ps(pid: int) -> str | None:
 
 
 class WorkKind(str, Enum):
-    """The kinds of work that need the host."""
+    """The kinds of work; all but the last two need the host for themselves."""
 
     RUN = "run"
     PROBE = "probe"
@@ -115,6 +115,8 @@ class WorkKind(str, Enum):
     PEAKS = "peaks"
     KERNELS = "kernels"
     LANGUAGE = "language model"
+    FLEET = "fleet run"
+    EXPORT = "suite export"
 
 
 @dataclass(frozen=True, slots=True)

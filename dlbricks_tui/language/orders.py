@@ -1,20 +1,16 @@
-"""Questions about language models, the order to the process that measures them, and its messages as lines of JSON."""
+"""Questions about language models, and their measurements as jobs: the order, and the events."""
 
-from __future__ import annotations
-
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.jobs.events import Event, event_kinds
+from dlbricks_tui.jobs.kinds import JobKind
+from dlbricks_tui.language.architecture import Architecture, WeightPrecision
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, decoder, steps_for
+from dlbricks_tui.language.opening import NamedModel
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import threads_in_words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dlbricks_tui.language.architecture import Architecture, WeightPrecision
-    from dlbricks_tui.language.opening import NamedModel
-    from dlbricks_tui.runtime.runtime import Runtime
 
 # This version of ONNX Runtime has caches of windowed blocks that hold their window only; 1.23 has not.
 _SHORT_CACHES = (1, 32)
@@ -76,21 +72,31 @@ class MeasuredEngine:
     when: str
 
 
-class LanguageMessage(NamedTuple):
-    """A line about a measurement.
-
-    - step: something begins, or has to wait
-    - round: how far a model is
-    - measured: the results of a model are in the store
-    - failure: a model or its whole-model run could not be measured, or nothing more is measured
-    """
+@dataclass(frozen=True, slots=True)
+class LanguageMessage(Event):
+    """A line about a measurement: something begins."""
 
     line: str
-    kind: Literal["step", "round", "measured", "failure"] = "step"
-
-    def encoded(self) -> bytes:
-        return json.dumps(self).encode() + b"\n"
 
 
-def decode(line: bytes) -> LanguageMessage:
-    return LanguageMessage(*json.loads(line))
+@dataclass(frozen=True, slots=True)
+class LanguageRound(LanguageMessage):
+    """How far a model is."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageMeasured(LanguageMessage):
+    """The results of a model are in the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageFailed(LanguageMessage):
+    """A model, or its whole-model run, could not be measured; the others go on."""
+
+
+LANGUAGE = JobKind(
+    WorkKind.LANGUAGE,
+    LanguageOrder,
+    event_kinds(LanguageMessage, LanguageRound, LanguageMeasured, LanguageFailed),
+    "dlbricks_tui.answers.language.measuring",
+)

@@ -15,9 +15,10 @@ from statistics import median
 
 from dlbricks_tui.bricks.programs import ProgramError, file_program, model_program, sequence_program
 from dlbricks_tui.host.load import contention_between
+from dlbricks_tui.jobs.errors import Stopped
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.batching import Batch, BatchLimits, batches, single
-from dlbricks_tui.measure.errors import Stopped
-from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, Event, RoundDone, RoundRepeated
+from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.noise import BatchNoise, NoiseMonitor, Round
 from dlbricks_tui.measure.reference import REFERENCE, RUNS_PER_READING, reference_ms

@@ -1,9 +1,9 @@
 """Events of measuring: rounds and batches."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
-from dlbricks_tui.store.records import utc_now
+from dlbricks_tui.jobs.events import Event
 
 
 class Stop(str, Enum):
@@ -15,13 +15,6 @@ class Stop(str, Enum):
     RUNS = "runs"
     # The most samples that the rule allows, with an interval that is still too wide.
     MOST_SAMPLES = "most samples"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """The base of all events."""
-
-    when: str = field(default_factory=utc_now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

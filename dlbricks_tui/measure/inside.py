@@ -24,6 +24,8 @@ from typing import Protocol
 
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.host.load import Contention, contention_between
+from dlbricks_tui.jobs.errors import Stopped
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.alone import program_of
 from dlbricks_tui.measure.carriers import (
     COPIES,
@@ -35,8 +37,7 @@ from dlbricks_tui.measure.carriers import (
     TimedCarrier,
     layer_times,
 )
-from dlbricks_tui.measure.errors import Stopped
-from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone, RoundRepeated
+from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job, JobKey, timed_runs, untimed_runs
 from dlbricks_tui.measure.known import UNFINISHED
 from dlbricks_tui.measure.noise import HostTrack, NoiseMonitor, Round, counting

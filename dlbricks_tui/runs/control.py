@@ -1,116 +1,22 @@
 """Control of a run: its start, its turn on the host, its time budget, and what pauses or stops it."""
 
-import fcntl
-import os
-import pickle
-import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any
 
-from dlbricks_tui.crash_log import keep_traceback
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, Ticket, arrival, this_process
-from dlbricks_tui.measure.errors import Stopped
-from dlbricks_tui.measure.events import Event
-from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
-from dlbricks_tui.regular_files import open_log, read_bytes
-from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.events import PartStarted, Paused, Planned, Resumed, RunEnded, Waiting
+from dlbricks_tui.jobs.control import JobStopped, StopSignals
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
+from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, Tally
+from dlbricks_tui.jobs.kinds import refuse_in_demonstration
+from dlbricks_tui.runs.events import PartStarted, Planned, RunEnded
 from dlbricks_tui.runs.progress import TellsTimeLeft
 from dlbricks_tui.runs.request import RunRequest, write_request
-from dlbricks_tui.runs.run_folder import NO_ROOM, RunFolder, RunFolders, RunState, State, Tally
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.store.database import ResultsDatabase
-
-_SOONEST_SECONDS = 1e-3
-
-_MEANINGS: Mapping[signal.Signals, tuple[State, str]] = {
-    signal.SIGTERM: (State.CANCELLED, "it was cancelled"),
-    signal.SIGINT: (State.INTERRUPTED, "it was interrupted from the keyboard"),
-    signal.SIGHUP: (State.INTERRUPTED, "its terminal was closed"),
-}
-# A process that has stored the end of its run exits soon.
-_SECONDS_TO_LEAVE = 30.0
-_NAP_BEFORE_LEAVING_SECONDS = 0.01
-
-
-class RunStopped(Stopped):
-    """The run ends here in a state, for a reason."""
-
-    def __init__(self, state: State, why: str) -> None:
-        super().__init__(why)
-        self.state = state
-        self.why = why
-
-
-class StopSignals:
-    """Signal handlers, within the `with` block, that stop the run at the points where it may be stopped."""
-
-    def __init__(self, ignore_hangup: bool) -> None:
-        self._ignore_hangup = ignore_hangup
-        self._stopped: RunStopped | None = None
-        self._may_raise = False
-        self._before: dict[signal.Signals, Any] = {}
-        # Returns the reason for stopping when the alarm goes off.
-        self._alarm: Callable[[], RunStopped] | None = None
-
-    def __enter__(self) -> "StopSignals":
-        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._take_alarm)
-        for number in _MEANINGS:
-            ignored = number is signal.SIGHUP and self._ignore_hangup
-            self._before[number] = signal.signal(number, signal.SIG_IGN if ignored else self._take)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop_after(None)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def stop_after(self, seconds: float | None, stop: Callable[[], RunStopped] | None = None) -> None:
-        """Stop the run after this many seconds, as a signal would; None cancels that."""
-        self._alarm = stop
-        # A timer of 0 s never goes off.
-        signal.setitimer(signal.ITIMER_REAL, 0.0 if seconds is None else max(seconds, _SOONEST_SECONDS))
-
-    def check(self) -> None:
-        if self._stopped is not None:
-            raise self._stopped
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Let a signal stop the run at once within the block, where it waits for another process."""
-        self._may_raise = True
-        try:
-            # A signal that has arrived before stops the run before it waits.
-            self.check()
-            yield
-        finally:
-            self._may_raise = False
-
-    def _take(self, number: int, _frame: FrameType | None) -> None:
-        self._stop(RunStopped(*_MEANINGS[signal.Signals(number)]))
-
-    def _take_alarm(self, _number: int, _frame: FrameType | None) -> None:
-        # A signal that has stopped the run before keeps its reason.
-        if self._alarm is not None and self._stopped is None:
-            self._stop(self._alarm())
-
-    def _stop(self, stopped: RunStopped) -> None:
-        self._stopped = stopped
-        if self._may_raise:
-            self._may_raise = False
-            raise self._stopped
 
 
 class Control:
@@ -160,7 +66,7 @@ class Control:
         self._watch_budget()
 
     @property
-    def state(self) -> RunState:
+    def state(self) -> JobState:
         return self._state
 
     @property
@@ -199,7 +105,7 @@ class Control:
             self._ticket.progress(spent / (spent + left) if spent + left > 0 else None, left)
 
     def checkpoint(self) -> None:
-        """Raise `RunStopped` if the run is to end; wait while it is paused."""
+        """Raise `JobStopped` if the run is to end; wait while it is paused."""
         self._signals.check()
         self._check_budget()
         if self._folder.pause_file.exists():
@@ -210,7 +116,7 @@ class Control:
         self._state = replace(self._state, bricks=bricks, whole_models=whole_models, seconds=self.seconds)
         self._folder.set_state(self._state)
 
-    def end(self, state: State, message: str) -> RunState:
+    def end(self, state: State, message: str) -> JobState:
         """Store and tell the end of the run, and let other work measure."""
         self._leave_line()
         self._state = replace(self._state, state=state, message=message, seconds=self.seconds)
@@ -236,8 +142,8 @@ class Control:
         if self.seconds_left == 0.0:
             raise self._budget_spent()
 
-    def _budget_spent(self) -> RunStopped:
-        return RunStopped(State.FINISHED, f"its time budget of {self._budget_seconds:g} s is spent")
+    def _budget_spent(self) -> JobStopped:
+        return JobStopped(State.FINISHED, f"its time budget of {self._budget_seconds:g} s is spent")
 
     def _watch_budget(self) -> None:
         """Stop the run when the budget is spent, even while it waits for a worker."""
@@ -287,50 +193,13 @@ class Control:
             self._watch_budget()
 
 
-@contextmanager
-def only_process(folder: RunFolder) -> Iterator[None]:
-    """Make sure that no other process works on the run."""
-    try:
-        file = os.open(folder.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise RunError(f"cannot write {folder.lock_file}: {error.strerror}; make it writable") from error
-    try:
-        _lock(file, folder)
-        yield
-    finally:
-        os.close(file)
-
-
-def _lock(file: int, folder: RunFolder) -> None:
-    give_up = time.monotonic() + _SECONDS_TO_LEAVE
-    while True:
-        with suppress(BlockingIOError):
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        state = folder.state()
-        if state.active or time.monotonic() > give_up:
-            raise RunError(
-                f"process {state.process.pid} works on {folder.noun} {folder.run} already; "
-                f"`{folder.watched_by} {folder.run}` shows how it gets on"
-            )
-        time.sleep(_NAP_BEFORE_LEAVING_SECONDS)
-
-
-PACKAGE_PARENT = Path(__file__).resolve().parents[2]
-# This dlbricks comes first on the path, whatever else is installed and wherever the process works.
-_CODE = "import importlib, sys; sys.path[0] = sys.argv[1]; importlib.import_module(sys.argv[2]).main(*sys.argv[3:])"
-# The pipe that a process waits at for the end of the one that has started it.
-LEASH_VARIABLE = "DLBRICKS_LEASH"
-_SECONDS_TO_START = 120.0
-_NAP_SECONDS = 0.02
-
-
 def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
     """Create a run that a process can execute."""
-    _refuse_in_demonstration()
+    refuse_in_demonstration()
     for runtime in (part.runtime for part in request.parts):
         threads = runtime.settings.threads
         if threads is not None and threads > MOST_THREADS:
-            raise RunError(
+            raise JobError(
                 f"runtime {runtime.name} is to compute with {threads} threads, and {MOST_THREADS} are the most: "
                 "ask for fewer (--threads, or OMP_NUM_THREADS), such as one for each core"
             )
@@ -339,96 +208,3 @@ def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
         folder = RunFolders(data.runs).create(request.model_names)
     write_request(folder.request_file, request)
     return folder
-
-
-def command_of(module: str, *arguments: str) -> list[str]:
-    """Return the command that calls `main` of a module of this dlbricks in a process of its own."""
-    return [sys.executable, "-c", _CODE, str(PACKAGE_PARENT), module, *arguments]
-
-
-def start_detached(folder: RunFolder, data: DataFolder, module: str) -> None:
-    """Execute the run in a separate process, and return when it has begun; `module` has its `main`."""
-    _refuse_in_demonstration()
-    command = command_of(module, str(folder.path), str(data.path))
-    try:
-        with open_log(folder.output_file) as output:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=folder.path,
-                start_new_session=True,
-            )
-    except OSError as error:
-        raise RunError(f"cannot start {folder.noun} {folder.run}: {error.strerror}") from error
-    give_up = time.monotonic() + _SECONDS_TO_START
-    while folder.state().process.pid != process.pid:
-        # The run may have begun and ended since the state was read.
-        if process.poll() is not None and folder.state().process.pid != process.pid:
-            lines = read_bytes(folder.output_file).decode(errors="replace").splitlines() or ["it printed nothing"]
-            raise RunError(f"{folder.noun} {folder.run} did not start: {lines[-1]}")
-        if time.monotonic() > give_up:
-            raise RunError(
-                f"{folder.noun} {folder.run} did not start within {_SECONDS_TO_START:g} s; see {folder.output_file}"
-            )
-        time.sleep(_NAP_SECONDS)
-
-
-def take_order() -> tuple[Any, Callable[[bytes], None]]:
-    """Return the order in the standard input of this process, and the function that writes its messages.
-
-    From now on all else that is printed goes to standard error.
-    """
-    _hold_leash()
-    order = pickle.load(sys.stdin.buffer)
-    output = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-
-    def write(line: bytes) -> None:
-        written = 0
-        try:
-            while written < len(line):
-                written += os.write(output, line[written:])
-        except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise
-            # Progress that a full disk does not take is lost; the result goes to the store.
-            begin = os.lseek(output, 0, os.SEEK_CUR) - written
-            os.ftruncate(output, begin)
-            os.lseek(output, begin, os.SEEK_SET)
-
-    return order, write
-
-
-def _hold_leash() -> None:
-    """End this process by SIGTERM when the one ends that has started it and waits for it, even if that is killed."""
-    leash = os.environ.pop(LEASH_VARIABLE, None)
-
-    def wait(pipe: int) -> None:
-        os.read(pipe, 1)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    if leash is not None:
-        threading.Thread(target=wait, args=(int(leash),), name="leash", daemon=True).start()
-
-
-def _refuse_in_demonstration() -> None:
-    if recorded_host() is not None:
-        raise RunError(NOTHING_IS_MEASURED)
-
-
-def carry_out(work: Callable[[StopSignals], None], data: DataFolder, fail: Callable[[str], None]) -> bool:
-    """Return whether some work came to its end; `fail` takes the reason if it did not."""
-    with StopSignals(ignore_hangup=False) as signals:
-        try:
-            work(signals)
-        except RunStopped as stopped:
-            fail(stopped.why)
-        except UserError as error:
-            fail(str(error))
-        except Exception as error:  # noqa: BLE001 - a fault of dlbricks is one line, too
-            fail(f"internal error: {error}; the traceback is in {keep_traceback(error, data.log)}")
-        else:
-            return True
-    return False

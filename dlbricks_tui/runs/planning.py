@@ -17,7 +17,9 @@ from dlbricks_tui.estimate.knowledge import Pair, Unmeasured
 from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative, needed_for
 from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import Tally
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model, expected_ms, timed_runs, untimed_runs
 from dlbricks_tui.measure.known import Why, known_in, with_earlier
 from dlbricks_tui.measure.method import Method
@@ -31,7 +33,6 @@ from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, unmeasurable_l
 from dlbricks_tui.models.input_shapes import ShapeMemory, listed, spelled
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import (
     FailedBefore,
     LayerUnmeasurable,
@@ -43,7 +44,6 @@ from dlbricks_tui.runs.events import (
 )
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.results import RunCounts
-from dlbricks_tui.runs.run_folder import Tally
 from dlbricks_tui.runs.work import KnownGraphs, RunSession
 from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.runtime.variant import batch_in_words
@@ -403,12 +403,12 @@ def informative(
 ) -> list[Job]:
     """Return the jobs of bricks that tell most about the latencies of the models.
 
-    Raise RunError if no other system has measured any of the bricks.
+    Raise JobError if no other system has measured any of the bricks.
     """
     wanted = {Unmeasured(job.canonical, job.key.context): job for job in jobs if not job.whole}
     known = others.known(wanted)
     if wanted and not known:
-        raise RunError(
+        raise JobError(
             f"no other system has results of these bricks by {others.way.runtime}, level {others.way.level.value}, "
             f"method {others.way.protocol}: choose another level or method, add results with "
             "`dlbricks results import FILE`, or measure every brick with `dlbricks run`"

@@ -3,15 +3,9 @@
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
-from dlbricks_tui.measure.events import (
-    BatchRestarted,
-    BatchStarted,
-    DriftNoted,
-    Event,
-    RoundDone,
-    RoundRepeated,
-    Stop,
-)
+from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated, Stop
 from dlbricks_tui.runs.events import (
     AboutProgram,
     EstimateChanged,
@@ -21,18 +15,14 @@ from dlbricks_tui.runs.events import (
     ModelLeftOut,
     ModelLoading,
     PartStarted,
-    Paused,
     Planned,
     ProgramFailed,
     ProgramLoaded,
     ProgramMeasured,
     ProgramUnfinished,
-    Resumed,
     RunEnded,
     RunStarted,
-    Waiting,
 )
-from dlbricks_tui.runs.run_folder import State
 
 # The events that estimate the time left.
 TellsTimeLeft = BatchStarted | RoundDone | RoundRepeated | BatchRestarted

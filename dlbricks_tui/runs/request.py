@@ -1,28 +1,20 @@
 """The request of a run, stored in its folder, so that any process can execute or resume it."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dlbricks_tui.atomic_write import write_atomically
-from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
-from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.jobs.folder import store_request, stored_request
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
+from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.regular_files import read_json
-from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.runtime.variant import Precision, kernels_in_words, threads_in_words
-
-_SCHEMA = 1
-_RULES: Mapping[str, type[StoppingRule]] = {"adaptive": Adaptive, "fixed": FixedRuns}
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import kernels_in_words, threads_in_words
 
 
 class ModelChoice(NamedTuple):
@@ -170,95 +162,9 @@ def chosen(sources: Sequence[ModelSource]) -> tuple[ModelChoice, ...]:
 
 
 def write_request(path: Path, request: RunRequest) -> None:
-    try:
-        write_atomically(path, json.dumps(request_document(request), indent=2) + "\n")
-    except OSError as error:
-        raise RunError(
-            f"cannot write {path}: {error.strerror}; make it writable, or choose another data folder"
-        ) from error
-
-
-def request_document(request: RunRequest) -> dict[str, Any]:
-    """Return a request as JSON values."""
-    document = asdict(request)
-    document["models"] = _written(request.models)
-    document["others"] = [
-        {"runtime": asdict(it.runtime), "models": _written(it.models), "method": it.method} for it in request.others
-    ]
-    document["suite"] = None if request.suite is None else [str(path) for path in request.suite]
-    document["rule"] = {"kind": "adaptive" if isinstance(request.rule, Adaptive) else "fixed", **document["rule"]}
-    return {"schema": _SCHEMA, **document}
-
-
-def _written(models: Sequence[ModelChoice]) -> list[list[str]]:
-    return [[model.name, str(model.path)] for model in models]
+    store_request(path, request)
 
 
 def read_request(path: Path) -> RunRequest:
-    try:
-        document = read_json(path)
-        schema = document["schema"]
-        if schema == _SCHEMA:
-            # Requests of earlier versions left the number of threads to the framework.
-            return request_from(document).with_runtimes(lambda runtime: runtime.on(processors_here()))
-    except OSError as error:
-        raise RunError(f"cannot read {path}: {error.strerror}; start a new run") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RunError(f"{path} is no request of a run ({error!r}); start a new run") from error
-    raise RunError(f"{path} was written with schema {schema!r}; this version reads schema {_SCHEMA}; start a new run")
-
-
-def request_from(document: Mapping[str, Any]) -> RunRequest:
-    """Return the request that JSON values stand for.
-
-    Other values raise ValueError, KeyError, TypeError or AttributeError.
-    """
-    cutting, rule = document["cutting"], dict(document["rule"])
-    budget = document["time_budget_seconds"]
-    suite = document["suite"]
-    return RunRequest(
-        models=_models_from(document["models"]),
-        runtime=_runtime_from(document["runtime"]),
-        # Requests of earlier versions have no others, no values, no batch sizes and no probes.
-        others=tuple(
-            RuntimeChoice(_runtime_from(it["runtime"]), _models_from(it["models"]), Method(it["method"]))
-            for it in document.get("others", ())
-        ),
-        inputs=tuple(InputShape(name, tuple(shape)) for name, shape in document["inputs"]),
-        batch_sizes=tuple(document.get("batch_sizes", ())),
-        values=tuple(InputValue(name, tuple(value)) for name, value in document.get("values", ())),
-        level=Level(document["level"]),
-        cutting=Cutting(cutting["granularity"], Cut(cutting["cut"]), LayerOrder(cutting["order"])),
-        rule=_RULES[rule.pop("kind")](**rule),
-        time_budget_seconds=None if budget is None else float(budget),
-        # Requests of earlier versions have no target.
-        target=None if document.get("target") is None else float(document["target"]),
-        end_to_end=bool(document["end_to_end"]),
-        retry_failed=bool(document["retry_failed"]),
-        again=bool(document["again"]),
-        time_limits=TimeLimits(**document["time_limits"]),
-        memory_limit_bytes=document["memory_limit_bytes"],
-        method=Method(document["method"]),
-        suite=None if suite is None else SuiteChoice(*map(Path, suite)),
-        probe_bricks=document.get("probe_bricks"),
-        # Requests of earlier versions measure all bricks.
-        only=tuple(map(str, document.get("only", ()))),
-        # Requests of earlier versions have bricks.
-        bricks=bool(document.get("bricks", True)),
-        # Requests of earlier versions come from no evaluation.
-        evaluation=str(document.get("evaluation", "")),
-        unmet=tuple(map(str, document.get("unmet", ()))),
-    )
-
-
-def _models_from(models: Sequence[Sequence[str]]) -> tuple[ModelChoice, ...]:
-    return tuple([ModelChoice(name, Path(path)) for name, path in models])
-
-
-def _runtime_from(runtime: Mapping[str, Any]) -> Runtime:
-    settings = runtime["settings"]
-    environment = tuple((str(name), str(value)) for name, value in settings["environment"])
-    # Requests of earlier versions have no precision.
-    precision = Precision(settings.get("precision", Precision.F32))
-    found = Settings(**{**settings, "environment": environment, "precision": precision})
-    return Runtime(**{**runtime, "settings": found})
+    # Requests of earlier versions left the number of threads to the framework.
+    return stored_request(path, RunRequest, "run").with_runtimes(lambda runtime: runtime.on(processors_here()))

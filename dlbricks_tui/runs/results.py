@@ -15,14 +15,15 @@ from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.host.fingerprint import host_facts
-from dlbricks_tui.measure.events import Event, Stop
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import Tally
+from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink
 from dlbricks_tui.measure.stopping import Samples, half_width_ms
 from dlbricks_tui.models.content import content_sha256
 from dlbricks_tui.runs.events import EstimateChanged, ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
-from dlbricks_tui.runs.run_folder import Tally
 from dlbricks_tui.runtime.protocol import Described, Reason
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase

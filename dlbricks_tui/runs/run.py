@@ -14,13 +14,15 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.load import competing_threads
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, this_process
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.control import JobStopped, StopSignals, only_process
+from dlbricks_tui.jobs.events import Event, EventWriter
+from dlbricks_tui.jobs.folder import JobState, RunFolder, State
 from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.runs.control import Control, RunStopped, StopSignals, only_process
-from dlbricks_tui.runs.events import EventWriter, PartStarted, RunStarted
+from dlbricks_tui.runs.control import Control
+from dlbricks_tui.runs.events import PartStarted, RunStarted
 from dlbricks_tui.runs.planning import (
     PlannedRun,
     TargetedJobs,
@@ -32,7 +34,6 @@ from dlbricks_tui.runs.planning import (
     tell_plans,
 )
 from dlbricks_tui.runs.request import RunRequest, read_request
-from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.work import KnownGraphs, RunSession, Workplace, find_onednn, measure
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -55,7 +56,7 @@ class RunOutcome:
     """The end of a run, and the estimates of its models."""
 
     request: RunRequest
-    state: RunState
+    state: JobState
     # None if the run was stopped before it had read its models.
     estimates: Estimates | None
 
@@ -128,7 +129,7 @@ def execute(
                 )
                 if stopped is None and with_estimates:
                     _find_versions(sessions, store)
-        except RunStopped as early:
+        except JobStopped as early:
             stopped = early
         except UserError as error:
             control.end(State.FAILED, str(error))
@@ -142,7 +143,7 @@ def execute(
 
 def _measure(
     sessions: Sequence[RunSession], workloads: Sequence[Workload], store: ResultsDatabase
-) -> RunStopped | None:
+) -> JobStopped | None:
     """Measure and store what the store lacks; return the reason if the run was stopped early."""
     plans: list[PlannedRun] = []
     for session, workload in zip(sessions, workloads, strict=True):
@@ -155,14 +156,14 @@ def _measure(
                 session.tell(PartStarted(part=session.part, number=number, of=len(sessions), later_seconds=later))
             for jobs in _steps(session, workload, planned, store):
                 counts = measure(session, workload.models, jobs, counts, store)
-    except RunStopped as early:
+    except JobStopped as early:
         return early
     return None
 
 
 def _find_versions(sessions: Sequence[RunSession], store: ResultsDatabase) -> None:
     """Find out which oneDNN has computed the results. All is measured by now: an interrupt loses nothing else."""
-    with suppress(RunStopped):
+    with suppress(JobStopped):
         for session in sessions:
             find_onednn(session, store)
 

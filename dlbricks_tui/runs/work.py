@@ -9,10 +9,13 @@ from pathlib import Path
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.knowledge import host_speed
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.jobs.control import JobStopped, StopSignals
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import RunFolder, State, Tally
 from dlbricks_tui.measure.alone import Alone
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.carriers import carrier_jobs, groups
-from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.known import Conditions
@@ -24,13 +27,11 @@ from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.measure.time_left import END_SECONDS, Agenda, stages
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.runs.control import Control, RunStopped, StopSignals
-from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.events import WorkerReplaced
 from dlbricks_tui.runs.onednn import with_known_onednn, with_onednn
 from dlbricks_tui.runs.request import RunRequest, can_be_alone
 from dlbricks_tui.runs.results import LiveEstimates, RunCounts, RunResults, keep_provenance, model_digests, provenance
-from dlbricks_tui.runs.run_folder import RunFolder, State, Tally
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Described, Reason
 from dlbricks_tui.runtime.runtime import Runtime
@@ -129,7 +130,7 @@ def open_worker(
     ) as worker:
         version = worker.describe().version
         if version != runtime.version:
-            raise RunError(
+            raise JobError(
                 f"runtime {runtime.name} has {runtime.framework} {version} now, but had {runtime.version} when "
                 f"the run was requested; `dlbricks runtimes check {runtime.name}`, then start a new run"
             )
@@ -183,7 +184,7 @@ def measure(
         elif jobs:
             _measure_alone(session, jobs, results)
         state = State.FINISHED
-    except RunStopped as stopped:
+    except JobStopped as stopped:
         state = stopped.state
         raise
     finally:
@@ -216,7 +217,7 @@ def _measure_inside(
     """Time whole models, then carriers, and at last alone the bricks that no carrier holds."""
     request = session.request
     if not isinstance(request.rule, Adaptive):
-        raise RunError("a fixed number of runs applies to bricks that are timed alone: use --method alone")
+        raise JobError("a fixed number of runs applies to bricks that are timed alone: use --method alone")
     rule, reference = request.rule, reference_program(request.runtime.traits.format)
     conditions = session.conditions
     usual_ms = host_speed(store, conditions.system, conditions.runtime, conditions.protocol).usual_ms

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dlbricks_tui.host.load import Contention, contention_between
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.scenarios.loadgen import (
     LoadGenLog,
     LoadGenTest,
@@ -20,7 +21,6 @@ from dlbricks_tui.scenarios.loadgen import (
     read_latencies,
     read_verdict,
 )
-from dlbricks_tui.scenarios.messages import LoadMessage
 from dlbricks_tui.scenarios.progress import LoadFinding, LoadTeller, Searched
 from dlbricks_tui.scenarios.scenario import ScenarioError, percentile_of
 from dlbricks_tui.scenarios.serving import Serving
@@ -58,7 +58,7 @@ class LoadTests:
         serving: Serving,
         folder: Path,
         changed: threading.Event,
-        write: Callable[[LoadMessage], None],
+        write: Callable[[Event], None],
         waiting: Callable[[], AbstractContextManager[None]],
         clocks: Clocks,
     ) -> None:

@@ -19,10 +19,11 @@ from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, tur
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival
+from dlbricks_tui.jobs.control import StopSignals
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.measure.jobs import Job, untimed_runs
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.supervised_worker import TimeLimits
-from dlbricks_tui.runs.control import StopSignals
 from dlbricks_tui.runs.onednn import with_onednn
 from dlbricks_tui.runs.results import model_digests, provenance
 from dlbricks_tui.runs.work import Workplace
@@ -31,12 +32,10 @@ from dlbricks_tui.scenarios.load_tests import Clocks, LoadTests
 from dlbricks_tui.scenarios.loadgen import LoadSettings, delete_traces, require_loadgen
 from dlbricks_tui.scenarios.messages import (
     LoadDone,
-    LoadMessage,
     LoadProgress,
     LoadReady,
     LoadTestsKept,
     LoadTestStarted,
-    LoadWaits,
     ScenarioOrder,
 )
 from dlbricks_tui.scenarios.progress import LoadFinding
@@ -84,14 +83,14 @@ def measure_scenario(
     order: ScenarioOrder,
     place: Workplace,
     signals: StopSignals,
-    write: Callable[[LoadMessage], None],
+    write: Callable[[Event], None],
     queue: HostQueue,
     rule: LoadRule | None = None,
     clocks: Clocks | None = None,
 ) -> None:
     """Measure a scenario and store its record; raise a UserError if it cannot be measured.
 
-    `RunStopped` ends it. All workers have ended when it returns. LoadGen may go on in its thread after an error.
+    `JobStopped` ends it. All workers have ended when it returns. LoadGen may go on in its thread after an error.
     """
     require_loadgen()
     _Measuring(order, place, signals, write, rule or LoadRule.of(order.scenario), clocks or Clocks()).measure(queue)
@@ -105,7 +104,7 @@ class _Measuring:
         order: ScenarioOrder,
         place: Workplace,
         signals: StopSignals,
-        write: Callable[[LoadMessage], None],
+        write: Callable[[Event], None],
         rule: LoadRule,
         clocks: Clocks,
     ) -> None:
@@ -139,7 +138,7 @@ class _Measuring:
         task = QueuedWork(WorkKind.LOAD_TEST, [self._order.source.name], self._place.data.path)
 
         def tell(ahead: str) -> None:
-            self._write(LoadWaits(holder=ahead))
+            self._write(Waiting(holder=ahead))
 
         with turn_on_host(queue, task, self._signals, tell, arrived) as ticket:
             self._ticket = ticket
@@ -172,7 +171,7 @@ class _Measuring:
                 self._store(system, replace(record, uuid=self._uuid, sought=self._scenario.seeks_rate))
         self._write(LoadDone(uuid=self._uuid, warnings=tuple(dict.fromkeys([*tests.warnings, *self._warnings]))))
 
-    def _write(self, message: LoadMessage) -> None:
+    def _write(self, message: Event) -> None:
         """Write a message, and tell other processes of the host how far the test in progress is."""
         self._tell(message)
         if self._ticket is None:

@@ -1,12 +1,12 @@
-"""The order for a process that measures a scenario, and the messages that it writes, one JSON object a line."""
+"""Load tests as jobs: the order, and the events."""
 
-import json
-import pickle
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, TypeAlias, get_args
+from dataclasses import dataclass, field
 
 from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.jobs.events import Event, event_kinds
+from dlbricks_tui.jobs.kinds import JobKind
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.scenarios.scenario import Scenario
@@ -27,20 +27,9 @@ class ScenarioOrder:
     evaluation: str = ""
     unmet: tuple[str, ...] = ()
 
-    def encoded(self) -> bytes:
-        """Return the order as the process reads it."""
-        return pickle.dumps(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadWaits:
-    """Another process measures on this host, and the scenario waits for its end."""
-
-    holder: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadReady:
+class LoadReady(Event):
     """All instances have the model loaded."""
 
     # Of a single request: the median of the inference, and what passing it to the worker and back adds.
@@ -53,7 +42,7 @@ class LoadReady:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadTestStarted:
+class LoadTestStarted(Event):
     """LoadGen starts a test; a search for the highest rate consists of several."""
 
     number: int
@@ -66,7 +55,7 @@ class LoadTestStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadProgress:
+class LoadProgress(Event):
     """The requests of a test that were answered since the last message, about once a second."""
 
     number: int
@@ -78,7 +67,7 @@ class LoadProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadTestDone:
+class LoadTestDone(Event):
     """The end of a test: it passes if its percentile is within the bound."""
 
     number: int
@@ -91,7 +80,7 @@ class LoadTestDone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadDone:
+class LoadDone(Event):
     """The scenario is measured, and its record is in the store."""
 
     uuid: str
@@ -100,35 +89,15 @@ class LoadDone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadTestsKept:
+class LoadTestsKept(Event):
     """The measurement ends before its result; the tests that have ended are in the store."""
 
     tests: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadFailed:
-    """The scenario could not be measured."""
-
-    reason: str
-
-
-LoadMessage: TypeAlias = (
-    LoadWaits | LoadReady | LoadTestStarted | LoadProgress | LoadTestDone | LoadDone | LoadTestsKept | LoadFailed
+LOAD_TEST = JobKind(
+    WorkKind.LOAD_TEST,
+    ScenarioOrder,
+    event_kinds(LoadReady, LoadTestStarted, LoadProgress, LoadTestDone, LoadDone, LoadTestsKept),
+    "dlbricks_tui.scenarios.process",
 )
-
-
-def encode(message: LoadMessage) -> bytes:
-    """Return a message as a line."""
-    return json.dumps({"message": type(message).__name__, **asdict(message)}).encode() + b"\n"
-
-
-def decode(line: bytes) -> LoadMessage:
-    """Return the message of a line that the process wrote."""
-    content = json.loads(line)
-    kind: Any = _KINDS[content.pop("message")]
-    message: LoadMessage = kind(**{name: tuple(it) if isinstance(it, list) else it for name, it in content.items()})
-    return message
-
-
-_KINDS = {kind.__name__: kind for kind in get_args(LoadMessage)}

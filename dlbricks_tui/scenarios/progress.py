@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.scenarios.loadgen import Latencies, LoadGenLog, LoadgenVerdict, LoadSettings, LoggedTest
-from dlbricks_tui.scenarios.messages import LoadMessage, LoadProgress, LoadTestDone, LoadTestStarted
+from dlbricks_tui.scenarios.messages import LoadProgress, LoadTestDone, LoadTestStarted
 from dlbricks_tui.scenarios.queueing import unit_schedule
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, ScenarioKind, percentile_of
 from dlbricks_tui.scenarios.serving import Answered, Serving
@@ -64,7 +65,7 @@ class LoadTeller:
         settings: LoadSettings,
         batch_size: int,
         log: LoadGenLog,
-        write: Callable[[LoadMessage], None],
+        write: Callable[[Event], None],
         clock: Callable[[], float],
         tests_before: int,
         findings: list[LoadFinding],

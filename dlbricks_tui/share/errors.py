@@ -23,9 +23,5 @@ class SignatureError(ShareError):
     """A file of results that cannot be signed, or whose signature cannot be trusted."""
 
 
-class ExportEndedError(ShareError):
-    """The export of a suite that is no longer wanted; nothing was written."""
-
-
 class GalleryError(ShareError):
     """A folder without results that can be imported."""

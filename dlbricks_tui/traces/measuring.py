@@ -21,10 +21,11 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival
+from dlbricks_tui.jobs.control import StopSignals
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.measure.jobs import CutModel, Job, untimed_runs
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
-from dlbricks_tui.runs.control import StopSignals
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Program, TracedRuns
 from dlbricks_tui.runtime.runtime import Runtime
@@ -32,7 +33,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import new_uuid, utc_now
 from dlbricks_tui.store.selections import Way
 from dlbricks_tui.traces.levels import Instruments, LevelRound, MeasuredLevel, level_trace
-from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceMessage, TraceOrder, TraceWaits
+from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceOrder
 from dlbricks_tui.traces.perf_events import PerfEvents
 from dlbricks_tui.traces.spans import TracedNetwork
 from dlbricks_tui.traces.threads import ThreadWatch
@@ -54,11 +55,11 @@ def trace_model(
     order: TraceOrder,
     place: Workplace,
     signals: StopSignals,
-    write: Callable[[TraceMessage], None],
+    write: Callable[[Event], None],
     queue: HostQueue,
     limits: TimeLimits | None = None,
 ) -> Trace:
-    """Return the trace of a model; raise a UserError if it cannot be traced at any level. `RunStopped` ends it."""
+    """Return the trace of a model; raise a UserError if it cannot be traced at any level. `JobStopped` ends it."""
     return _Tracing(order, place, signals, write, limits or TimeLimits()).trace(queue)
 
 
@@ -94,7 +95,7 @@ class _Tracing:
         order: TraceOrder,
         place: Workplace,
         signals: StopSignals,
-        write: Callable[[TraceMessage], None],
+        write: Callable[[Event], None],
         limits: TimeLimits,
     ) -> None:
         self._order = order
@@ -121,7 +122,7 @@ class _Tracing:
         task = QueuedWork(WorkKind.TRACE, [self._order.source.name], self._place.data.path)
 
         def tell(ahead: str) -> None:
-            self._write(TraceWaits(holder=ahead))
+            self._write(Waiting(holder=ahead))
 
         with turn_on_host(queue, task, self._signals, tell, arrived) as ticket:
             return self._trace(model, ticket)

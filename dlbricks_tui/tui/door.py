@@ -106,7 +106,7 @@ def open_demonstration(demonstration: Demonstration, sources: Sources, speed: fl
 def going_on(data: DataFolder) -> Iterator[str]:
     """Yield a line for each piece of work of a data folder that goes on when the workbench is left."""
     from dlbricks_tui.host.queue import host_queue
-    from dlbricks_tui.runs.run_folder import RunFolders
+    from dlbricks_tui.jobs.folder import RunFolders
     from dlbricks_tui.wording.numbers import names_of
 
     places = [it for it in host_queue().places() if it.data_folder == str(data.path.absolute())]

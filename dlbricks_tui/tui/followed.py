@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.child_process import ChildError
+from dlbricks_tui.jobs.errors import JobError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dlbricks_tui.answers.child_process import ChildProcess
+    from dlbricks_tui.jobs.events import Event
+    from dlbricks_tui.jobs.process import JobProcess
 
-Message = TypeVar("Message")
 
-
-class FollowedProcess(Generic[Message]):
+class FollowedProcess:
     """Keeps the failure of a process; subclasses take its messages, and tell whether it has a result."""
 
     # What a process without result and reason has ended without.
     RESULT = "a result"
 
-    def __init__(self, process: ChildProcess[Message]) -> None:
+    def __init__(self, process: JobProcess) -> None:
         self._process = process
         self.failure = ""
 
@@ -32,20 +31,20 @@ class FollowedProcess(Generic[Message]):
     def has_result(self) -> bool:
         raise NotImplementedError
 
-    def take(self, message: Message) -> None:
+    def take(self, message: Event) -> None:
         """Take a message of the process."""
         raise NotImplementedError
 
     async def follow(self, changed: Callable[[], None]) -> None:
         """Follow the process to its end, and report each change; a failure is kept."""
 
-        def take(message: Message) -> None:
+        def take(message: Event) -> None:
             self.take(message)
             changed()
 
         try:
             await self._process.follow(take)
-        except ChildError as error:
+        except JobError as error:
             self.failure = self.failure or str(error)
         if self.cancelled:
             self.failure = ""

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.runs.events import (
     EstimateChanged,
     FailedBefore,
@@ -11,20 +12,16 @@ from dlbricks_tui.runs.events import (
     ModelLeftOut,
     ModelLoading,
     PartStarted,
-    Paused,
     Planned,
     ProgramFailed,
     ProgramLoaded,
     ProgramMeasured,
-    Resumed,
     RunEnded,
     RunStarted,
     ShapesRemembered,
-    Waiting,
     WorkerReplaced,
 )
 from dlbricks_tui.runs.progress import Disturbances, RunProgress
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.wording.numbers import counted, duration, percent, with_interval
 from dlbricks_tui.wording.runs import NONE_DONE, Done, Note, Phrase, Tone
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.estimate.comparison import PRICES_FILE, Candidate, cheapest, quickest
 from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostBrickFailed, HostChanged, HostRow
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.events import ModelLeftOut
 from dlbricks_tui.wording.answers import combination_words, figure_text
@@ -16,7 +16,7 @@ from dlbricks_tui.wording.numbers import PARTLY, counted, duration, in_ms
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dlbricks_tui.share.suites.exporting import Assembled, OmittedBrick
+    from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
     from dlbricks_tui.share.suites.results_file import SuiteImport
 
 _MOST_HOSTS_IN_A_LINE = 4
@@ -113,10 +113,9 @@ def _cost(it: Candidate) -> str:
     return f"$ {it.dollars_per_million:.2f} for a million inferences"
 
 
-def suite_contents(assembled: Assembled, decoys: int) -> str:
+def suite_contents(suite: SuiteWritten) -> str:
     """Return the numbers of bricks in a suite: `28 bricks of yours among 67 of 3 decoys`."""
-    mine, others = len(assembled.key.meanings), len(assembled.key.decoys)
-    return f"{counted(mine, 'brick')} of yours among {others} of {counted(decoys, 'decoy')}"
+    return f"{counted(suite.bricks, 'brick')} of yours among {suite.decoy_bricks} of {counted(suite.decoys, 'decoy')}"
 
 
 def untravelled(bricks: Iterable[OmittedBrick]) -> list[str]:

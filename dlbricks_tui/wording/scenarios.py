@@ -1,14 +1,8 @@
 """Scenarios in words: what is asked, latencies and rates, and the progress of a load test."""
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.scenarios.messages import (
-    LoadMessage,
-    LoadReady,
-    LoadTestDone,
-    LoadTestsKept,
-    LoadTestStarted,
-    LoadWaits,
-)
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.scenarios.messages import LoadProgress, LoadReady, LoadTestDone, LoadTestsKept, LoadTestStarted
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Scenario, ScenarioKind, latencies_ms
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.histogram import histogram_lines
@@ -96,9 +90,9 @@ def histogram_below(test: LoadTest, width: int) -> list[str]:
     return ["", *histogram_lines(latencies_ms(test), min(width, _WIDEST_HISTOGRAM), bound_ms=test.bound_ms)]
 
 
-def message_line(message: LoadMessage, scenario: Scenario) -> str:
+def message_line(message: Event, scenario: Scenario) -> str:
     """Return a message of the process that measures as a line; empty if others say the same."""
-    if isinstance(message, LoadWaits):
+    if isinstance(message, Waiting):
         return f"waiting for {message.holder}"
     if isinstance(message, LoadReady):
         loaded = "the model is loaded" if scenario.instances == 1 else f"{scenario.instances} instances are loaded"
@@ -114,6 +108,27 @@ def message_line(message: LoadMessage, scenario: Scenario) -> str:
     if isinstance(message, LoadTestsKept):
         return f"stored {counted(message.tests, 'test')} that had ended"
     return ""
+
+
+class LoadWords:
+    """Words the events of a load test, and adds up the requests of the test in progress."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._test: LoadTestStarted | None = None
+        self._slower = 0
+
+    def __call__(self, event: Event) -> str:
+        """Return an event as a line; empty if others say the same."""
+        if isinstance(event, LoadTestStarted):
+            self._test, self._slower = event, 0
+        if not isinstance(event, LoadProgress):
+            return message_line(event, self._scenario)
+        if self._scenario.bound_ms is not None:
+            self._slower += sum(it > self._scenario.bound_ms for it in event.latencies_ms)
+        if self._test is None:
+            return ""
+        return progress_line(self._test, self._scenario, event.queries, self._slower, event.seconds)
 
 
 def progress_line(message: LoadTestStarted, scenario: Scenario, answered: int, slower: int, seconds: float) -> str:

@@ -1,7 +1,8 @@
 """The progress of a trace in words."""
 
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.printable import printable
-from dlbricks_tui.traces.messages import LevelDone, RoundStarted, TraceMessage, TraceWaits
+from dlbricks_tui.traces.messages import LevelDone, RoundStarted
 from dlbricks_tui.wording.numbers import in_ms
 
 
@@ -10,12 +11,12 @@ def trace_question(model: str) -> str:
     return f"Where does the time of {printable(model)} go, layer by layer?"
 
 
-def message_line(message: TraceMessage) -> str:
+def message_line(message: Event) -> str:
     """Return a message of the process that traces as a line; empty if others say the same.
 
     `layer level: 3.600 ms per inference, +0.2000 ms`
     """
-    if isinstance(message, TraceWaits):
+    if isinstance(message, Waiting):
         return f"waiting for {message.holder}"
     if isinstance(message, RoundStarted):
         return f"round {message.number} of {message.rounds}" if message.rounds > 1 else ""

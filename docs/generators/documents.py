@@ -29,6 +29,7 @@ RECORDED = {
     "dlbricks models": "dlbricks models",
     "dlbricks tree": "dlbricks tree squeezenet1.1",
     "dlbricks corpus": "dlbricks corpus squeezenet1.1 resnet18_v1",
+    "dlbricks jobs": "dlbricks jobs",
     "dlbricks runs": "dlbricks runs",
     "dlbricks runs watch": "dlbricks runs watch last --quiet",
     "dlbricks runs replay": "dlbricks runs replay last --speed 1000 --quiet",

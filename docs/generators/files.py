@@ -1,16 +1,20 @@
 """The page of all files: text by hand, and fields and events from the code."""
 
-from collections.abc import Mapping
-
+from dlbricks_tui.analysis.jobs import PROOF
+from dlbricks_tui.answers.suites.exporting import EXPORT
 from dlbricks_tui.fleet.request import EVENTS as FLEET_EVENTS
 from dlbricks_tui.fleet.request import FleetHostState, HostEntry
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.jobs.events import EventKinds, event_kinds
+from dlbricks_tui.jobs.folder import JobState, State, Tally
+from dlbricks_tui.language.orders import LANGUAGE
 from dlbricks_tui.runs.events import EVENTS
-from dlbricks_tui.runs.run_folder import RunState, State, Tally
+from dlbricks_tui.scenarios.messages import LOAD_TEST
 from dlbricks_tui.share.suites.key_file import Meaning
 from dlbricks_tui.share.suites.manifest import SuiteBrick
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.records import Statistics
+from dlbricks_tui.traces.messages import TRACE
 from docs.generators.fields import field_table, fields_of, sentence_of, values_of
 from docs.generators.markdown import MARK, table
 
@@ -32,12 +36,10 @@ place of a file is refused.
 |---|---|
 | `store/` | [every result](#results-store): back it up |
 | `suites/` | the [keys](#suites) to exported suites: back them up, and keep them secret |
-| `runs/` | [requests and states of runs](#run-folders), without results |
-| `fleets/` | the same of [fleet runs](#fleet-folders) |
+| `runs/`, `fleets/`, `jobs/` | [requests, states and events](#job-folders) of runs, of fleet runs and of other jobs, without results |
 | `parcels/`, `tasks/` | what a driver of a fleet has sent to this host |
 | `certificates/` | certificates and private keys of fleets: keep them secret |
 | `allowed_signers`, `minisign/` | the [signers that you trust](#signatures) |
-| `jobs/` | orders and messages of load tests, traces, proofs and peaks in progress |
 | `scenarios/` | the logs of LoadGen, a folder for each load test |
 | `traces/` | traces, a file each: delete them as you like |
 | `model-folders.json`, `runtimes.json`, `input-shapes.json` | the [models, runtimes and input shapes](#small-files) that you gave |
@@ -166,31 +168,30 @@ The results that `dlbricks suite run` writes are a JSON object with `format` (`d
 `manifest_sha256`, the `system`, and for each runtime its measurements and failures, as records of the store.
 They name bricks by the ids of the suite.
 
-## Run folders
+## Job folders
 
-Each run has a folder `runs/RUN` in your data folder. Folders of ended runs can be deleted: they hold no results.
+Each job has a folder in your data folder: `runs/ID` a run, `fleets/ID` a fleet run, and `jobs/ID` a proof, load test,
+trace, export of a suite, measurement of peaks or of language models. Folders of ended jobs can be deleted: they hold no
+results. Of each kind in `jobs/`, the last 20 are kept. Only you can read that folder: the request of an export has the seed
+of its suite.
 
 | file | contents |
 |---|---|
 | `request.json` | what was asked for |
 | `state.json` | the state, as below |
-| `events.jsonl` | all events, one JSON object per line, for `runs watch` and `runs replay` |
-| `worker.log`, `output.log` | the output of the framework, and of a detached run |
-| `lock`, `pause` | held while a process works on the run; there while it is paused |
-| `suite-bricks.json` | of a suite: the brick here behind each brick of the suite |
+| `events.jsonl` | all events, one JSON object per line |
+| `worker.log`, `output.log` | the output of the framework, and of the process |
+| `lock`, `pause` | held while a process works on the job; there while it is paused |
+| `seen` | there once a viewer has followed the job to its end |
+| `commands.jsonl` | of a fleet run: what its user asks of single hosts |
+| `suite-bricks.json` | of a run of a suite: the brick here behind each brick of the suite |
 
 `state.json`:
 
 """
 EVENTS_TEXT = """
-An event is a JSON object with `event`, its name, `when`, and these fields. Readers skip names and fields that they do not
-know.
-
-"""
-FLEET_TEXT = """
-## Fleet folders
-
-Each fleet run has a folder `fleets/ID` with the same files. Its events, besides those of a run:
+An event is a JSON object with `event`, its name, `when`, and these fields. Readers skip fields that they do not know, and
+count events that they cannot read.
 
 """
 SMALL = """
@@ -208,9 +209,20 @@ A missing or unreadable `view.json` is replaced; the others are refused with a l
 """
 
 
+KINDS = {
+    "runs": EVENTS,
+    "proofs": PROOF.events,
+    "load tests": LOAD_TEST.events,
+    "traces": TRACE.events,
+    "language models": LANGUAGE.events,
+    "exports of suites": EXPORT.events,
+    "fleet runs": FLEET_EVENTS,
+}
+
+
 def page() -> str:
     """Return the text of the page."""
-    fleet = {name: kind for name, kind in FLEET_EVENTS.items() if EVENTS.get(name) is not kind}
+    shared = event_kinds()
     return "".join(
         [
             HEAD,
@@ -224,12 +236,12 @@ def page() -> str:
             KEY,
             field_table(Meaning),
             SUITE_RESULTS,
-            field_table(RunState),
-            f"\n`Tally`: {_about(Tally)} The states are {_words(State)}.\n\n### Events of a run\n",
+            field_table(JobState),
+            f"\n`Tally`: {_about(Tally)} The states are {_words(State)}, and the kinds {_words(WorkKind)}.\n",
+            "\n### Events of all jobs\n",
             EVENTS_TEXT,
-            _events(EVENTS),
-            FLEET_TEXT,
-            _events(fleet),
+            _events(shared),
+            *(f"\n### Events of {name}\n\n{_events(_without(kinds, shared))}" for name, kinds in KINDS.items()),
             f"\nThe states of a host are {_words(FleetHostState)}.\n",
             SMALL,
         ]
@@ -242,11 +254,15 @@ def _about(kind: type) -> str:
     return "\n".join(line.strip() for line in text.splitlines())
 
 
-def _words(kind: type[State] | type[FleetHostState]) -> str:
+def _without(kinds: EventKinds, others: EventKinds) -> EventKinds:
+    return {name: kind for name, kind in kinds.items() if name not in others}
+
+
+def _words(kind: type[State] | type[FleetHostState] | type[WorkKind]) -> str:
     return ", ".join(f"`{value}`" for value, _ in values_of(kind))
 
 
-def _events(kinds: Mapping[str, type[Event]]) -> str:
+def _events(kinds: EventKinds) -> str:
     rows = [
         (
             f"`{name}`",

@@ -26,6 +26,10 @@ objects of the classes that are named here.
 """
 # Commands that print the document of another one, in words.
 LIKE = {
+    **dict.fromkeys(
+        (f"dlbricks jobs {it}" for it in ("watch", "replay", "pause", "cancel", "resume")),
+        "an entry of `dlbricks jobs`; of a run or fleet run, the document of `dlbricks runs` or `dlbricks fleet` for it",
+    ),
     "dlbricks runs pause": "an entry of `dlbricks runs`",
     "dlbricks runs cancel": "an entry of `dlbricks runs`",
     "dlbricks runs resume": "an entry of `dlbricks runs`, or the document of `dlbricks run` if it goes on with an ended run",

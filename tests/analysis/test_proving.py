@@ -10,13 +10,14 @@ import pytest
 from onnx import ModelProto
 from onnx.helper import make_node
 
-from dlbricks_tui.analysis.proving import Listener, Outcome, ProofProgress, ProofRule, Prover
+from dlbricks_tui.analysis.proving import Outcome, ProofRule, Prover, RoundsDone
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind, newest_proof
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.control import JobStopped, StopSignals
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
-from dlbricks_tui.runs.control import RunStopped, StopSignals
 from dlbricks_tui.runtime.process import INSIDE
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -42,21 +43,21 @@ def what_if(change: Execution | None, baseline: Execution | None = None, name: s
     return WhatIf(name, WhatIfKind.THREADS, baseline or faster(2), change, 1.0, predicted, (), "--threads 1")
 
 
-class Notes(Listener):
+class Notes:
     """Keeps what it is told, and does something once a proof has begun."""
 
     def __init__(self, act: Callable[[str], None] = lambda _: None) -> None:
-        self.told: list[ProofProgress] = []
+        self.told: list[RoundsDone] = []
         self.holders: list[str] = []
         self.act = act
 
-    def waiting(self, holder: str) -> None:
-        self.holders.append(holder)
-        self.act(holder)
-
-    def progress(self, so_far: ProofProgress) -> None:
-        self.told.append(so_far)
-        self.act(so_far.what_if)
+    def take(self, event: Event) -> None:
+        if isinstance(event, Waiting):
+            self.holders.append(event.holder)
+            self.act(event.holder)
+        elif isinstance(event, RoundsDone):
+            self.told.append(event)
+            self.act(event.what_if)
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Lab:
     def prove(self, *what_ifs: WhatIf, rule: ProofRule = QUICK) -> list[Outcome]:
         self.site.path.mkdir(exist_ok=True)
         with StopSignals(ignore_hangup=False) as signals:
-            prover = Prover(source=self.source, place=self.site.place, signals=signals, listener=self.notes, rule=rule)
+            prover = Prover(source=self.source, place=self.site.place, signals=signals, tell=self.notes.take, rule=rule)
             return list(prover.prove_all(what_ifs, self.site.queue))
 
     def proofs(self) -> list[Proof]:
@@ -133,7 +134,7 @@ def test_the_keyboard_ends_a_proof_and_keeps_those_before(lab: Lab) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     lab.notes.act = interrupt
-    with pytest.raises(RunStopped):
+    with pytest.raises(JobStopped):
         lab.prove(*(what_if(faster(), name=name) for name in ("first", "second", "third")))
     assert [it.what_if for it in lab.proofs()] == ["first"]
     turn_of(lab.site.queue, "next", lab.site.data.path).leave()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFolder
+from dlbricks_tui.analysis.jobs import PEAKS, PeaksOrder
 from dlbricks_tui.answers.demonstration import (
     DATA_MARK,
     FACTS,
@@ -21,14 +21,15 @@ from dlbricks_tui.answers.demonstration import (
 )
 from dlbricks_tui.answers.opening import loader_from_cache
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.folder import RunFolders
+from dlbricks_tui.jobs.process import JobProcess, start_detached
+from dlbricks_tui.jobs.replay import events_so_far
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, in_place_of_this_host, recorded_host
-from dlbricks_tui.runs.control import start_detached
-from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.events import events_so_far
-from dlbricks_tui.runs.run_folder import RunFolders
+from dlbricks_tui.runs.events import RunEvents
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.registry import Registry
@@ -97,7 +98,8 @@ def test_the_file_is_small_and_names_no_folder_and_no_kernel_build(parts: dict[s
 
 
 def test_the_replayed_run_is_whole(demonstration: Demonstration) -> None:
-    events = events_so_far(RunFolders(demonstration.data.runs).find(demonstration.replayed))
+    replayed = RunFolders(demonstration.data.runs).find(demonstration.replayed)
+    events = events_so_far(replayed, RunEvents(replayed.events_file))
     assert {"RunStarted", "RoundDone", "EstimateChanged", "ProgramMeasured"} <= {
         type(it.event).__name__ for it in events
     }
@@ -126,10 +128,10 @@ def test_nothing_is_started(demonstration: Demonstration, monkeypatch: pytest.Mo
     with pytest.raises(FrameworkMissingError, match="start `dlbricks` itself"), Worker(runtime, demonstration.data.log):
         pass
     folder = RunFolders(demonstration.data.runs).find(demonstration.replayed)
-    with pytest.raises(RunError, match="start `dlbricks` itself"):
+    with pytest.raises(JobError, match="start `dlbricks` itself"):
         start_detached(folder, demonstration.data, "nothing")
-    with pytest.raises(ChildError) as refused:
-        ChildProcess(["false"], b"", JobFolder(demonstration.data.jobs / "job"), bytes).run(lambda _: None)
+    with pytest.raises(JobError) as refused:
+        JobProcess.new(PEAKS, PeaksOrder(1), demonstration.data).run(lambda _: None)
     assert str(refused.value) == NOTHING_IS_MEASURED
 
 

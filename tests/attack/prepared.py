@@ -9,9 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlbricks_tui.analysis.jobs import PROOF, ProofOrder
+from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.answers.demonstration import open_demonstration
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.jobs.folder import JobFolders, store_request
+from dlbricks_tui.jobs.process import work_on
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.share.suites.key_file import SuiteKey, key_path, write_key
 from dlbricks_tui.share.suites.results_file import SuiteResults, rendered
 from dlbricks_tui.store.database import ResultsDatabase
@@ -61,6 +68,9 @@ TARGETS = (
     Target(f"fleets/{FLEET}/state.json", ("fleet list", "fleet list --json", "fleet status last")),
     Target(f"fleets/{FLEET}/request.json", (f"fleet resume {FLEET}", f"fleet add {FLEET} --hosts HOSTS.toml")),
     Target(f"fleets/{FLEET}/events.jsonl", (f"fleet status {FLEET}",), forgives=True),
+    Target("jobs/*/state.json", ("jobs", "jobs --json", "jobs watch last", "jobs resume last --detach")),
+    Target("jobs/*/request.json", ("jobs watch last",)),
+    Target("jobs/*/events.jsonl", ("jobs replay last --speed 1e9", "jobs watch last"), forgives=True),
     Target("traces/*.json.gz", ("trace --list", "trace --from last -o OUT.trace --force"), forgives=True),
     Target("config.toml", ("config list", "config validate", "models list"), forgives=True),
     Target("runtimes.json", ("runtimes list", _ESTIMATE)),
@@ -128,6 +138,11 @@ def _complete(data: DataFolder, work: Path) -> None:
     (data.minisign_keys / "ann.pub").write_text(f"untrusted comment: ann\n{public}\n")
     (work / "SIGNED.json").write_text("{}\n")
     (work / "SIGNED.json.minisig").write_text(f"untrusted comment: ann\n{public}\n")
+    order = ProofOrder(ModelSource(MODEL, Path("net.onnx")), ())
+    job = JobFolders(data.jobs).create((MODEL,), WorkKind.PROOF)
+    store_request(job.request_file, order)
+    # Its process tells rounds, and comes to its end.
+    work_on(PROOF, job, data, lambda at_work: at_work.tell(RoundsDone("threads-1", 7, Gain(0.4, 0.3, 0.5), 12.0)))
     (work / "HOSTS.toml").write_text('[[host]]\nname = "another"\n')
     key = SuiteKey(_SUITE, "0" * 64, Level.FUSED, (MODEL,), {}, frozenset())
     write_key(key_path(data, _SUITE), key)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.jobs.folder import RunFolders
 from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import known_in
 from dlbricks_tui.measure.results import conditions_of
-from dlbricks_tui.runs.run_folder import RunFolders
 from dlbricks_tui.store import index
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,20 +14,25 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from dlbricks_tui.analysis.proving import ProofError, ProofProgress, ProofRule, Prover
+from dlbricks_tui.analysis.jobs import ProofOrder
+from dlbricks_tui.analysis.proving import ProofError, ProofRule, Prover, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
 from dlbricks_tui.answers.analysis import lacking
-from dlbricks_tui.answers.analysis.proof_process import ProvingError, asked_what_ifs
-from dlbricks_tui.cli.analyze_measuring import ProofNarration
+from dlbricks_tui.answers.analysis.asked_proofs import ProvingError, asked_what_ifs
+from dlbricks_tui.cli.job_progress import JobNarration
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.documents.what_ifs import interval_of
 from dlbricks_tui.host import peaks
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks, Proof
+from dlbricks_tui.wording.jobs import proof_line
 from tests.cli.people import hurry
 from tests.models.onnx_models import saved, small
 from tests.store.samples import system
+
+PROOFS = partial(proof_line, order=ProofOrder(ModelSource("net", Path("net.onnx")), ()))
 
 Analyze = Callable[..., tuple[int, str, str]]
 
@@ -189,9 +195,9 @@ def test_the_keyboard_ends_proving_with_its_own_status(analyze: Analyze, monkeyp
 
 def test_a_long_proof_tells_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     moments = iter([0.0, 4.0, 11.0, 11.0, 12.0, 25.0, 25.0])
-    narration = ProofNarration(None, lambda: next(moments))
+    narration = JobNarration(PROOFS, (RoundsDone,), None, lambda: next(moments))
     for rounds in (2, 4, 5, 12):
-        narration.progress(ProofProgress("parallel-2", rounds, Gain(0.25, 0.2, 0.3)))
+        narration.take(RoundsDone("parallel-2", rounds, Gain(0.25, 0.2, 0.3)))
     narration.close()
     assert capsys.readouterr().err.splitlines() == [
         # Fewer than five rounds have no interval.
@@ -202,9 +208,9 @@ def test_a_long_proof_tells_how_far_it_is(capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_terminal_shows_one_line_that_changes() -> None:
     screen = io.StringIO()
-    narration = ProofNarration(Console(file=screen, force_terminal=True, width=80))
+    narration = JobNarration(PROOFS, (RoundsDone,), Console(file=screen, force_terminal=True, width=80))
     for rounds in (1, 2):
-        narration.progress(ProofProgress("parallel-2", rounds, Gain(0.25, 0.2, 0.3)))
+        narration.take(RoundsDone("parallel-2", rounds, Gain(0.25, 0.2, 0.3)))
     narration.close()
     assert "after 1 round" in screen.getvalue()
     assert "after 2 rounds" in screen.getvalue()

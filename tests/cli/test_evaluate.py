@@ -14,8 +14,8 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.evaluations.evaluation import EvaluatedScenario, Evaluation
 from dlbricks_tui.evaluations.file import read_evaluation, write_evaluation
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.folder import RunFolders
 from dlbricks_tui.runs.request import read_request
-from dlbricks_tui.runs.run_folder import RunFolders
 from dlbricks_tui.runtime.variant import InstructionSet, Precision
 from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.store.database import ResultsDatabase

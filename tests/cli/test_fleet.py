@@ -21,9 +21,8 @@ from dlbricks_tui.fleet.folder import (
 from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
-from dlbricks_tui.measure.events import Event
-from dlbricks_tui.runs.events import EventReader
-from dlbricks_tui.runs.run_folder import RunState, State
+from dlbricks_tui.jobs.events import Event, EventReader
+from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.settings.fleets import Question
 from tests.answers.validation import faults
 from tests.cli.people import Command, one_line
@@ -75,7 +74,7 @@ def driven(monkeypatch: pytest.MonkeyPatch) -> list[FleetRequest]:
     """The requests of fleet runs, whose hosts have measured everything at once."""
     requests: list[FleetRequest] = []
 
-    def drive(folder: FleetFolder, place: FleetPlace, take: Callable[[Event], None]) -> RunState:
+    def drive(folder: FleetFolder, place: FleetPlace, take: Callable[[Event], None]) -> JobState:
         requests.append(read_fleet_request(folder.request_file))
         done = (progress("c7i", 60), changed("c7i", FleetHostState.DONE), changed("m8g", FleetHostState.DONE))
         for event in (*EVENTS, *done, FleetEnded(state="finished", message="", seconds=1.0)):

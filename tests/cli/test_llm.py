@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.child_process import ChildError
 from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageIntervals, LanguageOptions
-from dlbricks_tui.cli.llm import LanguageNarration
+from dlbricks_tui.cli.job_progress import JobNarration
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.language.orders import LanguageMessage
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.language.orders import LanguageFailed, LanguageMeasured, LanguageMessage, LanguageRound
 from dlbricks_tui.wording import numbers
+from dlbricks_tui.wording.jobs import language_line
 from tests.answers.language_answers import ENGINE, WHEN, answer, library, predicted
 from tests.answers.validation import faults
 from tests.cli.people import Command, one_line
@@ -26,12 +28,12 @@ KEYS = {
     *("prefill_ms", "first_token_ms", "prefill_tokens_per_second", "decode_tokens_per_second", "total_ms"),
     *("intervals", "memory_bytes", "fits", "coverage", "measured"),
 }
-ROUND = LanguageMessage(f"{MODEL}: round 1", "round")
-MESSAGES = (
-    LanguageMessage("waiting for another run"),
+ROUND = LanguageRound(f"{MODEL}: round 1")
+MESSAGES: tuple[Event, ...] = (
+    Waiting(holder="another run"),
     LanguageMessage(f"{MODEL}: measuring"),
     ROUND,
-    LanguageMessage(f"{MODEL}: measured in 42 s", "measured"),
+    LanguageMeasured(f"{MODEL}: measured in 42 s"),
 )
 
 
@@ -39,7 +41,7 @@ class Asked:
     """Pretends to answer, and keeps what it was asked."""
 
     def __init__(self) -> None:
-        self.messages: Sequence[LanguageMessage] = MESSAGES
+        self.messages: Sequence[Event] = MESSAGES
         self.raises: BaseException | None = None
         self.options = LanguageOptions()
         self.end_to_end = False
@@ -64,7 +66,7 @@ class Asked:
         models: Sequence[Any],
         options: LanguageOptions,
         _: Any,
-        take: Callable[[LanguageMessage], None],
+        take: Callable[[Event], None],
         *,
         end_to_end: bool,
     ) -> tuple[LanguageAnswer, ...]:
@@ -197,20 +199,17 @@ def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
 
 
 def test_a_model_that_cannot_be_measured_is_told_and_status_1(asked: Asked, dlbricks: Command) -> None:
-    asked.messages = [LanguageMessage("not measured: the worker was lost", "failure")]
+    asked.messages = [LanguageFailed("not measured: the worker was lost")]
     status, out, told = dlbricks("llm", MODEL, "--quiet")
     assert (status, told) == (1, "not measured: the worker was lost\n")
     assert out
 
 
-@pytest.mark.parametrize("says_why", [True, False])
-def test_a_process_that_fails_is_status_1_and_the_answer_predicted(
-    asked: Asked, dlbricks: Command, says_why: bool
-) -> None:
-    asked.messages = [LanguageMessage("stopped: the disk is full", "failure")] * says_why
-    asked.raises = ChildError("the process ended with status 1")
+def test_a_process_that_fails_is_status_1_and_the_answer_predicted(asked: Asked, dlbricks: Command) -> None:
+    asked.messages = []
+    asked.raises = JobError("the process ended with status 1")
     status, out, told = dlbricks("llm", MODEL, "--quiet")
-    assert (status, told) == (1, "stopped: the disk is full\n" if says_why else "the process ended with status 1\n")
+    assert (status, told) == (1, "the process ended with status 1\n")
     assert "~7.1 tokens per second" in out
 
 
@@ -223,7 +222,7 @@ def test_an_interrupt_is_status_130(asked: Asked, dlbricks: Command) -> None:
 
 def test_rounds_are_told_once_in_some_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     now = [0.0]
-    narration = LanguageNarration(lambda: now[0])
+    narration = JobNarration(language_line, (LanguageRound,), None, lambda: now[0])
     for seconds in range(22):
         now[0] = float(seconds)
         narration.take(ROUND)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.folder import State
 from tests.cli.people import Command, one_line
 from tests.runs.live_runs import RUN, ended, in_the_middle, put_run
 

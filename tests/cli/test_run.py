@@ -13,10 +13,10 @@ import pytest
 
 from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.host.queue import host_queue
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.control import Control, create_run
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runs.run_folder import State
 from tests.cli.people import Command, one_line
 from tests.host.lines import turn_of
 from tests.runs.runs import BRICKS, MODEL, Site

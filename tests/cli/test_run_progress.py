@@ -6,15 +6,8 @@ import pytest
 from rich.console import Console
 
 from dlbricks_tui.cli.run_progress import ShownProgress
-from dlbricks_tui.measure.events import (
-    BatchRestarted,
-    BatchStarted,
-    DriftNoted,
-    Event,
-    RoundDone,
-    RoundRepeated,
-    Stop,
-)
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated, Stop
 from dlbricks_tui.runs.events import (
     EstimateChanged,
     FailedBefore,
@@ -28,7 +21,6 @@ from dlbricks_tui.runs.events import (
     ProgramMeasured,
     RunEnded,
     RunStarted,
-    Waiting,
 )
 from tests.runs.live_runs import at, ended
 

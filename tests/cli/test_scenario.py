@@ -19,18 +19,20 @@ from rich.console import Console
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
+from dlbricks_tui.cli.job_progress import JobNarration
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.cli.scenario_progress import LoadNarration
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.scenarios.messages import LoadProgress, LoadTestDone, LoadTestStarted
 from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Record
+from dlbricks_tui.wording.scenarios import LoadWords
 from tests.cli.people import Command as Answer
 from tests.cli.people import one_line
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
+from tests.jobs.carrying import stands_for_processes
 from tests.models.onnx_models import saved, small
 from tests.store.samples import load_test, runtime, system
 
@@ -68,10 +70,7 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         store.add(system(fingerprint().id))
 
     def run(manner: str, *arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(
-            "dlbricks_tui.scenarios.process.scenario_command",
-            lambda data: [sys.executable, str(FAKE), str(data.path), manner],
-        )
+        stands_for_processes(monkeypatch, FAKE, manner=manner)
         usual = ("--runtime", "onnxruntime", "--threads", "1")
         status = main(["--data-dir", str(tmp_path / "data"), "scenario", str(model), *usual, *arguments])
         return status, *capsys.readouterr()
@@ -254,7 +253,7 @@ def test_a_bound_that_is_not_met_is_status_1(measure: Answer) -> None:
 def test_a_measurement_that_fails_is_status_1_with_one_line_and_a_document(measure: Answer) -> None:
     status, out, err = measure("fails", *SERVER, "--quiet", "--json")
     assert (status, document(out)["measured"], err.count("\n")) == (1, None, 1)
-    assert document(out)["obstacle"] == "the worker was lost: killed by signal 9"
+    assert document(out)["obstacle"] == "the scenario was not measured: the worker was lost: killed by signal 9"
     assert document(out)["obstacle"] in err
     assert [it["rate"] for it in document(out)["tests"]] == [40.0, 44.0]
     for manner, reason in (("dies", "there is no room for the model"), ("nothing", "ended without a result")):
@@ -301,8 +300,8 @@ def test_a_signal_ends_the_measurement_and_its_process(measure: Answer, tmp_path
 def test_a_terminal_shows_how_far_a_test_is() -> None:
     screen = io.StringIO()
     scenario = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=20.0)
-    clock = iter([0.0, 1.0, 4.0, 5.0])
-    narration = LoadNarration(scenario, Console(file=screen, force_terminal=True, width=100), lambda: next(clock))
+    console = Console(file=screen, force_terminal=True, width=100)
+    narration = JobNarration(LoadWords(scenario), (LoadProgress,), console)
     narration.take(LoadTestStarted(number=3, rate=41.25, batch_size=1, queries=662, seconds_left=12.0))
     latencies = (*[8.0] * 199, 25.0)
     narration.take(LoadProgress(number=3, queries=200, seconds=3.0, latencies_ms=latencies))

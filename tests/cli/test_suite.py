@@ -1,7 +1,9 @@
 """`dlbricks suite` as people use it, with the real MXNet."""
 
 import json
+import os
 import shutil
+import signal
 import stat
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -195,3 +197,30 @@ def test_results_import_names_the_command_for_results_of_a_suite(people: Partner
     Path(people.results).write_text('{\n"format":"dlbricks-suite-results",\n"schema":2\n}\n')
     told = one_line(people.say("owner", "results", "import", people.results))
     assert "has results of a suite: `dlbricks suite import` imports them" in told
+
+
+@pytest.mark.mxnet
+@pytest.mark.usefixtures("mxnet_of_the_owner_is_a_table")
+@pytest.mark.parametrize(
+    ("number", "state", "why"),
+    [
+        (signal.SIGTERM, "cancelled", "it was cancelled"),
+        (signal.SIGINT, "interrupted", "it was interrupted from the keyboard"),
+    ],
+)
+def test_an_export_that_is_stopped_writes_nothing_and_is_listed_as_a_job(
+    people: Partners, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, state: str, why: str
+) -> None:
+    key = people.path / "suite.key"
+
+    def stop(*_: object) -> None:
+        assert key.exists()
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr("dlbricks_tui.share.suites.exporting.write_suite", stop)
+    status, out, told = people.export("--level", "written", "--key", str(key))
+    assert (status, out) == (130, "") and told.endswith(f"{why}; nothing was written\n")
+    assert not key.exists() and not Path(people.suite).exists()
+    status, out, _ = people.say("owner", "jobs", "--json")
+    (job,) = json.loads(out)
+    assert (status, job["kind"], job["state"], job["message"]) == (0, "suite export", state, why)

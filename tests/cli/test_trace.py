@@ -2,9 +2,7 @@
 
 import json
 import os
-import pickle
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,10 +14,12 @@ import pytest
 
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.traces.messages import TraceMessage, TraceOrder, decode, encode
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.traces.messages import TraceOrder
 from tests.answers.validation import faults
 from tests.cli.people import Command as Answer
 from tests.cli.people import one_line
+from tests.jobs.carrying import stands_for_processes
 from tests.models.onnx_models import saved, small
 from tests.traces.fake_process import pretend
 
@@ -34,8 +34,8 @@ class InThisProcess:
     order: TraceOrder
     data: DataFolder
 
-    def run(self, take: Callable[[TraceMessage], None]) -> None:
-        pretend(pickle.loads(self.order.encoded()), self.data, "done", lambda message: take(decode(encode(message))))
+    def run(self, take: Callable[[Event], None]) -> None:
+        pretend(self.order, self.data, "done", take)
 
 
 @pytest.fixture
@@ -52,10 +52,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
             if manner is None:
                 patched.setattr("dlbricks_tui.answers.traces.tracing.trace_process", InThisProcess)
             else:
-                patched.setattr(
-                    "dlbricks_tui.traces.process.trace_command",
-                    lambda data: [sys.executable, str(FAKE), str(data.path), manner],
-                )
+                stands_for_processes(patched, FAKE, manner=manner)
             status = main(["--data-dir", str(tmp_path / "data"), "trace", *map(str, arguments)])
         return status, *capsys.readouterr()
 

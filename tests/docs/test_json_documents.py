@@ -19,7 +19,7 @@ WITH_SCHEMA = {name: kind for name in EXAMPLES if (kind := COMMANDS[command_of(n
 # The keys of the others are compared with those of a call, on the same recorded results.
 CALLED = [name for name in RECORDED if name not in WITH_SCHEMA]
 # `models list` prints what `models` prints, and so on.
-LISTS = {f"dlbricks {it} list" for it in ("models", "runs", "systems", "fleet", "runtimes", "config")}
+LISTS = {f"dlbricks {it} list" for it in ("models", "jobs", "runs", "systems", "fleet", "runtimes", "config")}
 
 
 @pytest.fixture(scope="module")

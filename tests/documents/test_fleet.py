@@ -15,8 +15,8 @@ from dlbricks_tui.documents.fleet import (
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostRow
 from dlbricks_tui.host.queue import this_process
+from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.runs.events import ModelLeftOut
-from dlbricks_tui.runs.run_folder import RunState, State
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 from tests.fleet.sample_fleet import EVENTS, MODELS, RUN, STARTED
@@ -48,7 +48,7 @@ def sample() -> tuple[FleetResult, tuple[HostRow, ...]]:
     for event in EVENTS:
         progress.take(event)
     progress.take(ModelLeftOut(model="gpt", reason="it needs a text"))
-    state = RunState(RUN, State.RUNNING, this_process(), MODELS, STARTED, STARTED)
+    state = JobState(RUN, State.RUNNING, this_process(), MODELS, STARTED, STARTED)
     return fleet_result(state, progress), tuple(progress.hosts.values())
 
 

@@ -3,9 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
+from dlbricks_tui.analysis.what_if import Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
-from dlbricks_tui.answers.analysis.analysing import MeasuredGain
 from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.what_ifs import (

@@ -14,7 +14,7 @@ from pathlib import Path
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
-from dlbricks_tui.runs.run_folder import RunFolders
+from dlbricks_tui.jobs.folder import RunFolders
 from tests.runs.killing import eventually
 
 ROOT = Path(__file__).parents[2]

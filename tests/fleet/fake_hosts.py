@@ -15,6 +15,7 @@ from dlbricks_tui.fleet.at_host import carry_out_task, parcel_file, take
 from dlbricks_tui.fleet.messages import HostMessage, Parcel, ResultFound, Task
 from dlbricks_tui.fleet.parcels import MXNET_SUFFIX, network_of
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import keys_of
@@ -24,7 +25,6 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runs.run_folder import RunFolder
 from tests.models import symbols
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import FAKE, Site

@@ -13,9 +13,8 @@ from dlbricks_tui.fleet.request import (
 )
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
-from dlbricks_tui.measure.events import Event
-from dlbricks_tui.runs.events import EventWriter
-from dlbricks_tui.runs.run_folder import RunState, State
+from dlbricks_tui.jobs.events import Event, EventWriter
+from dlbricks_tui.jobs.folder import JobState, State
 
 MODELS = ("resnet50_v1", "squeezenet1.1")
 RUNTIME = "onnxruntime-1.32.0 threads-1"
@@ -78,6 +77,6 @@ def sample_fleet(data: DataFolder, state: State = State.RUNNING) -> FleetFolder:
     """Return a fleet run in a data folder, which this process drives."""
     folder = FleetFolder(data.fleets / RUN)
     folder.path.mkdir(parents=True)
-    folder.set_state(RunState(RUN, state, this_process(), MODELS, STARTED, STARTED))
+    folder.set_state(JobState(RUN, state, this_process(), MODELS, STARTED, STARTED, kind=folder.kind))
     tell(folder, *EVENTS)
     return folder

@@ -11,7 +11,7 @@ from pathlib import Path
 from dlbricks_tui.fleet.request import HostEntry
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
-from dlbricks_tui.runs.run_folder import RunFolders
+from dlbricks_tui.jobs.folder import RunFolders
 from tests.fleet.cluster import SEAT
 from tests.fleet.ssh_server import Person, SshServer, served
 

@@ -27,9 +27,9 @@ from dlbricks_tui.fleet.messages import (
 )
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.store.documents import to_record
 from dlbricks_tui.store.records import System
 from tests.fleet.fake_hosts import FakeHost, records, small_parcel, task_of

@@ -17,13 +17,12 @@ from dlbricks_tui.fleet.driving.running import start_detached
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet
 from dlbricks_tui.fleet.request import EVENTS, FleetHostState, FleetRequest, ResultStored, TaskGiven
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event, EventReader
+from dlbricks_tui.jobs.folder import RunFolders, State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runs.events import EventReader
 from dlbricks_tui.runs.request import ModelChoice, RunRequest
-from dlbricks_tui.runs.run_folder import RunFolders, State
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement

@@ -9,8 +9,8 @@ import pytest
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, create_fleet, read_fleet_request
 from dlbricks_tui.fleet.request import FleetRequest, HostEntry
-from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.settings.fleets import Question
 from tests.runs.runs import Site
 
@@ -36,7 +36,7 @@ def test_a_request_that_is_none_is_refused_in_a_line(site: Site, request_: Fleet
     folder = create_fleet(request_, site.data)
     for text in ("{}", "[", '{"schema": 99}', '{"schema": 1, "run": {}}'):
         folder.request_file.write_text(text)
-        with pytest.raises(FleetError, match="start a new"):
+        with pytest.raises(JobError, match="start a new"):
             read_fleet_request(folder.request_file)
 
 
@@ -46,7 +46,7 @@ def test_fleet_runs_are_found_and_named_as_such(site: Site, request_: FleetReque
     found = folders.find("last")
     assert isinstance(found, FleetFolder)
     assert found.run == folder.run
-    with pytest.raises(RunError, match="no fleet run is called 'nonsense'; `dlbricks fleet list` shows"):
+    with pytest.raises(JobError, match="no fleet run is called 'nonsense'; `dlbricks fleet list` shows"):
         folders.find("nonsense")
 
 
@@ -72,7 +72,7 @@ def test_a_command_for_an_unknown_host_names_those_there_are(site: Site, request
 def test_a_command_for_a_fleet_run_that_has_ended_is_refused(site: Site, request_: FleetRequest) -> None:
     folder = create_fleet(request_, site.data)
     folder.set_state(replace(folder.state(), state=State.FINISHED))
-    with pytest.raises(RunError, match=r"fleet run .* is finished: there is nothing to pause"):
+    with pytest.raises(JobError, match=r"fleet run .* is finished: there is nothing to pause"):
         folder.pause_host("one")
 
 

@@ -16,7 +16,7 @@ from dlbricks_tui.fleet.errors import ParcelError
 from dlbricks_tui.fleet.messages import Parcel
 from dlbricks_tui.fleet.parcels import PackedModel, network_of, pack
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import keys_of
 from dlbricks_tui.models.graph import LayerGraph, Level

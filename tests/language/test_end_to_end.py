@@ -18,11 +18,12 @@ from dlbricks_tui.language.end_to_end import (
     engine_results,
     open_whole_model,
 )
-from dlbricks_tui.language.orders import LanguageQuestion
+from dlbricks_tui.language.orders import LanguageFailed, LanguageMeasured, LanguageMessage, LanguageQuestion
 from dlbricks_tui.measure.noise import HostTrack
 from dlbricks_tui.runtime.protocol import Generated
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, new_uuid
+from dlbricks_tui.wording.jobs import language_line
 from tests.language.test_measuring import TINY, Bench, _few_rounds
 
 __all__ = ["_few_rounds"]
@@ -122,9 +123,9 @@ def test_an_engine_that_ends_early_leaves_no_result(bench: Bench) -> None:
 def test_a_model_that_does_not_fit_is_not_written(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dlbricks_tui.language.end_to_end.HostFiles.fields", lambda *_: {"MemAvailable": "100 kB"})
     bench.measure(bench.order(end_to_end=True))
-    (told,) = [it for it in bench.told if it.kind == "failure"]
+    (told,) = [it for it in bench.told if isinstance(it, LanguageFailed)]
     assert "GB of memory" in told.line
-    assert bench.told[-1].kind == "measured", "its bricks are measured"
+    assert isinstance(bench.told[-1], LanguageMeasured), "its bricks are measured"
     assert not list(bench.data.cache.glob("whole-model-*"))
 
 
@@ -147,9 +148,9 @@ def test_folders_of_killed_processes_are_removed(bench: Bench) -> None:
 def test_a_whole_model_is_timed_in_the_rounds_of_its_carriers_once(bench: Bench) -> None:
     assert bench.measure(bench.order()), bench.told
     assert bench.measure(bench.order(end_to_end=True)), bench.told
-    told = bench.told[1].line
+    told = language_line(bench.told[1])
     assert re.fullmatch(r"tiny: building the whole model, \d+ MB, for onnxruntime-genai", told)
-    assert "failure" not in {it.kind for it in bench.told}
+    assert not any(isinstance(it, LanguageFailed) for it in bench.told)
     measured = bench.measured()
     options = LanguageOptions(prompt=24, generate=9, threads=(1,))
     (answer,) = asking.stored_answers([TINY], options, bench.data)
@@ -159,5 +160,5 @@ def test_a_whole_model_is_timed_in_the_rounds_of_its_carriers_once(bench: Bench)
     assert not list(bench.data.cache.glob("whole-model-*"))
 
     assert bench.measure(bench.order(end_to_end=True)), bench.told
-    assert [it.kind for it in bench.told] == ["step", "measured"]
+    assert [*map(type, bench.told)] == [LanguageMessage, LanguageMeasured]
     assert bench.measured() == measured

@@ -10,22 +10,27 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.answers.language import asking, measuring
-from dlbricks_tui.answers.language.measuring import carrier_jobs, execute
+from dlbricks_tui.answers.language.measuring import carrier_jobs, measure_models
 from dlbricks_tui.answers.language.results import LanguageOptions
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PeaksError
 from dlbricks_tui.host.queue import HostQueue
+from dlbricks_tui.jobs.events import Event, JobEnded
+from dlbricks_tui.jobs.process import JobAtWork
 from dlbricks_tui.language import predicting
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.composing import known_bricks
 from dlbricks_tui.language.decoder import Step, steps_for
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import (
+    LANGUAGE,
+    LanguageFailed,
+    LanguageMeasured,
     LanguageMessage,
     LanguageOrder,
     LanguageQuestion,
-    decode,
+    LanguageRound,
 )
 from dlbricks_tui.language.predicting import BrickPredictor, HostRates, measured_steps, work_of
 from dlbricks_tui.measure.carriers import CarrierJob
@@ -34,6 +39,7 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, Peaks
+from tests.jobs.carrying import carried_out
 from tests.language.test_decoder import library
 
 # A few milliseconds in all, in a family that has every kind of layer but experts.
@@ -72,7 +78,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.data = DataFolder(folder / "data")
         self.queue = HostQueue(folder / "host.lock")
-        self.told: list[LanguageMessage] = []
+        self.told: list[Event] = []
         self.runtime = Registry(self.data.path).find("onnxruntime").with_threads(1)
 
     def question(self, model: NamedModel = TINY, prompt: int = 24, generate: int = 9) -> LanguageQuestion:
@@ -83,10 +89,14 @@ class Bench:
 
     def measure(self, order: LanguageOrder) -> bool:
         self.told = []
-        return execute(order, Workplace(self.data), self.take, self.queue)
 
-    def take(self, message: LanguageMessage) -> None:
-        self.told.append(decode(message.encoded()))
+        def work(job: JobAtWork[LanguageOrder]) -> None:
+            measure_models(order, Workplace(self.data), job.tell, job.signals, self.queue)
+
+        return carried_out(LANGUAGE, order, self.data, work, self.take)
+
+    def take(self, event: Event) -> None:
+        self.told.append(event)
 
     def measured(self) -> int:
         """Return how many results are stored."""
@@ -103,9 +113,9 @@ def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> N
     assert bench.measure(bench.order()), bench.told
     begins, *rounds, done = bench.told
     assert begins == LanguageMessage("tiny, int4, 1 thread: measuring")
-    assert done.line.startswith("tiny, int4, 1 thread: measured in ") and done.kind == "measured"
+    assert isinstance(done, LanguageMeasured) and done.line.startswith("tiny, int4, 1 thread: measured in ")
+    assert {*map(type, rounds)} == {LanguageRound} and isinstance(rounds[-1], LanguageRound)
     assert re.fullmatch(r"tiny: round \d+, prefill [\d.]+ ms, [\d,.]+ tokens per second(, .*)?", rounds[-1].line)
-    assert {it.kind for it in rounds} == {"round"}
 
     options = LanguageOptions(prompt=24, generate=9, threads=(1,))
     (answer,) = asking.stored_answers([TINY], options, bench.data)
@@ -120,7 +130,7 @@ def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> N
 
     stored = bench.measured()
     assert bench.measure(bench.order())
-    assert [it.kind for it in bench.told] == ["step", "measured"]
+    assert [*map(type, bench.told)] == [LanguageMessage, LanguageMeasured]
     assert bench.measured() == stored
 
     # Another context needs other attention bricks only.
@@ -166,22 +176,23 @@ def test_a_model_that_cannot_run_is_told_and_the_others_go_on(bench: Bench, monk
     monkeypatch.setattr(measuring, "carrier_jobs", refused)
     assert bench.measure(bench.order(bench.question(replace(TINY, name="bad")), bench.question()))
     begins, failure, *_ = bench.told
-    assert begins.line == "bad, int4, 1 thread: measuring (1 of 2)"
-    assert failure.kind == "failure" and failure.line.startswith("bad, int4, 1 thread: not measured: ")
+    assert begins == LanguageMessage("bad, int4, 1 thread: measuring (1 of 2)")
+    assert isinstance(failure, LanguageFailed) and failure.line.startswith("bad, int4, 1 thread: not measured: ")
     assert "protobuf" in failure.line
-    assert bench.told[-1].kind == "measured"
+    assert isinstance(bench.told[-1], LanguageMeasured)
 
 
 def test_a_signal_stops_it_and_results_stay(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "Adaptive", lambda **_: Adaptive(target=1e-6, least=3, most=10_000))
 
-    def take(message: LanguageMessage) -> None:
-        bench.take(message)
-        if "round 12" in message.line:
+    def take(event: Event) -> None:
+        bench.told.append(event)
+        if isinstance(event, LanguageRound) and "round 12" in event.line:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    assert not execute(bench.order(), Workplace(bench.data), take, bench.queue)
-    assert bench.told[-1].kind == "failure" and bench.told[-1].line.startswith("stopped: ")
+    monkeypatch.setattr(bench, "take", take)
+    assert not bench.measure(bench.order())
+    assert isinstance(bench.told[-1], JobEnded) and bench.told[-1].message == "it was cancelled"
 
 
 def test_a_long_prompt_of_a_large_model_stands_for_fewer_tokens(bench: Bench) -> None:

@@ -13,8 +13,8 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.host.load import Contention
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.carriers import PLACEMENT_SHARE, carrier_jobs
-from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.inside import Beside, Inside
 from dlbricks_tui.measure.jobs import Job, cut_model
 from dlbricks_tui.measure.known import Known

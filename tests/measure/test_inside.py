@@ -12,8 +12,8 @@ import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
+from dlbricks_tui.jobs.errors import Stopped
 from dlbricks_tui.measure import carriers
-from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.known import Conditions, Known

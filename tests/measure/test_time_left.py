@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.host.load import Contention
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure import inside
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.carriers import carrier_jobs
-from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone, RoundRepeated
+from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
@@ -32,11 +34,10 @@ from dlbricks_tui.measure.time_left import (
     stages,
 )
 from dlbricks_tui.runs.control import Control, create_run
-from dlbricks_tui.runs.events import Planned, ProgramUnfinished, Waiting
+from dlbricks_tui.runs.events import Planned, ProgramUnfinished
 from dlbricks_tui.runs.progress import TellsTimeLeft
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runs.run_folder import RunState, State
 from dlbricks_tui.runtime.protocol import Loaded, Profiled, Program
 from tests.bricks.graphs import chain
 from tests.host.lines import turn_of
@@ -85,7 +86,7 @@ class Timed:
         monkeypatch.setattr(SupervisedWorker, "sample", slow_sample)
         monkeypatch.setattr(SupervisedWorker, "contention", contention)
 
-    def run(self, request: RunRequest, **place: Any) -> RunState:
+    def run(self, request: RunRequest, **place: Any) -> JobState:
         """Execute the run."""
         place = {"clock": self.clock, "limits": BatchLimits(), **place}
         result = execute(

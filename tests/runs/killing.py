@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.events import EventReader, ProgramMeasured
+from dlbricks_tui.runs.events import ProgramMeasured, RunEvents
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.run_folder import RunFolder, State
 from tests.runs.runs import ROOT, Site
 
 # A run on a busy host repeats rounds for up to a minute at a time.
@@ -26,8 +26,8 @@ VICTIMS = (("worker",), ("run",), ("viewer",), ("run", "worker"), ("viewer", "ru
 VIEWER = """
 import sys, time
 from pathlib import Path
-from dlbricks_tui.runs.events import EventReader
-reader = EventReader(Path(sys.argv[1]))
+from dlbricks_tui.runs.events import RunEvents
+reader = RunEvents(Path(sys.argv[1]))
 while True:
     reader.new()
     time.sleep(0.01)
@@ -45,7 +45,7 @@ def eventually(happens: Callable[[], object]) -> None:
 
 def has_told(folder: RunFolder, kind: type[Event]) -> bool:
     """Return True if the run has told such an event."""
-    return any(isinstance(event, kind) for event in EventReader(folder.events_file).new())
+    return any(isinstance(event, kind) for event in RunEvents(folder.events_file).new())
 
 
 def workers_of(pid: int) -> list[int]:

@@ -7,10 +7,11 @@ from typing import Any
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import ProcessIdentity, this_process
-from dlbricks_tui.measure.events import BatchStarted, DriftNoted, Event, RoundDone, Stop
+from dlbricks_tui.jobs.events import Event, EventWriter, Waiting
+from dlbricks_tui.jobs.folder import JobState, RunFolder, State, Tally
+from dlbricks_tui.measure.events import BatchStarted, DriftNoted, RoundDone, Stop
 from dlbricks_tui.runs.events import (
     EstimateChanged,
-    EventWriter,
     LevelLowered,
     ModelLeftOut,
     ModelLoading,
@@ -21,10 +22,8 @@ from dlbricks_tui.runs.events import (
     ProgramUnfinished,
     RunEnded,
     RunStarted,
-    Waiting,
     WorkerReplaced,
 )
-from dlbricks_tui.runs.run_folder import RunFolder, RunState, State, Tally
 
 RUN = "20261121-080000-ab12"
 MODELS = ("resnet18_v1", "squeezenet1.1")
@@ -183,7 +182,7 @@ def put_run(
     folder = RunFolder(data.runs / run)
     folder.path.mkdir(parents=True)
     bricks = Tally(BRICKS, 20, 8, 1)
-    standing = RunState(folder.run, state, process or this_process(), MODELS, at(0), at(0), bricks, seconds=seconds)
+    standing = JobState(folder.run, state, process or this_process(), MODELS, at(0), at(0), bricks, seconds=seconds)
     tell(folder, *events)
     # Last, so that viewers see all of it at once.
     folder.set_state(standing)

@@ -14,16 +14,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.queue import HostQueue
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import JobState, RunFolder
 from dlbricks_tui.measure.batching import BatchLimits
-from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.events import EventReader
+from dlbricks_tui.runs.events import RunEvents
 from dlbricks_tui.runs.request import ModelChoice, RunRequest, RuntimeChoice, chosen, read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
-from dlbricks_tui.runs.run_folder import RunFolder, RunState
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.store.database import ResultsDatabase
@@ -118,7 +118,7 @@ class Site:
         """A further runtime of a run."""
         return RuntimeChoice(runtime, models, Method.ALONE)
 
-    def run(self, request: RunRequest, listener: Callable[[Event], None] | None = None) -> RunState:
+    def run(self, request: RunRequest, listener: Callable[[Event], None] | None = None) -> JobState:
         """Execute a run in this process."""
         folder = create_run(request, self.data)
         return execute(folder, request, self.place, self.queue, listener).state
@@ -141,7 +141,7 @@ class Site:
 
     def events(self, folder: RunFolder) -> tuple[Event, ...]:
         """Return all events of a run."""
-        return EventReader(folder.events_file).new()
+        return RunEvents(folder.events_file).new()
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Measured:
     events: tuple[Event, ...]
 
     @property
-    def state(self) -> RunState:
+    def state(self) -> JobState:
         return self.outcome.state
 
     def copied(self, path: Path) -> Site:

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure import inside
-from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.known import MOST_TRIES
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.runs.events import Planned
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.wording.events import note_of
 from tests.runs.runs import BRICKS, MODEL, Measured, Site

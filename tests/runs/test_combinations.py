@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State, Tally
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.models.errors import ModelError
@@ -21,7 +22,6 @@ from dlbricks_tui.runs.events import EstimateChanged, ModelLeftOut, PartStarted,
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import InputShape, RunRequest, RuntimeChoice, chosen
 from dlbricks_tui.runs.run import RunOutcome, execute, read_outcome
-from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State, Tally
 from tests.models.symbols import content, small_network
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import FAKE, Site

@@ -12,7 +12,9 @@ from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.intervals import WIDEST_MS
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.measure.events import Event, RoundDone, Stop
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import State, Tally
+from dlbricks_tui.measure.events import RoundDone, Stop
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.models.frameworks import WorkerFramework
@@ -23,7 +25,6 @@ from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import EstimateChanged, ProgramMeasured
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runs.run_folder import State, Tally
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.store.statistics import mean_statistics

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.share.suites.running import start_detached
 from dlbricks_tui.store.entries import head_of, line_of
 from dlbricks_tui.store.errors import OtherVersionError
@@ -53,7 +53,7 @@ def test_a_detached_run_goes_on_when_its_terminal_is_closed(site: Site, monkeypa
 def test_a_run_that_cannot_start_is_reported_with_the_reason(site: Site) -> None:
     folder = create_run(site.request(), site.data)
     folder.request_file.write_text("{}")
-    with pytest.raises(RunError, match=rf"did not start: {re.escape(str(folder.request_file))} is no request"):
+    with pytest.raises(JobError, match=rf"did not start: {re.escape(str(folder.request_file))} is no request"):
         start_detached(folder, site.data)
 
 

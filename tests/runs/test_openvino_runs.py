@@ -9,10 +9,10 @@ import pytest
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
-from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runtime.traits import OPENVINO
 from tests.models.onnx_models import saved, small
 
@@ -62,7 +62,7 @@ def test_written_layers_are_timed_alone(model: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_a_method_that_cannot_time_the_layers_is_refused(options: dict[str, Any], why: str, model: Path) -> None:
-    with pytest.raises(RunError, match=why):
+    with pytest.raises(JobError, match=why):
         run_request(
             MeasureOptions(runtime=OPENVINO.own_runtime, **options),
             [source_of(model)],

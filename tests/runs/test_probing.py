@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.estimate.prediction.other_systems import FEWEST_IN_COMMON
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import State, Tally
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import Planned, ProgramMeasured
 from dlbricks_tui.runs.planning import PROBE_RULE
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
-from dlbricks_tui.runs.run_folder import State, Tally
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, Measurement, RuntimeRecord
 from dlbricks_tui.store.statistics import summarise
@@ -88,7 +88,7 @@ def test_a_probe_without_a_system_to_compare_with_is_refused(
 ) -> None:
     if is_known:
         known_elsewhere(site, measured_inside)
-    with pytest.raises(RunError, match="results import"):
+    with pytest.raises(JobError, match="results import"):
         probed(site, Method.ALONE, 6)
 
 

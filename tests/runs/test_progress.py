@@ -1,12 +1,8 @@
-from dlbricks_tui.measure.events import (
-    BatchStarted,
-    Event,
-    RoundDone,
-    RoundRepeated,
-)
-from dlbricks_tui.runs.events import Paused, ProgramLoaded, Resumed, RunStarted
+from dlbricks_tui.jobs.events import Event, Paused, Resumed
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
+from dlbricks_tui.runs.events import ProgramLoaded, RunStarted
 from dlbricks_tui.runs.progress import RunProgress
-from dlbricks_tui.runs.run_folder import State
 from tests.runs.live_runs import at, loaded, planned
 from tests.runs.runs import BRICKS, MODEL, Measured
 

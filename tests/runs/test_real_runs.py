@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.stopping import FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level

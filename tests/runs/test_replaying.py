@@ -5,20 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.measure.events import Event
-from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.events import (
-    FASTEST,
-    MOST_IDLE_SECONDS,
-    SLOWEST,
-    Paused,
-    Replay,
-    Resumed,
-    Waiting,
-    events_so_far,
-    play,
-    timed,
-)
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
+from dlbricks_tui.jobs.replay import FASTEST, MOST_IDLE_SECONDS, SLOWEST, Replay, events_so_far, play, timed
+from dlbricks_tui.runs.events import RunEvents
 from dlbricks_tui.runs.progress import RunProgress
 from tests.runs.live_runs import at, ended, in_the_middle, loaded, planned, put_run, started
 
@@ -102,7 +92,7 @@ def test_a_clock_that_was_set_back_keeps_the_order_of_events() -> None:
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_number_that_is_no_speed_is_refused(speed: float) -> None:
-    with pytest.raises(RunError, match="give a number above 0"):
+    with pytest.raises(JobError, match="give a number above 0"):
         Replay((), speed, Clock())
 
 
@@ -112,10 +102,10 @@ def test_lines_of_newer_versions_torn_lines_and_wrong_times_are_skipped(tmp_path
         file.write(b'{"event":"Teleported","when":"2026-11-21T08:02:00+00:00"}\n')
         file.write(b'{"event":"Resumed","when":"yesterday"}\n{"event":"Resumed","when":"2026-11-21T08:02:00"}\n')
         file.write(b'{"event":"Resumed","when":7}\n{"event":"Resu')
-    assert [it.event for it in events_so_far(folder)] == WHOLE_RUN
+    assert [it.event for it in events_so_far(folder, RunEvents(folder.events_file))] == WHOLE_RUN
 
 
 def test_a_run_without_events_cannot_be_replayed(tmp_path: Path) -> None:
     folder = put_run(DataFolder(tmp_path), [])
-    with pytest.raises(RunError, match="has no events to replay"):
-        events_so_far(folder)
+    with pytest.raises(JobError, match="has no events to replay"):
+        events_so_far(folder, RunEvents(folder.events_file))

@@ -14,16 +14,18 @@ from dlbricks_tui.estimate.prediction import stored
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.load import Contention
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, Tally
 from dlbricks_tui.measure import noise
 from dlbricks_tui.measure.batching import BatchLimits
-from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, Event, RoundDone, RoundRepeated
+from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import (
     EstimateChanged,
     Planned,
@@ -38,7 +40,6 @@ from dlbricks_tui.runs.planning import cut_models
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State, Tally
 from dlbricks_tui.runtime.protocol import Load, Request, Sample
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm
@@ -57,7 +58,7 @@ def misbehaving(site: Site, monkeypatch: pytest.MonkeyPatch, **manners: str) -> 
     return rude
 
 
-def execute_until_the_first_result(site: Site, folder: RunFolder, request: RunRequest) -> RunState:
+def execute_until_the_first_result(site: Site, folder: RunFolder, request: RunRequest) -> JobState:
     """Execute a run whose time budget is spent once the first batch has results."""
     measured = False
 
@@ -488,7 +489,7 @@ def test_a_spent_budget_ends_the_run_and_keeps_its_samples(site: Site) -> None:
 
 
 def test_a_runtime_that_has_changed_since_the_request_is_refused(site: Site) -> None:
-    with pytest.raises(RunError, match=r"1\.9\.1 now"):
+    with pytest.raises(JobError, match=r"1\.9\.1 now"):
         site.run(site.request(runtime=replace(FAKE, version="1.5.1")))
     (state,) = RunFolders(site.data.runs).states()
     assert state.state is State.FAILED

@@ -16,13 +16,14 @@ from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.queue import ProcessIdentity, this_process
+from dlbricks_tui.jobs.errors import JobError, UnreadableJobError
+from dlbricks_tui.jobs.folder import ACTIVE, RunFolder, RunFolders, State, Tally
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.runs.errors import RunError, UnreadableRunError
 from dlbricks_tui.runs.request import (
     InputShape,
     ModelChoice,
@@ -31,7 +32,6 @@ from dlbricks_tui.runs.request import (
     read_request,
     write_request,
 )
-from dlbricks_tui.runs.run_folder import ACTIVE, RunFolder, RunFolders, State, Tally
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import Precision
 from tests.attack.damage import WAYS
@@ -98,7 +98,7 @@ def test_a_request_from_before_there_were_variants_is_read(tmp_path: Path) -> No
 def test_a_file_that_is_not_a_request_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "request.json"
     path.write_text(content)
-    with pytest.raises(RunError, match="start a new run"):
+    with pytest.raises(JobError, match="start a new run"):
         read_request(path)
 
 
@@ -120,10 +120,10 @@ def test_a_run_is_found_by_id_by_unique_prefix_and_as_the_last_one(tmp_path: Pat
     assert [state.run for state in folders.states()] == [first.run, second.run]
     for name in (second.run, second.run[:-1] if second.run[:-1] != first.run[:-1] else second.run, "last"):
         assert folders.find(name).run == second.run
-    with pytest.raises(RunError, match="2 runs begin with"):
+    with pytest.raises(JobError, match="2 runs begin with"):
         folders.find(first.run[:6])
     for nobody in ("", "elsewhere", "../escape"):
-        with pytest.raises(RunError):
+        with pytest.raises(JobError):
             RunFolders(tmp_path / "none").find(nobody)
 
 
@@ -143,7 +143,7 @@ def test_a_damaged_state_hides_no_other_run(
     found = folders.stored()
     assert ([it.run for it in found.states], list(found.unreadable)) == ([first, third], [damaged])
     assert folders.find("last").run == third
-    with pytest.raises(UnreadableRunError, match=damaged):
+    with pytest.raises(UnreadableJobError, match=damaged):
         folders.find(damaged).state()
     assert main(["--data-dir", str(tmp_path), "runs", "--json"]) == 1
     out, told = capsys.readouterr()
@@ -157,7 +157,7 @@ def test_an_unreadable_run_that_may_be_the_last_one_is_not_passed_over(tmp_path:
     folders.create(("a",))
     (tmp_path / "29991231-000000-0000").mkdir()
     (tmp_path / "29991231-000000-0000" / "state.json").write_text("{")
-    with pytest.raises(UnreadableRunError, match="29991231"):
+    with pytest.raises(UnreadableJobError, match="29991231"):
         folders.find("last")
 
 
@@ -177,7 +177,7 @@ def test_an_active_run_without_its_process_counts_as_interrupted(tmp_path: Path,
     folder.set_state(replace(folder.state(), state=state, process=ProcessIdentity(os.getpid(), "once")))
     assert folder.state().state is (State.INTERRUPTED if state in ACTIVE else state)
     if state in ACTIVE:
-        with pytest.raises(RunError, match="nothing to cancel"):
+        with pytest.raises(JobError, match="nothing to cancel"):
             folder.cancel()
 
 
@@ -191,15 +191,15 @@ def test_a_full_disk_and_an_unwritable_folder_get_different_advice(
         def refuse(path: Path, text: str, number: int = number) -> None:
             raise OSError(number, os.strerror(number))
 
-        monkeypatch.setattr("dlbricks_tui.runs.run_folder.write_atomically", refuse)
-        with pytest.raises(RunError, match=rf"state\.json: {os.strerror(number)}; what was measured is kept: {cure}"):
+        monkeypatch.setattr("dlbricks_tui.jobs.folder.write_atomically", refuse)
+        with pytest.raises(JobError, match=rf"state\.json: {os.strerror(number)}; what was measured is kept: {cure}"):
             folder.set_state(state)
 
 
 def test_an_unreadable_state_is_reported_with_its_file(tmp_path: Path) -> None:
     folder = RunFolders(tmp_path).create(("a",))
     (folder.path / "state.json").write_text(json.dumps({"run": 1}))
-    with pytest.raises(RunError, match=r"state\.json"):
+    with pytest.raises(JobError, match=r"state\.json"):
         folder.state()
-    with pytest.raises(RunError, match="there is no run"):
+    with pytest.raises(JobError, match="there is no run"):
         RunFolder(tmp_path / "gone").state()

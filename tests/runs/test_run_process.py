@@ -10,22 +10,17 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.host.queue import this_process
-from dlbricks_tui.measure.events import Event, RoundDone
+from dlbricks_tui.jobs.control import only_process
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
+from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State
+from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, FixedRuns
-from dlbricks_tui.runs.control import Control, create_run, only_process
-from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.events import (
-    Paused,
-    ProgramMeasured,
-    Resumed,
-    RunEnded,
-    Waiting,
-    WorkerReplaced,
-)
+from dlbricks_tui.runs.control import Control, create_run
+from dlbricks_tui.runs.events import ProgramMeasured, RunEnded, WorkerReplaced
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State
 from tests.host.lines import turn_of
 from tests.runs.killing import (
     VICTIMS,
@@ -72,7 +67,7 @@ def executed(
     acts: Sequence[tuple[type[Event], Act]] = (),
     *,
     detached: bool = False,
-) -> RunState:
+) -> JobState:
     """Execute a run in this process; act once after the first event of each kind, in this order."""
     waiting = list(acts)
 
@@ -135,7 +130,7 @@ def test_a_cancelled_run_keeps_its_samples_and_goes_on_with_them_when_it_is_resu
         so_far = before.get((it.brick, it.context), ())
         assert it.samples_ms[: len(so_far)] == so_far
     assert [event.state for event in site.events(folder) if isinstance(event, RunEnded)] == ["cancelled", "finished"]
-    with pytest.raises(RunError, match="nothing to cancel"):
+    with pytest.raises(JobError, match="nothing to cancel"):
         folder.cancel()
 
 
@@ -153,7 +148,7 @@ def test_a_paused_run_lets_other_runs_measure_and_no_other_process_work_on_it_an
 
     def go_on() -> None:
         assert folder.state().state is State.PAUSED
-        with pytest.raises(RunError, match=f"process {os.getpid()} works on"), only_process(folder):
+        with pytest.raises(JobError, match=f"process {os.getpid()} works on"), only_process(folder):
             pass
         theirs.append(turn_of(site.queue, "another", site.path))
         folder.unpause()

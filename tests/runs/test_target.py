@@ -8,11 +8,11 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
 from dlbricks_tui.estimate.prediction import stored
 from dlbricks_tui.estimate.prediction.nearest import NearestBricks
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.request import read_request, write_request
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runs.run_folder import State
 from tests.runs.runs import BRICKS, Site
 
 

@@ -1,12 +1,10 @@
-"""A process that pretends to measure a scenario: `python fake_process.py DATA_FOLDER MANNER`.
+"""A process that pretends to measure a scenario: `python fake_process.py JOB_FOLDER DATA_FOLDER MANNER`.
 
-It reads the order from standard input, and writes the messages of a search of two tests. MANNER says how it ends:
+It writes the events of a search of two tests. MANNER says how it ends:
 `done`, `invalid`, `fails`, `dies`, `nothing`, or `waits`, which goes on until a signal ends it.
 """
 
 import os
-import pickle
-import signal
 import sys
 import time
 from dataclasses import replace
@@ -16,29 +14,40 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.scenarios.messages import (
+    LOAD_TEST,
     LoadDone,
-    LoadFailed,
-    LoadMessage,
     LoadProgress,
     LoadReady,
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
-    LoadWaits,
     ScenarioOrder,
-    encode,
 )
+from dlbricks_tui.scenarios.scenario import ScenarioError
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, utc_now
 from tests.store.samples import load_test
 
 
-def main(folder: str, manner: str) -> None:
-    order: ScenarioOrder = pickle.load(sys.stdin.buffer)
-    data = DataFolder(Path(folder))
+def main(folder: str, data: str, manner: str) -> None:
+    def work(job: JobAtWork[ScenarioOrder]) -> None:
+        pretend(job, manner)
+
+    sys.exit(work_in_process(LOAD_TEST, folder, data, work))
+
+
+def pretend(job: JobAtWork[ScenarioOrder], manner: str) -> None:
+    order, data = job.request, job.data
+
+    def told(*events: Event) -> None:
+        for event in events:
+            job.tell(event)
+
     told(
-        LoadWaits(holder="another run"),
+        Waiting(holder="another run"),
         LoadReady(service_ms=8.0, passing_ms=0.15, wake_up_ms=0.9, logs=str(data.path / "logs")),
     )
     for number, (rate, latency_ms) in enumerate(((40.0, 12.0), (44.0, 24.0)), start=1):
@@ -47,7 +56,7 @@ def main(folder: str, manner: str) -> None:
             LoadProgress(number=number, queries=4, seconds=1.0, latencies_ms=(8.0, 9.0, latency_ms, latency_ms)),
         )
         if manner == "waits":
-            wait_for_a_signal(data)
+            wait_for_a_signal(data, job)
         told(
             LoadTestDone(
                 number=number,
@@ -59,8 +68,7 @@ def main(folder: str, manner: str) -> None:
             )
         )
     if manner == "fails":
-        told(LoadFailed(reason="the worker was lost: killed by signal 9"))
-        sys.exit(1)
+        raise ScenarioError("the worker was lost: killed by signal 9")
     if manner == "dies":
         sys.exit("there is no room for the model")
     if manner != "nothing":
@@ -69,12 +77,6 @@ def main(folder: str, manner: str) -> None:
             store.add(test)
         (data.scenarios / test.uuid).mkdir(parents=True)
         told(LoadDone(uuid=test.uuid, warnings=("the clock was set while the test ran",)))
-
-
-def told(*messages: LoadMessage) -> None:
-    for message in messages:
-        sys.stdout.buffer.write(encode(message))
-    sys.stdout.flush()
 
 
 def of_order(order: ScenarioOrder, manner: str) -> LoadTest:
@@ -97,16 +99,14 @@ def of_order(order: ScenarioOrder, manner: str) -> LoadTest:
     )
 
 
-def wait_for_a_signal(data: DataFolder) -> None:
-    def end(*_: object) -> None:
-        told(LoadTestsKept(tests=1), LoadFailed(reason="it was cancelled"))
-        (data.path / "ended").touch()
-        sys.exit(1)
-
-    signal.signal(signal.SIGTERM, end)
+def wait_for_a_signal(data: DataFolder, job: JobAtWork[ScenarioOrder]) -> None:
     (data.path / "fake.pid").write_text(str(os.getpid()))
-    while True:
-        time.sleep(60)
+    try:
+        with job.signals.waiting():
+            time.sleep(600)
+    finally:
+        job.tell(LoadTestsKept(tests=1))
+        (data.path / "ended").touch()
 
 
 if __name__ == "__main__":

@@ -8,16 +8,18 @@ from typing import Any
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.process import JobAtWork
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.scenarios.load_tests import Clocks
-from dlbricks_tui.scenarios.measuring import LoadRule
-from dlbricks_tui.scenarios.messages import LoadMessage, ScenarioOrder
-from dlbricks_tui.scenarios.process import execute
+from dlbricks_tui.scenarios.measuring import LoadRule, measure_scenario
+from dlbricks_tui.scenarios.messages import LOAD_TEST, ScenarioOrder
 from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
+from tests.jobs.carrying import carried_out
 from tests.runs.runs import FAKE, MODEL, Site
 
 QUICK = LoadRule(seconds=0.0, offline_samples=16, warm_seconds=0.0, pause_seconds=0.0)
@@ -43,8 +45,8 @@ class Host:
     site: Site
     rule: LoadRule = QUICK
     clocks: Clocks = field(default_factory=Clocks)
-    act: Callable[[LoadMessage], None] = lambda _: None
-    told: list[LoadMessage] = field(default_factory=list)
+    act: Callable[[Event], None] = lambda _: None
+    told: list[Event] = field(default_factory=list)
     # The child processes before the measurement.
     before: frozenset[int] = frozenset()
 
@@ -66,19 +68,24 @@ class Host:
         """Measure a scenario in this process; return whether it was measured."""
         self.told, self.before = [], children()
 
-        def write(message: LoadMessage) -> None:
+        def write(message: Event) -> None:
             self.told.append(message)
             self.act(message)
 
         order = self.order(asked, execution, **fields)
+
+        def work(job: JobAtWork[ScenarioOrder]) -> None:
+            place, queue = self.site.place, self.site.queue
+            measure_scenario(order, place, job.signals, job.tell, queue, self.rule, self.clocks)
+
         try:
-            return execute(order, self.site.place, write, self.site.queue, self.rule, self.clocks)
+            return carried_out(LOAD_TEST, order, self.site.data, work, write)
         finally:
             # LoadGen can carry out one test at a time, and this one is answered without the workers now.
             for thread in threads_of_loadgen():
                 thread.join(60.0)
 
-    def messages(self, kind: type[LoadMessage]) -> list[Any]:
+    def messages(self, kind: type[Event]) -> list[Any]:
         """Return the messages of a kind."""
         return [it for it in self.told if isinstance(it, kind)]
 
@@ -91,7 +98,7 @@ def threads_of_loadgen() -> Sequence[threading.Thread]:
     return [it for it in threading.enumerate() if it.name == "LoadGen"]
 
 
-def logs_of(told: Sequence[LoadMessage]) -> Path:
+def logs_of(told: Sequence[Event]) -> Path:
     """Return the folder of LoadGen's logs."""
     (found,) = {Path(it.logs) for it in told if hasattr(it, "logs")}
     return found

@@ -11,6 +11,7 @@ import pytest
 
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.load import Contention
+from dlbricks_tui.jobs.events import Event, JobEnded, Waiting
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.scenarios.load_tests import Clocks, LoadTests
@@ -18,14 +19,11 @@ from dlbricks_tui.scenarios.loadgen import LoadSettings
 from dlbricks_tui.scenarios.measuring import LoadRule
 from dlbricks_tui.scenarios.messages import (
     LoadDone,
-    LoadFailed,
-    LoadMessage,
     LoadProgress,
     LoadReady,
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
-    LoadWaits,
 )
 from dlbricks_tui.scenarios.progress import LoadFinding
 from dlbricks_tui.scenarios.scenario import ScenarioKind, fewest_queries, measured_load
@@ -71,12 +69,12 @@ def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def why(host: Host) -> str:
     """Return the one line that tells why a scenario was not measured, if nothing was left behind."""
-    assert isinstance(host.told[-1], LoadFailed)
+    assert isinstance(host.told[-1], JobEnded)
     # Not even a zombie.
     assert workers(host) == []
     turn_of(host.site.queue, "next", host.site.data.path).leave()
-    assert "\n" not in host.told[-1].reason
-    return host.told[-1].reason
+    assert "\n" not in host.told[-1].message
+    return host.told[-1].message
 
 
 def test_a_single_stream_is_told_and_stored_with_its_latencies_its_verdict_its_logs_and_its_origin(
@@ -117,9 +115,9 @@ def test_a_single_stream_is_told_and_stored_with_its_latencies_its_verdict_its_l
 
 def test_a_server_waits_for_its_turn_and_gets_requests_at_the_rate_and_the_fewest_that_decide(host: Host) -> None:
     other = turn_of(host.site.queue, "20261126-0800-aa", host.site.data.path)
-    host.act = lambda message: other.leave() if isinstance(message, LoadWaits) else None
+    host.act = lambda message: other.leave() if isinstance(message, Waiting) else None
     assert host.measure(scenario(ScenarioKind.SERVER, rate=500.0, bound_ms=1000.0))
-    assert "20261126-0800-aa" in host.messages(LoadWaits)[0].holder
+    assert "20261126-0800-aa" in host.messages(Waiting)[0].holder
     (record,) = host.records()
     assert (record.rate, record.sought, record.queries, record.valid) == (500.0, False, QUERIES, True)
     (started,) = host.messages(LoadTestStarted)
@@ -216,7 +214,7 @@ def test_the_highest_rate_is_found_and_confirmed(host: Host, monkeypatch: pytest
 
 @pytest.mark.usefixtures("short_search")
 def test_the_tests_of_a_cancelled_search_are_stored_as_tests_at_their_rates(host: Host) -> None:
-    def cancel(message: LoadMessage) -> None:
+    def cancel(message: Event) -> None:
         if isinstance(message, LoadTestStarted) and message.number == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -240,7 +238,7 @@ def test_the_batch_sizes_before_a_cancelled_one_are_stored_as_no_answer_to_the_s
 ) -> None:
     host, slow = batch_host, tmp_path / "slow"
 
-    def cancel(message: LoadMessage) -> None:
+    def cancel(message: Event) -> None:
         if isinstance(message, LoadTestDone):
             slow.touch()
         if isinstance(message, LoadTestStarted) and message.number == 2:
@@ -261,7 +259,7 @@ def test_a_search_that_fails_and_whose_tests_cannot_be_stored_tells_both_reasons
     def refuse(*_: object) -> None:
         raise StoreError("cannot write the journal: free some space")
 
-    def kill(message: LoadMessage) -> None:
+    def kill(message: Event) -> None:
         if isinstance(message, LoadTestStarted) and message.number == 3:
             monkeypatch.setattr("dlbricks_tui.scenarios.measuring.ResultsDatabase", refuse)
             for pid in workers(host):
@@ -349,7 +347,7 @@ def test_the_keyboard_ends_a_scenario_and_its_workers_before_its_first_test(host
 def test_a_worker_that_hangs_does_not_keep_a_scenario_from_being_cancelled(host: Host, tmp_path: Path) -> None:
     slow = tmp_path / "slow"
 
-    def cancel(message: LoadMessage) -> None:
+    def cancel(message: Event) -> None:
         if isinstance(message, LoadReady):
             slow.touch()
         if isinstance(message, LoadTestStarted):
@@ -370,7 +368,7 @@ class SetClock:
     def __call__(self) -> float:
         return Clocks().host() + self.ahead
 
-    def set(self, message: LoadMessage) -> None:
+    def set(self, message: Event) -> None:
         if isinstance(message, LoadTestStarted):
             self.ahead = self.step
 

@@ -4,7 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,20 +14,12 @@ from onnx.helper import make_node
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.events import Event, JobEnded, follow
+from dlbricks_tui.jobs.process import command_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
-from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.scenarios.messages import (
-    LoadDone,
-    LoadFailed,
-    LoadMessage,
-    LoadTestStarted,
-    ScenarioOrder,
-    decode,
-    encode,
-)
-from dlbricks_tui.scenarios.process import main, scenario_command
+from dlbricks_tui.scenarios.messages import LOAD_TEST, LoadDone, LoadTestStarted, ScenarioOrder
 from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind, measured_load
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
@@ -52,7 +45,7 @@ from dataclasses import replace
 from dlbricks_tui.scenarios import measuring, process
 usual = measuring.LoadRule.of
 measuring.LoadRule.of = lambda scenario: replace(usual(scenario), warm_seconds=0.05)
-process.main(sys.argv[1])
+process.main(*sys.argv[1:])
 """
 
 
@@ -64,55 +57,22 @@ class Process:
         runtime = Registry(self.data.path).find("onnxruntime").with_threads(1)
         source = source_of(saved(folder, open_batch()))
         order = ScenarioOrder(source=source, execution=Execution(runtime, Level.FUSED), scenario=asked)
+        self.job = LOAD_TEST.create(self.data, (source.name,), order)
+        folders = (str(self.job.path), str(self.data.path))
         self.process = subprocess.Popen(
-            [sys.executable, "-c", QUICK, str(self.data.path)] if quick else scenario_command(self.data),
+            [sys.executable, "-c", QUICK, *folders] if quick else command_of(LOAD_TEST.function, *folders),
             cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
             env={**os.environ, "DLBRICKS_HOST_LOCK": str(folder / "host.lock")},
         )
-        assert self.process.stdin is not None
-        self.process.stdin.write(order.encoded())
-        self.process.stdin.close()
 
-    def messages(self) -> Iterator[LoadMessage]:
-        assert self.process.stdout is not None
-        return map(decode, self.process.stdout)
-
-
-def test_a_message_arrives_as_it_was_written() -> None:
-    for message in (LoadDone(uuid="ab", warnings=("the clock jumped",)), LoadFailed(reason="the worker was lost")):
-        line = encode(message)
-        assert line.endswith(b"\n") and line.count(b"\n") == 1
-        assert decode(line) == message
-
-
-@pytest.mark.parametrize(("succeeds", "status"), [(True, 0), (False, 1)])
-def test_the_exit_status_says_whether_a_scenario_was_measured(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, succeeds: bool, status: int
-) -> None:
-    lines: list[bytes] = []
-
-    def executed(order: object, place: Workplace, write: Callable[[object], None], *_: object) -> bool:
-        assert (order, place.data.path) == ("an order", tmp_path)
-        write(LoadFailed(reason="it was cancelled"))
-        return succeeds
-
-    monkeypatch.setattr("dlbricks_tui.scenarios.process.take_order", lambda: ("an order", lines.append))
-    monkeypatch.setattr("dlbricks_tui.scenarios.process.execute", executed)
-    # LoadGen may still wait in its thread.
-    monkeypatch.setattr("dlbricks_tui.scenarios.process.os._exit", sys.exit)
-    with pytest.raises(SystemExit) as ended:
-        main(str(tmp_path))
-    assert ended.value.code == status
-    assert [decode(it) for it in lines] == [LoadFailed(reason="it was cancelled")]
+    def events(self) -> Iterator[Event]:
+        return follow(LOAD_TEST.reader(self.job), lambda: self.process.poll() is None, lambda: time.sleep(0.05))
 
 
 def test_a_real_model_is_measured_in_batches_on_two_instances(tmp_path: Path) -> None:
     asked = scenario(ScenarioKind.SERVER, rate=500.0, bound_ms=500.0, batch_sizes=(1, 2), instances=2)
     process = Process(tmp_path, asked, quick=True)
-    *_, done = process.messages()
+    *_, done, _ = process.events()
     assert process.process.wait() == 0
     assert isinstance(done, LoadDone)
     with ResultsDatabase(process.data.store) as store:
@@ -129,12 +89,13 @@ def test_a_real_model_is_measured_in_batches_on_two_instances(tmp_path: Path) ->
 def test_a_cancelled_process_ends_at_once_with_its_workers_and_says_so(tmp_path: Path) -> None:
     # Its queries take hours.
     process = Process(tmp_path, scenario(ScenarioKind.SERVER, rate=0.001))
-    told = process.messages()
+    told = process.events()
     next(it for it in told if isinstance(it, LoadTestStarted))
     workers = workers_of(process.process.pid)
     assert workers
     process.process.send_signal(signal.SIGTERM)
-    assert list(told)[-1] == LoadFailed(reason="it was cancelled")
+    ended = list(told)[-1]
+    assert isinstance(ended, JobEnded) and (ended.state, ended.message) == ("cancelled", "it was cancelled")
     assert process.process.wait() == 1
     assert all_are_gone(workers)
 

@@ -9,14 +9,15 @@ from shutil import copytree
 import pytest
 
 from dlbricks_tui.bricks.contexts import is_cold_in
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import ModelLeftOut, Planned
 from dlbricks_tui.runs.request import SuiteChoice, read_request
-from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
-from dlbricks_tui.share.errors import ExportEndedError, ShareError
-from dlbricks_tui.share.suites.exporting import assemble, write_assembled
+from dlbricks_tui.share.errors import ShareError
+from dlbricks_tui.share.suites import exporting
+from dlbricks_tui.share.suites.exporting import BricksChecked, assemble, write_assembled
 from dlbricks_tui.share.suites.key_file import key_path, read_key
 from dlbricks_tui.share.suites.manifest import sha256
 from dlbricks_tui.share.suites.packing import SuiteModel
@@ -185,7 +186,11 @@ def test_a_request_for_a_suite_is_kept_with_the_run(trio: Trio) -> None:
     assert request.model_names == ("suite handed-on",)
 
 
-def test_an_export_that_is_no_longer_wanted_ends(trio: Trio) -> None:
-    model = SuiteModel(trio.taken_apart(PRIVATE_WIDTHS, Level.WRITTEN))
-    with pytest.raises(ExportEndedError):
-        assemble([model], [], seed_of("a seed"), Level.WRITTEN, packings(Level.WRITTEN), go_on=lambda: False)
+def test_an_export_tells_how_far_it_is(trio: Trio, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporting, "_SECONDS_BETWEEN_EVENTS", 0.0)
+    model, told = SuiteModel(trio.taken_apart(PRIVATE_WIDTHS, Level.WRITTEN)), list[Event]()
+    found = assemble([model], [], seed_of("a seed"), Level.WRITTEN, packings(Level.WRITTEN), tell=told.append)
+    checked = [it for it in told if isinstance(it, BricksChecked)]
+    assert [it.done for it in checked] == list(range(1, len(checked) + 1)) and len(checked) > 3
+    assert {it.of for it in checked} == {len(found.manifest.bricks) + len(found.left_out)} == {len(checked)}
+    assert checked[-1].seconds_left == 0.0 < checked[0].seconds_left

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import JobState
 from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.request import RunRequest, SuiteChoice
-from dlbricks_tui.runs.run_folder import RunState
 from dlbricks_tui.share.suites.exporting import Assembled, assemble, write_assembled
 from dlbricks_tui.share.suites.key_file import key_path, read_key
 from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
@@ -124,7 +124,7 @@ class Trio:
 
     def run(
         self, events: list[Event] | None = None, clock: Callable[[], float] = time.monotonic, **changes: object
-    ) -> RunState:
+    ) -> JobState:
         """Measure the suite as the vendor."""
         request = self.request(**changes)
         folder = create_run(request, self.vendor.data)

@@ -1,11 +1,10 @@
-"""A process that pretends to trace a model: `python fake_process.py DATA_FOLDER MANNER`.
+"""A process that pretends to trace a model: `python fake_process.py JOB_FOLDER DATA_FOLDER MANNER`.
 
-It reads the order from standard input, and writes the messages of the sample trace. MANNER says how it ends: `done`,
+It writes the events of the sample trace. MANNER says how it ends: `done`,
 `fails`, `dies`, `nothing`, or `waits`, which goes on until a signal ends it.
 """
 
 import os
-import pickle
 import signal
 import sys
 import time
@@ -17,26 +16,22 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.traces.file import trace_path, write_trace
-from dlbricks_tui.traces.messages import (
-    LevelDone,
-    LevelStarted,
-    RoundStarted,
-    TraceDone,
-    TraceFailed,
-    TraceMessage,
-    TraceOrder,
-    TraceWaits,
-    encode,
-)
+from dlbricks_tui.traces.messages import TRACE, LevelDone, LevelStarted, RoundStarted, TraceDone, TraceOrder
+from dlbricks_tui.traces.trace import TraceError
 from tests.traces.sample_traces import sample_trace
 
 
-def main(folder: str, manner: str) -> None:
-    pretend(pickle.load(sys.stdin.buffer), DataFolder(Path(folder)), manner, told)
+def main(folder: str, data: str, manner: str) -> None:
+    def work(job: JobAtWork[TraceOrder]) -> None:
+        pretend(job.request, job.data, manner, job.tell)
+
+    sys.exit(work_in_process(TRACE, folder, data, work))
 
 
-def pretend(order: TraceOrder, data: DataFolder, manner: str, tell: Callable[[TraceMessage], None]) -> None:
+def pretend(order: TraceOrder, data: DataFolder, manner: str, tell: Callable[[Event], None]) -> None:
     """Write the sample trace as that of an order, and tell its messages; tests call this without a process, too."""
     trace = replace(
         sample_trace(order.inferences),
@@ -50,7 +45,7 @@ def pretend(order: TraceOrder, data: DataFolder, manner: str, tell: Callable[[Tr
         levels=tuple(it for it in trace.levels if it.level in order.levels),
         missing=tuple(it for it in trace.missing if it.level in order.levels),
     )
-    tell(TraceWaits(holder="another run"))
+    tell(Waiting(holder="another run"))
     for level in trace.levels:
         tell(LevelStarted(level=level.level))
         if manner == "waits":
@@ -62,18 +57,12 @@ def pretend(order: TraceOrder, data: DataFolder, manner: str, tell: Callable[[Tr
     for missing in trace.missing:
         tell(LevelDone(level=missing.level, inference_ms=None, overhead_ms=None, missing=missing.reason))
     if manner == "fails":
-        tell(TraceFailed(reason="the worker was lost: killed by signal 9"))
-        sys.exit(1)
+        raise TraceError("the worker was lost: killed by signal 9")
     if manner == "dies":
         sys.exit("there is no room for the model")
     if manner != "nothing":
         write_trace(trace, trace_path(data.traces, trace.id))
         tell(TraceDone(id=trace.id))
-
-
-def told(message: TraceMessage) -> None:
-    sys.stdout.buffer.write(encode(message))
-    sys.stdout.flush()
 
 
 def wait_for_a_signal(data: DataFolder) -> None:

@@ -9,6 +9,7 @@ from statistics import median
 import pytest
 
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
@@ -17,7 +18,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.traces import measuring
 from dlbricks_tui.traces.levels import Instruments, LevelRound, MeasuredLevel, level_trace
-from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceMessage, TraceWaits
+from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted
 from dlbricks_tui.traces.spans import TracedNetwork
 from dlbricks_tui.traces.threads import ThreadsError
 from dlbricks_tui.traces.trace import TraceError, TraceLevel, TrackKind
@@ -234,7 +235,7 @@ def test_a_trace_without_inferences_is_refused(bench: Bench) -> None:
 
 
 def test_a_signal_ends_the_trace_with_its_worker(bench: Bench) -> None:
-    def cancel(message: TraceMessage) -> None:
+    def cancel(message: Event) -> None:
         if message == LevelStarted(level=TraceLevel.LAYER):
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -247,11 +248,11 @@ def test_a_trace_waits_until_the_run_on_this_host_has_ended(bench: Bench) -> Non
     bench.site.path.mkdir()
     other = turn_of(bench.site.queue, "measuring", bench.site.data.path)
 
-    def release(message: TraceMessage) -> None:
-        if isinstance(message, TraceWaits):
+    def release(message: Event) -> None:
+        if isinstance(message, Waiting):
             other.leave()
 
     bench.act = release
     bench.trace(levels=(TraceLevel.MODEL,), inferences=2)
-    assert isinstance(bench.told[0], TraceWaits)
+    assert isinstance(bench.told[0], Waiting)
     assert "measuring" in bench.told[0].holder

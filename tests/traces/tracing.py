@@ -8,13 +8,16 @@ import pytest
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.jobs.events import Event, JobEnded
+from dlbricks_tui.jobs.process import JobAtWork
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
-from dlbricks_tui.traces.file import read_trace
-from dlbricks_tui.traces.messages import TraceDone, TraceFailed, TraceMessage, TraceOrder
-from dlbricks_tui.traces.process import execute
+from dlbricks_tui.traces.file import read_trace, trace_path, write_trace
+from dlbricks_tui.traces.measuring import trace_model
+from dlbricks_tui.traces.messages import TRACE, TraceDone, TraceOrder
 from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceLevel, Track, TrackKind
+from tests.jobs.carrying import carried_out
 from tests.runs.runs import FAKE, MODEL, Site
 
 
@@ -30,8 +33,8 @@ class Bench:
 
     site: Site
     limits: TimeLimits = field(default_factory=TimeLimits)
-    act: Callable[[TraceMessage], None] = lambda _: None
-    told: list[TraceMessage] = field(default_factory=list)
+    act: Callable[[Event], None] = lambda _: None
+    told: list[Event] = field(default_factory=list)
 
     @property
     def source(self) -> ModelSource:
@@ -50,19 +53,25 @@ class Bench:
         """Return why a model cannot be traced."""
         assert not self.traced(execution, **fields)
         failed = self.told[-1]
-        assert isinstance(failed, TraceFailed)
-        return failed.reason
+        assert isinstance(failed, JobEnded)
+        return failed.message
 
     def traced(self, execution: Execution | None = None, source: ModelSource | None = None, **fields: Any) -> bool:
         """Return whether a model could be traced."""
         self.told = []
 
-        def write(message: TraceMessage) -> None:
+        def write(message: Event) -> None:
             self.told.append(message)
             self.act(message)
 
         order = TraceOrder(source=source or self.source, execution=execution or fake(), **fields)
-        return execute(order, self.site.place, write, self.site.queue, self.limits)
+
+        def work(job: JobAtWork[TraceOrder]) -> None:
+            trace = trace_model(order, self.site.place, job.signals, job.tell, self.site.queue, self.limits)
+            write_trace(trace, trace_path(job.data.traces, trace.id))
+            job.tell(TraceDone(id=trace.id))
+
+        return carried_out(TRACE, order, self.site.data, work, write)
 
 
 def level_of(trace: Trace, level: TraceLevel) -> LevelTrace:

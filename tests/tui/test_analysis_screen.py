@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.answers import scope
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
 from dlbricks_tui.tui import estimator as judging

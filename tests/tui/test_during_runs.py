@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.corpus.screen import CorpusScreen
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.open_model import ModelSpec

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, write_fleet_request
+from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import (
     FleetHostState,
     FleetRequest,
     HostEntry,
 )
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.folder import State, store_request
 from dlbricks_tui.settings.fleets import Question
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.fleet import fleets
@@ -103,7 +103,7 @@ async def test_keys_lead_through_the_panels_and_pause_add_and_cancel_hosts(
     # The process of this fleet run is that of the tests.
     monkeypatch.setattr(FleetFolder, "cancel", lambda it: asked.append(("cancel",)))
     request = FleetRequest(run=Site(tmp_path / "site").request(), hosts=(HostEntry(name="c7i"), HostEntry(name="m8g")))
-    write_fleet_request(fleet.request_file, request)
+    store_request(fleet.request_file, request)
     file = tmp_path / "more.toml"
     file.write_text('[[host]]\nname = "t4g"\n')
     async with fleet_screen(new, NARROW) as pilot:
@@ -155,7 +155,7 @@ async def test_a_fleet_run_that_has_ended_is_resumed_on_its_screen_or_from_the_l
 ) -> None:
     run, resumed = Site(tmp_path / "site").request(), list[str]()
     folder = sample_fleet(new, State.INTERRUPTED)
-    write_fleet_request(folder.request_file, FleetRequest(run=run, scheduler="tls://10.0.0.1:8786"))
+    store_request(folder.request_file, FleetRequest(run=run, scheduler="tls://10.0.0.1:8786"))
     async with fleet_screen(new) as pilot:
         with monkeypatch.context() as patch:
             patch.setattr(fleets, "start_detached", lambda folder, _: resumed.append(folder.run))
@@ -163,7 +163,7 @@ async def test_a_fleet_run_that_has_ended_is_resumed_on_its_screen_or_from_the_l
             assert resumed == [RUN]
             await press(pilot, "R", "r")
             assert resumed == [RUN, RUN] and isinstance(pilot.app.screen, FleetScreen)
-        write_fleet_request(folder.request_file, FleetRequest(run=run, hosts=(HostEntry(name="c7i"),)))
+        store_request(folder.request_file, FleetRequest(run=run, hosts=(HostEntry(name="c7i"),)))
         folder.set_state(replace(folder.state(), state=State.FINISHED))
         tell(folder, progress("c7i", 60, failed=0), changed("c7i", FleetHostState.DONE))
         before = folder.state()

@@ -6,8 +6,8 @@ from textual.message import Message
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.load import HostLoad, LoadMeter
-from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.run_folder import RunFolder, State
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.tui.messages import Failed, ResultsStored, RunSeen
 from dlbricks_tui.tui.run import follower as following
 from dlbricks_tui.tui.run import updates as watching
@@ -266,7 +266,7 @@ def test_the_load_of_the_host_is_told_with_news_and_while_a_run_is_silent(new: D
 def test_a_missing_run_is_reported_in_words(new: DataFolder) -> None:
     watch = RunWatch(new, Posted().append)
     watch.follow("nosuch")
-    with pytest.raises(RunError, match="nosuch"):
+    with pytest.raises(JobError, match="nosuch"):
         watch.look()
 
 

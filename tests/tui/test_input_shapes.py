@@ -10,13 +10,13 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import InputShape, read_request
-from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.tui.dialogs.input_shapes import InputShapesScreen
 from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel

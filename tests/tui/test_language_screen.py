@@ -1,6 +1,5 @@
 """The screen of language models; answers are made up, and a small script stands for the process that measures."""
 
-import pickle
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -10,33 +9,42 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers import child_process
 from dlbricks_tui.answers.language import asking
 from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.jobs import kinds
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.opening import NamedModel, library_models
-from dlbricks_tui.language.orders import LanguageMessage, LanguageOrder, LanguageQuestion
+from dlbricks_tui.language.orders import (
+    LanguageFailed,
+    LanguageMeasured,
+    LanguageMessage,
+    LanguageOrder,
+    LanguageQuestion,
+    LanguageRound,
+)
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.language.screen import LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.answers.language_answers import answer, library, predicted
+from tests.jobs.carrying import stands_for_processes
 from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, eventually, press, running, screen_text, showing
 from tests.tui.snapshots import check_all, resize
 from tests.tui.test_panels import visit
 from tests.tui.test_run_screens import shows
-from tests.tui.test_scenario_measuring import SCRIPT, Process
+from tests.tui.test_scenario_measuring import SCRIPT, Process, all_seen, failed
 
 LIBRARY = {it.model: replace(it, measured_when=None, coverage=0.0) for it in library()}
 SMALL = "llama-3.2-1b"
 WHEN = "2026-11-21T08:30:00+00:00"
 VARIANT = "int4, 2 threads"
 BEGINS = LanguageMessage(f"{SMALL}, {VARIANT}: measuring")
-ROUND = LanguageMessage(f"{SMALL}: round 3, about 20 s left", "round")
-DONE = LanguageMessage(f"{SMALL}, {VARIANT}: measured in 31 s", "measured")
+ROUND = LanguageRound(f"{SMALL}: round 3, about 20 s left")
+DONE = LanguageMeasured(f"{SMALL}, {VARIANT}: measured in 31 s")
 
 
 class Answers:
@@ -90,8 +98,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
 def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
     folder = tmp_path / "process"
     folder.mkdir()
-    command = [sys.executable, "-S", "-c", SCRIPT, str(folder)]
-    monkeypatch.setattr("dlbricks_tui.runs.control.command_of", lambda *_: command)
+    stands_for_processes(monkeypatch, "-S", "-c", SCRIPT, folder)
     runtime = Runtime("here", sys.executable, "onnxruntime", "1.32", "3.11", Settings(2))
     monkeypatch.setattr(
         asking,
@@ -103,8 +110,8 @@ def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process
     made.kill()
 
 
-def write(process: Process, *messages: LanguageMessage, number: int = 1) -> None:
-    process.write(*(it.encoded() for it in messages), number=number)
+def write(process: Process, *messages: Event, number: int = 1) -> None:
+    process.write(*messages, number=number)
 
 
 @asynccontextmanager
@@ -226,11 +233,11 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
         await press(pilot, "x", "j")
         await pilot.press("r")
         await eventually(pilot, process.has_begun)
-        order = pickle.loads((process._folder / "order1").read_bytes())
-        assert isinstance(order, LanguageOrder) and not order.end_to_end
+        order = process.order(LanguageOrder)
+        assert not order.end_to_end
         assert [it.model.name for it in order.questions] == [SMALL]
         await shows(pilot, "the measurement starts")
-        write(process, LanguageMessage("waiting for run r1 of a colleague"))
+        write(process, Waiting(holder="run r1 of a colleague"))
         await shows(pilot, "waiting for run r1 of a colleague")
         write(process, BEGINS, ROUND)
         await shows(pilot, ROUND.line)
@@ -247,7 +254,7 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
     process.end()
     async with language_screen(new, WIDE) as pilot:
         # The row and the answer have the measured figures.
-        await eventually(pilot, lambda: not list(new.jobs.iterdir()))
+        await eventually(pilot, lambda: all_seen(new))
         await press(pilot, "j")
         assert "6 h ago" in screen_text(pilot)
         assert "40.0 tokens per second, the first after " in screen_text(pilot).splitlines()[1]
@@ -265,10 +272,10 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
 async def test_a_measurement_that_fails_is_one_line(
     new: DataFolder, answers: Answers, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failed = LanguageMessage(f"{SMALL}, {VARIANT}: not measured: the worker was lost: killed by signal 9", "failure")
-    failures: list[tuple[LanguageMessage | None, str]] = [
-        (failed, f"{SMALL}, {VARIANT}: not measured: the worker was lost: killed by"),
-        (LanguageMessage("stopped: no space left", "failure"), "stopped: no space left"),
+    lost = LanguageFailed(f"{SMALL}, {VARIANT}: not measured: the worker was lost: killed by signal 9")
+    failures: list[tuple[Event | None, str]] = [
+        (lost, f"{SMALL}, {VARIANT}: not measured: the worker was lost: killed by"),
+        (failed("no space left"), "no space left"),
         (None, "the process ended without a result"),
     ]
     async with language_screen(new, NARROW) as pilot:
@@ -287,7 +294,7 @@ async def test_a_measurement_that_fails_is_one_line(
         assert "no registered runtime runs language models" in screen_text(pilot)
         # A demonstration starts no process.
         monkeypatch.setattr(asking, "questions", lambda *_: ())
-        monkeypatch.setattr(child_process, "recorded_host", lambda: object())
+        monkeypatch.setattr(kinds, "recorded_host", lambda: object())
         await press(pilot, "r")
         assert " a demonstration measures nothing: quit it, and start `dlbricks` itself" in screen_text(pilot)
         assert isinstance(pilot.app.screen, LanguageScreen)

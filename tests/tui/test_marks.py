@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.app import DlbricksApp

@@ -18,9 +18,9 @@ from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.store.database import ResultsDatabase

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +10,16 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.analysis.what_if import Gain
+from dlbricks_tui.analysis.jobs import ProofDone
+from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.answers.analysis import lacking
-from dlbricks_tui.answers.analysis.analysing import MeasuredGain
-from dlbricks_tui.answers.analysis.proof_process import ProofDone, ProofMessage, ProofWaits, RoundsDone, encode
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PeaksError
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
 from dlbricks_tui.tui.analysis import work
@@ -30,12 +30,13 @@ from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.runs import Runs
 from dlbricks_tui.tui.session import Session
+from tests.jobs.carrying import stands_for_processes
 from tests.tui.application import NARROW, WIDE, AppWithoutWorkbench, eventually, press, screen_text, settled
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
 from tests.tui.test_analysis_screen import MODEL, ONE_THREAD, TWO_THREADS, analysis_screen, screen_of
 from tests.tui.test_run_screens import shows
-from tests.tui.test_scenario_measuring import SCRIPT, Process
+from tests.tui.test_scenario_measuring import SCRIPT, Process, all_seen
 
 PROVED = MeasuredGain(9.0, 0.42, (0.40, 0.44), 15.6, "2026-11-27T00:00:00+00:00")
 ROUNDS = RoundsDone("parallel-2", 7, Gain(0.41, 0.38, 0.44), 12.0)
@@ -45,7 +46,7 @@ ROUNDS = RoundsDone("parallel-2", 7, Gain(0.41, 0.38, 0.44), 12.0)
 def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
     folder = tmp_path / "process"
     folder.mkdir()
-    monkeypatch.setattr(work, "proof_command", lambda _: [sys.executable, "-S", "-c", SCRIPT, str(folder)])
+    stands_for_processes(monkeypatch, "-S", "-c", SCRIPT, folder)
     made = Process(folder)
     yield made
     made.kill()
@@ -59,8 +60,8 @@ def faster(new: DataFolder) -> DataFolder:
     return new
 
 
-def write(process: Process, *messages: ProofMessage, number: int = 1) -> None:
-    process.write(*map(encode, messages), number=number)
+def write(process: Process, *messages: Event, number: int = 1) -> None:
+    process.write(*messages, number=number)
 
 
 def told(pilot: Pilot[None]) -> list[str]:
@@ -81,7 +82,7 @@ async def test_keys_prove_what_ifs_and_cancel_and_gains_and_failures_appear_in_t
         await press(pilot, "3", "2")
         before = screen._document
         await pilot.press("p")
-        write(process, ProofWaits("run r1 of a colleague"))
+        write(process, Waiting(holder="run r1 of a colleague"))
         await shows(pilot, "waits for run r1 of a colleague")
         await pilot.press("p")
         await tells(pilot, "parallel-2 is being proved: c cancels it.")
@@ -148,7 +149,7 @@ async def test_a_proof_survives_its_screen_and_the_program_and_is_shown_again(
         process.end()
         await settled(pilot)
         assert "Largest gain: parallel-2, +42.0 % (+40 to +44), proved" in screen_text(pilot)
-        assert not list(faster.jobs.iterdir())
+        assert all_seen(faster)
 
 
 PEAKS = Peaks(
@@ -167,8 +168,8 @@ class PeaksProcess:
         self.may_end = asyncio.Event()
         self._threads, self._data, self._refusal = threads, data, refusal
 
-    async def follow(self, take: Callable[[str], None]) -> None:
-        take("run r1 of alexnet by ada")
+    async def follow(self, take: Callable[[Event], None]) -> None:
+        take(Waiting(holder="run r1 of alexnet by ada"))
         await self.may_end.wait()
         if self._refusal:
             raise PeaksError(self._refusal)
@@ -190,7 +191,7 @@ async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_measures_the_pea
         started.append(request)
         return f"r{len(started)}"
 
-    monkeypatch.setattr(lacking, "peaks_process", process)
+    monkeypatch.setattr(work, "peaks_process", process)
     monkeypatch.setattr(Runs, "start", start)
     async with analysis_screen(faster, WIDE) as pilot:
         screen = pilot.app.screen

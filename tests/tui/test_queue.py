@@ -7,7 +7,7 @@ import pytest
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, host_queue
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.door import going_on
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.host import status_lines

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.messages import ReplayWanted
 from dlbricks_tui.tui.run.follower import Follower, ReplayChange, ReplayFollower
 from dlbricks_tui.tui.run.screen import RunScreen

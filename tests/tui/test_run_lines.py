@@ -15,13 +15,13 @@ from dlbricks_tui.documents.lines import Line, sparkline, width_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.load import HostLoad
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
-from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -286,7 +286,7 @@ def test_limits_that_a_runtime_lacks_are_refused_with_one_line(data: DataFolder)
     with pytest.raises(RegistryError, match="has no choice of instruction sets: leave avx2 out"):
         request_for([source_of(path)], {}, narrow, data)
     few = replace(settings, runtime=("default-onnx",), probe_seconds=20.0, optimisation=tuple(Optimisation))
-    with pytest.raises(RunError, match="a probe measures one combination"):
+    with pytest.raises(JobError, match="a probe measures one combination"):
         request_for([source_of(path)], {}, few, data)
 
 
@@ -309,7 +309,7 @@ def test_a_probe_of_the_start_box_measures_as_other_systems_did(data: DataFolder
     found = sources("alexnet")
     ordinary = settings_for(Choices(level=Level.WRITTEN), found, data, Config())
     settings = replace(ordinary, probe_seconds=20.0, threads=(2,))
-    with pytest.raises(RunError, match="no results of another system"):
+    with pytest.raises(JobError, match="no results of another system"):
         request_for(found, {}, settings, data)
     runtime = Registry(data.path).find(settings.runtime[0]).with_threads(2).identity
     found_there = measurement(system="c5.xlarge", runtime=runtime, level=Level.WRITTEN, protocol=Method.ALONE.id)
@@ -325,7 +325,7 @@ def test_a_probe_of_the_start_box_measures_as_other_systems_did(data: DataFolder
         (replace(settings, threads=(1, 2)), "one combination"),
         (replace(settings, granularity=2), "granularity 1"),
     ):
-        with pytest.raises(RunError, match=reason):
+        with pytest.raises(JobError, match=reason):
             request_for(found, {}, refused, data)
 
 
@@ -456,7 +456,7 @@ def test_a_registered_runtime_runs_where_ours_has_no_framework(
 def test_a_run_refuses_models_with_different_input_shapes(data: DataFolder) -> None:
     found = sources("alexnet", "vgg16")
     shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
-    with pytest.raises(RunError, match="alexnet has other input shapes"):
+    with pytest.raises(JobError, match="alexnet has other input shapes"):
         request_for(found, shapes, settings_for(Choices(), found, data, Config()), data)
 
 

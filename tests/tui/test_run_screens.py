@@ -10,15 +10,21 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.analysis.jobs import PROOF, ProofOrder
+from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
+from dlbricks_tui.jobs.events import Waiting
+from dlbricks_tui.jobs.folder import JobFolder, RunFolder, RunFolders, State
+from dlbricks_tui.jobs.process import JobAtWork, work_on
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runs.events import Waiting
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.request import read_request
-from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings.cutting import GRANULARITY
@@ -30,8 +36,9 @@ from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.dialogs.writing import WritingScreen
 from dlbricks_tui.tui.messages import ResultsStored, RunSeen
-from dlbricks_tui.tui.run.all_runs import AllRunsScreen, CancelScreen
+from dlbricks_tui.tui.run.all_runs import AllJobsScreen, CancelScreen
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
+from dlbricks_tui.tui.run.job import JobScreen
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.run.settings import RUN_ROWS
 from dlbricks_tui.tui.run.start import StartRunScreen
@@ -261,10 +268,10 @@ async def test_all_runs_are_listed_opened_paused_and_resumed_and_a_damaged_one_i
         await eventually(pilot, lambda: "20261119-080000-0001" in [*pilot.app._notifications][-1].message)
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
-        assert "Show the selected run." in screen_text(pilot)
+        assert "Show the selected job." in screen_text(pilot)
         # The key of replays pauses a run that goes on.
         await press(pilot, "escape", "p")
-        assert isinstance(pilot.app.screen, AllRunsScreen) and folder.pause_file.exists()
+        assert isinstance(pilot.app.screen, AllJobsScreen) and folder.pause_file.exists()
         await press(pilot, "p")
         assert not folder.pause_file.exists()
         # A run that has paused is resumed as one that has ended.
@@ -276,6 +283,40 @@ async def test_all_runs_are_listed_opened_paused_and_resumed_and_a_damaged_one_i
         await shows(pilot, EARLIER)
         await press(pilot, "R", "g", "enter")
         await shows(pilot, RUN)
+
+
+async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(
+    known: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr("dlbricks_tui.jobs.process.start_detached", lambda job, *_: started.append(job.run))
+    order = ProofOrder(ModelSource("net", Path("/net.onnx")), ())
+    job = PROOF.create(known, ("net",), order)
+
+    def work(at_work: JobAtWork[ProofOrder]) -> None:
+        at_work.tell(RoundsDone("threads-1", 7, Gain(0.41, 0.38, 0.44), 12.0))
+        raise UserError("the worker was lost")
+
+    work_on(PROOF, job, known, work)
+    cancelled: list[str] = []
+    monkeypatch.setattr(JobFolder, "cancel", lambda it: cancelled.append(it.run))
+    async with running(app_on(known)) as pilot:
+        await press(pilot, "R")
+        assert "proof of net" in screen_text(pilot)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, JobScreen)
+        shown = screen_text(pilot)
+        assert "failed: the worker was lost" in shown and "Threads-1: +41.0 % +- 3.0 points after 7 rounds" in shown
+        # It has ended: there is nothing to cancel, and it can be worked on again.
+        await press(pilot, "x", "escape", "r")
+        assert (started, cancelled) == ([job.run], [])
+        assert isinstance(pilot.app.screen, JobScreen)
+        job.set_state(replace(job.state(), state=State.RUNNING, message=""))
+        await shows(pilot, "running, ")
+        await pilot.press("x")
+        await eventually(pilot, lambda: cancelled == [job.run])
+        await press(pilot, "escape", "slash", '"trace"')
+        assert "No job contains all of these words." in screen_text(pilot)
 
 
 async def test_an_interrupted_run_is_offered_to_resume(known: DataFolder, asked_for: list[RunFolder]) -> None:
@@ -303,8 +344,8 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         assert "Mark the models to run with space" in [*pilot.app._notifications][-1].message
         await press(pilot, "5")
-        assert isinstance(pilot.app.screen, AllRunsScreen)
-        assert "There are no runs yet." in screen_text(pilot)
+        assert isinstance(pilot.app.screen, AllJobsScreen)
+        assert "There are no jobs yet." in screen_text(pilot)
         await press(pilot, "escape", *OPEN_ALEXNET, "r")
         assert isinstance(pilot.app.screen, StartRunScreen)
         shown = screen_text(pilot)

@@ -1,14 +1,13 @@
 """Scenarios that the screen measures; a small script stands for the process that measures."""
 
 import os
-import pickle
 import re
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from textual.pilot import Pilot
@@ -16,18 +15,16 @@ from textual.pilot import Pilot
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.answers.scenarios import predicting as scenarios
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.events import Event, JobEnded, Waiting, to_line
+from dlbricks_tui.jobs.folder import stored_request
 from dlbricks_tui.scenarios.messages import (
     LoadDone,
-    LoadFailed,
-    LoadMessage,
     LoadProgress,
     LoadReady,
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
-    LoadWaits,
     ScenarioOrder,
-    encode,
 )
 from dlbricks_tui.scenarios.scenario import PredictedLoad
 from dlbricks_tui.settings.loads import KIND
@@ -36,6 +33,7 @@ from dlbricks_tui.tui.scenario.form import ScenarioSettings
 from dlbricks_tui.tui.scenario.screen import CancelLoadScreen, ScenarioScreen
 from dlbricks_tui.tui.scenario.work import LoadStanding
 from dlbricks_tui.tui.session import Session
+from tests.jobs.carrying import stands_for_processes
 from tests.tui.application import NARROW, WIDE, WRITTEN, AppWithoutWorkbench, eventually, press, screen_text, settled
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
@@ -49,25 +47,30 @@ from tests.tui.test_scenario_screen import (
     store_load_test,
 )
 
+Request = TypeVar("Request")
 pytestmark = pytest.mark.usefixtures("predicted_once")
-# It keeps its order, writes each file of lines that appears, and ends with the status, or the error, in another file.
+# It keeps its request, writes each file of lines that appears, and ends with the status, or the error, in another file.
 SCRIPT = """
 import os, pathlib, sys, time
-folder = pathlib.Path(sys.argv[1])
+folder, job = map(pathlib.Path, sys.argv[1:3])
 number = len(list(folder.glob("order*"))) + 1
-(folder / "part-order").write_bytes(sys.stdin.buffer.read())
+(folder / "part-order").write_bytes((job / "request.json").read_bytes())
 (folder / f"pid{number}").write_text(str(os.getpid()))
 (folder / "part-order").rename(folder / f"order{number}")
+events = (job / "events.jsonl").open("ab", 0)
 written = 0
 while True:
     ends = (folder / f"end{number}").exists()
     if (folder / f"lines{number}.{written}").exists():
-        os.write(1, (folder / f"lines{number}.{written}").read_bytes())
+        events.write((folder / f"lines{number}.{written}").read_bytes())
         written += 1
     elif ends:
         break
     time.sleep(0.005)
 status = (folder / f"end{number}").read_text()
+if status == "0":
+    events.write(b'{"event": "JobEnded", "when": "2026-11-27T00:00:00+00:00", ')
+    events.write(b'"state": "finished", "message": "", "seconds": 1.0}\\n')
 sys.exit(int(status) if status.isdigit() else status)
 """
 READY = LoadReady(service_ms=15.5, passing_ms=0.12, wake_up_ms=0.9, logs="/data/scenarios/ab")
@@ -82,8 +85,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder with what the process writes."""
     path = tmp_path / "process"
     path.mkdir()
-    command = [sys.executable, "-S", "-c", SCRIPT, str(path)]
-    monkeypatch.setattr("dlbricks_tui.scenarios.process.scenario_command", lambda _: command)
+    stands_for_processes(monkeypatch, "-S", "-c", SCRIPT, path)
     return path
 
 
@@ -107,12 +109,12 @@ class Process:
         self._folder = folder
         self._written: dict[int, int] = {}
 
-    def write(self, *messages: LoadMessage | bytes, number: int = 1) -> None:
+    def write(self, *messages: Event | bytes, number: int = 1) -> None:
         """Let a process write messages; they appear at once."""
         written = self._written.get(number, 0)
         self._written[number] = written + 1
         part = self._folder / "part"
-        part.write_bytes(b"".join(it if isinstance(it, bytes) else encode(it) for it in messages))
+        part.write_bytes(b"".join(it if isinstance(it, bytes) else to_line(it) for it in messages))
         part.rename(self._folder / f"lines{number}.{written}")
 
     def kill(self) -> None:
@@ -128,10 +130,8 @@ class Process:
     def has_begun(self, number: int = 1) -> bool:
         return (self._folder / f"order{number}").exists()
 
-    def order(self, number: int = 1) -> ScenarioOrder:
-        found = pickle.loads((self._folder / f"order{number}").read_bytes())
-        assert isinstance(found, ScenarioOrder)
-        return found
+    def order(self, kind: type[Request], number: int = 1) -> Request:
+        return stored_request(self._folder / f"order{number}", kind)
 
     def has_ended(self, number: int = 1) -> bool:
         try:
@@ -152,6 +152,15 @@ def progress(number: int, latencies_ms: list[float], seconds: float = 5.0) -> Lo
     return LoadProgress(number=number, queries=len(latencies_ms), seconds=seconds, latencies_ms=tuple(latencies_ms))
 
 
+def failed(reason: str) -> JobEnded:
+    return JobEnded(state="failed", message=reason, seconds=1.0)
+
+
+def all_seen(data: DataFolder) -> bool:
+    """Return whether all jobs were followed to their ends."""
+    return all((it / "seen").exists() for it in data.jobs.iterdir())
+
+
 def told(pilot: Pilot[None]) -> list[str]:
     return [note.message for note in pilot.app._notifications]
 
@@ -167,7 +176,7 @@ async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_pred
         await shows(pilot, "loading the model")
         await eventually(pilot, process.has_begun)
         # The search begins at the predicted rate.
-        assert process.order().first_rate == pytest.approx(float(rate), rel=1e-3)
+        assert process.order(ScenarioOrder).first_rate == pytest.approx(float(rate), rel=1e-3)
         process.write(READY, FIRST, progress(1, [16.0] * 150 + [180.0, 190.0]))
         await shows(pilot, "test 1: 30.00/s, 152 of 662 requests, 1.32 % over 1")
         shown = screen_text(pilot)
@@ -181,7 +190,7 @@ async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_pred
         process.write(FAILED)
         await shows(pilot, "x test 2: 45.00/s, p99 97.000 ms")
         assert "x failed" in screen_text(pilot)
-        test = store_load_test(timed, bound_ms=process.order().scenario.bound_ms)
+        test = store_load_test(timed, bound_ms=process.order(ScenarioOrder).scenario.bound_ms)
         process.write(LoadDone(uuid=test.uuid, warnings=("the clock jumped by 2 s",)))
         process.end()
         await shows(pilot, "LoadGen: VALID, 700 requests")
@@ -235,8 +244,8 @@ async def test_a_measurement_is_paused_continued_and_cancelled_and_keeps_its_set
         await pilot.press("p")
         await eventually(pilot, lambda: process.has_begun(2))
         # It goes on at the rate that passed.
-        assert process.order(2).first_rate == 30.0
-        process.write(LoadWaits(holder="run r1 of a colleague"), number=2)
+        assert process.order(ScenarioOrder, 2).first_rate == 30.0
+        process.write(Waiting(holder="run r1 of a colleague"), number=2)
         await shows(pilot, "waits for run r1 of a colleague")
         process.write(READY, SECOND, FAILED, number=2)
         await shows(pilot, "x failed")
@@ -260,7 +269,7 @@ async def test_a_measurement_is_paused_continued_and_cancelled_and_keeps_its_set
         await eventually(pilot, lambda: screen._is_outdated)
         process.write(READY, FIRST, PASSED, SECOND, progress(2, [20.0] * 8), number=3)
         await shows(pilot, "8 of 662 requests")
-        store_load_test(timed, bound_ms=process.order(3).scenario.bound_ms, rate=30.0, sought=False)
+        store_load_test(timed, bound_ms=process.order(ScenarioOrder, 3).scenario.bound_ms, rate=30.0, sought=False)
         process.write(LoadTestsKept(tests=1), number=3)
         await pilot.press("x", "y")
         await eventually(pilot, lambda: process.has_ended(3))
@@ -291,12 +300,11 @@ async def test_a_measurement_survives_its_screen_and_the_program_and_is_shown_ag
         assert isinstance(screen := pilot.app.screen, ScenarioScreen)
         assert screen._measuring is not None and screen._measuring.progress.ended == [PASSED]
         await pilot.press("x", "y")
-        # Its folder goes with it.
-        await eventually(pilot, lambda: not list(timed.jobs.iterdir()))
+        await eventually(pilot, lambda: all_seen(timed))
         await settled(pilot)
         await pilot.press("m")
         await eventually(pilot, lambda: process.has_begun(2))
-    process.write(READY, LoadFailed(reason="the worker was lost: killed by signal 9"), number=2)
+    process.write(READY, failed("the worker was lost: killed by signal 9"), number=2)
     process.end(1, number=2)
     # A failure that nobody followed is told later.
     async with scenario_screen(timed, WIDE) as pilot:
@@ -312,17 +320,15 @@ async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(timed: D
         await press(pilot, "m")
         assert told(pilot) == ["The scenario cannot be measured here: it was looked up for another system or runtime."]
         screen._view = view
-        lost = LoadFailed(reason="the worker was lost: killed by signal 9")
-        failures: tuple[tuple[LoadMessage | bytes, int | None, str], ...] = (
+        lost = failed("the worker was lost: killed by signal 9")
+        failures: tuple[tuple[Event | bytes, int, str], ...] = (
             (lost, 1, "the worker was lost: killed by signal 9"),
-            (b"no message\n", None, "the process wrote a line that is no message"),
             (b"", 3, "the process ended with status 3"),
             (b"", 0, "the process ended without a result"),
         )
         for number, (written, status, reason) in enumerate(failures, start=1):
             process.write(READY, FIRST, written, number=number)
-            if status is not None:
-                process.end(status, number)
+            process.end(status, number)
             await press(pilot, "m")
             assert f" The measurement failed: {reason}\n" in screen_text(pilot)
             assert isinstance(pilot.app.screen, ScenarioScreen)

@@ -3,12 +3,12 @@
 import pytest
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.results.columns import FIRST_COLUMNS, ColumnsScreen
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import ResultsPanel
-from dlbricks_tui.tui.run.all_runs import AllRunsScreen
+from dlbricks_tui.tui.run.all_runs import AllJobsScreen
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.widgets.text import TextView
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
@@ -31,19 +31,19 @@ async def test_a_run_is_found_by_its_state_and_watched(runs: DataFolder) -> None
         await shows(pilot, "17 of 40 bricks")
         await press(pilot, "R", "question_mark")
         help_text = screen_text(pilot)
-        assert "Search in this list." in help_text and "Show the selected run." in help_text
+        assert "Search in this list." in help_text and "Show the selected job." in help_text
         assert "Close the box without doing anything." in help_text and "Save a picture of the screen" in help_text
         assert "Switch to the next theme." not in help_text
         await press(pilot, "escape", "slash", '"nosuch"')
-        assert "No run contains all of these words." in screen_text(pilot)
-        assert "esc shows all runs again." in screen_text(pilot)
+        assert "No job contains all of these words." in screen_text(pilot)
+        assert "esc shows all jobs again." in screen_text(pilot)
         await press(pilot, "enter", "enter", "r")
-        assert isinstance(pilot.app.screen, AllRunsScreen)
+        assert isinstance(pilot.app.screen, AllJobsScreen)
         await press(pilot, "slash", "escape")
-        assert isinstance(pilot.app.screen, AllRunsScreen) and "cancelled" in screen_text(pilot)
+        assert isinstance(pilot.app.screen, AllJobsScreen) and "cancelled" in screen_text(pilot)
         await press(pilot, "slash", '"Cancelled resnet18"')
-        assert isinstance(pilot.app.screen, AllRunsScreen) and "40 s" in screen_text(pilot)
-        assert " running " not in screen_text(pilot).partition("Runs")[2].partition("┗")[0]
+        assert isinstance(pilot.app.screen, AllJobsScreen) and "40 s" in screen_text(pilot)
+        assert " running " not in screen_text(pilot).partition("Jobs")[2].partition("┗")[0]
         await press(pilot, "enter", "enter")
         assert isinstance(pilot.app.screen, RunScreen)
         await shows(pilot, OLDER)

@@ -1,8 +1,9 @@
 from dataclasses import replace
 
-from dlbricks_tui.measure.events import BatchRestarted, Event, RoundRepeated
-from dlbricks_tui.runs.events import FailedBefore, Paused, Resumed
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.events import Event, Paused, Resumed
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.measure.events import BatchRestarted, RoundRepeated
+from dlbricks_tui.runs.events import FailedBefore
 from dlbricks_tui.tui.run.bricks import brick_row
 from dlbricks_tui.tui.run.follower import MOST_NOTES, MOST_WIDTHS, SnapshotBuilder
 from dlbricks_tui.tui.run.snapshot import BrickState

@@ -1,27 +1,30 @@
 """Snapshots of screens and boxes; those that need more preparation are compared by the tests of their screens."""
 
 import math
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.analysis.jobs import PROOF, ProofOrder
+from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
-from dlbricks_tui.answers.suites.exporting import Exported
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.host.queue import Place
+from dlbricks_tui.jobs.events import EventWriter, Waiting
+from dlbricks_tui.jobs.folder import JobFolder, State, StoredJobs
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runs.run_folder import State, StoredRuns
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.settings.kinds import several, whole
-from dlbricks_tui.share.suites.exporting import Assembled, OmittedBrick
-from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey
-from dlbricks_tui.share.suites.manifest import Manifest
+from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
 from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.analysis.boxes import MeasureScreen
 from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen
@@ -32,6 +35,7 @@ from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.run import updates
+from dlbricks_tui.tui.run.job import JobScreen
 from dlbricks_tui.tui.run.queue import CancelWorkScreen, QueueScreen
 from dlbricks_tui.tui.scenario.screen import CancelLoadScreen
 from dlbricks_tui.tui.session import Session
@@ -64,16 +68,30 @@ WAITING = Place(4711, "trace", "alexnet", "", "/their/data", "someone")
 MEASURING = Place(4700, "run", "squeezenet1.1", "20261128-1", "/my/data", "me", measures=True, share=0.41)
 
 
-def exported() -> Exported:
+def written() -> SuiteWritten:
     """Return an export of two models, of which one was left out, with a brick that cannot travel."""
-    suite, number = "3f" * 16, iter(range(100))
-    meanings = {f"{next(number):032x}": Meaning("b" * 64, "", "", "onnxruntime") for _ in range(28)}
-    decoys = frozenset(f"{next(number):032x}" for _ in range(67))
-    key = SuiteKey(suite, "0" * 64, Level.FUSED, ("secret",), meanings, decoys)
-    omitted = (OmittedBrick("If 1x64x56x56", "has a graph inside"),)
-    assembled = Assembled(Manifest(suite, Level.FUSED, Precision.F32, ("onnxruntime",), ()), {}, key, omitted)
-    key_file = Path(f"/home/ann/.local/share/dlbricks/suites/{suite}.key.json")
-    return Exported(assembled, Path("/home/ann/suite.dlbricks"), key_file, 3, ("broken: its file is damaged",))
+    suite = "3f" * 16
+    return SuiteWritten(
+        suite=suite,
+        path="/home/ann/suite.dlbricks",
+        key=f"/home/ann/.local/share/dlbricks/suites/{suite}.key.json",
+        bricks=28,
+        decoy_bricks=67,
+        decoys=3,
+        untravelled=(OmittedBrick("If 1x64x56x56", "has a graph inside"),),
+        left_out=("broken: its file is damaged",),
+    )
+
+
+def proofs() -> JobFolder:
+    """Return a job in progress."""
+    data = DataFolder(Path(tempfile.mkdtemp()))
+    job = PROOF.create(data, ("squeezenet1.1",), ProofOrder(ModelSource("squeezenet1.1", Path("/s.onnx")), ()))
+    job.set_state(replace(job.state(), state=State.RUNNING, started="2026-11-21T08:00:00+00:00"))
+    with closing(EventWriter(job.events_file)) as writer:
+        writer.tell(Waiting(holder="run 20261121-075000-aa of alexnet"))
+        writer.tell(RoundsDone("threads-1", 7, Gain(0.41, 0.38, 0.44), 12.0))
+    return job
 
 
 BOXES: Shown = {
@@ -81,15 +99,16 @@ BOXES: Shown = {
     "demonstration": (lambda: DemonstrationScreen("measured on another host on 2026-11-27"), ()),
     "fleet-cancel": (lambda: CancelFleetScreen("20261127-163554-3059", ("squeezenet1.1", "alexnet")), ()),
     "fleet-hosts-file": (HostsFileScreen, ('"ho"',)),
-    "fleet-runs": (lambda: AllFleetsScreen(lambda: StoredRuns((), {}), lambda _: None), ()),
+    "fleet-runs": (lambda: AllFleetsScreen(lambda: StoredJobs((), {}), lambda _: None), ()),
     "fleet-start": (lambda: StartFleetScreen(("squeezenet1.1", "alexnet"), ("onnxruntime",)), ("l", "j")),
+    "job": (lambda: JobScreen(proofs()), ()),
     "model-columns": (lambda: ModelColumnsScreen(("estimate", "age")), ("j", "space")),
     "queue": (lambda: QueueScreen((MEASURING, WAITING), DataFolder(Path("/my/data"))), ()),
     "queue-cancel": (lambda: CancelWorkScreen(WAITING), ()),
     "scenario-cancel": (lambda: CancelLoadScreen("Test 2 of 4 is in progress."), ()),
     "scores": (lambda: ScoresScreen(lambda: SCORES), ()),
     "suite-export": (lambda: ExportSuiteScreen(("squeezenet1.1",)), ('"/no/such/suite.dlbricks"', "enter")),
-    "suite-written": (lambda: SuiteWrittenScreen(exported()), ()),
+    "suite-written": (lambda: SuiteWrittenScreen(written()), ()),
     "trace-cancel": (lambda: CancelTraceScreen("The model is being traced."), ()),
     "trace-start": (
         lambda: StartTraceScreen(

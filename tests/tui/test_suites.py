@@ -1,30 +1,29 @@
 """Suites in the workbench: the export of models, and the import of what another machine measured."""
 
 import stat
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers.suites import exporting
-from dlbricks_tui.answers.suites.exporting import SuiteOptions
+from dlbricks_tui.answers.suites.exporting import EXPORT, SuiteOptions
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.folder import JobFolders
 from dlbricks_tui.models.library import source_of
-from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.key_file import key_path, read_key
 from dlbricks_tui.share.suites.suite_files import open_suite
 from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.run.job import JobScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, SuiteWrittenScreen
-from tests.models.table_framework import TableFramework
+from tests.jobs.carrying import stands_for_processes
 from tests.runs.live_runs import in_the_middle, put_run
+from tests.runs.runs import ROOT
 from tests.share.trio import Trio
-from tests.tui.application import app_on, press, running, screen_text, showing
+from tests.tui.application import app_on, eventually, press, running, screen_text, settled, showing
 from tests.tui.test_run_screens import OPEN_ALEXNET, shows
 
 
@@ -40,47 +39,67 @@ def words(pilot: Pilot[None]) -> str:
     return " ".join(" ".join(each[region.x + 1 : region.right - 1] for each in lines).split())
 
 
+# The process of an export, with a framework of the owner that is a table instead of MXNet.
+EXPORTS = """
+import sys
+from contextlib import nullcontext
+from dlbricks_tui.answers.suites import exporting
+from dlbricks_tui.runtime.variant import Precision
+from tests.models.table_framework import TableFramework
 class TableOfTheOwner(TableFramework):
-    """A framework that a loader of the owner asks."""
-
     precision = Precision.F32
-
-
-@pytest.fixture
-def mxnet_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Export without starting MXNet."""
-    monkeypatch.setattr(exporting, "WorkerFramework", lambda *_: nullcontext(TableOfTheOwner()))
+exporting.WorkerFramework = lambda *_: nullcontext(TableOfTheOwner())
+exporting.export_in_process(*sys.argv[1:])
+"""
+# A process that says how far it is, and waits until it is ended.
+WAITS = """
+import signal, sys
+from dlbricks_tui.answers.suites.exporting import EXPORT
+from dlbricks_tui.jobs.process import work_in_process
+from dlbricks_tui.share.suites.exporting import BricksChecked
+def work(job):
+    job.tell(BricksChecked(7, 20, 12.0))
+    with job.signals.waiting():
+        signal.pause()
+sys.exit(work_in_process(EXPORT, *sys.argv[1:], work))
+"""
 
 
 @pytest.mark.mxnet
-@pytest.mark.usefixtures("mxnet_is_a_table")
 async def test_the_open_model_or_marked_ones_are_exported_and_the_key_stays_here(
     new: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "suite.dlbricks"
-    asked = list[tuple[list[str], SuiteOptions]]()
-
-    def refuse(sources: list[object], options: SuiteOptions, *_: object) -> None:
-        asked.append(([getattr(it, "name", "") for it in sources], options))
-        raise ShareError("no runtime here computes that")
-
+    stands_for_processes(monkeypatch, "-c", EXPORTS)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", *OPEN_ALEXNET, "X", f'"{file}"', "enter")
-        assert isinstance(pilot.app.screen, SuiteWrittenScreen), screen_text(pilot)
+        await eventually(pilot, lambda: isinstance(pilot.app.screen, SuiteWrittenScreen))
+        await settled(pilot)
         shown = words(pilot)
-        assert told(pilot)[0] == "Reading alexnet and decoys for suite.dlbricks: a box opens once the suite is written."
-        assert told(pilot)[-1] == "Checking that the bricks of 1 model and 3 decoys arrive unchanged"
 
         # Marked models are exported as they are cut.
-        monkeypatch.setattr(exporting, "export", refuse)
+        stands_for_processes(monkeypatch, "-c", WAITS)
         await press(pilot, "escape", "1", "slash", "escape", "g", "space", "j", "space", "plus")
-        await press(pilot, "X", f'"{tmp_path}/two.dlbricks"', "enter")
-        assert isinstance(pilot.app.screen, ErrorScreen) and "no runtime here computes that" in screen_text(pilot)
-        # The failed export is over.
-        await press(pilot, "escape", "X")
+        await pilot.press("X")
+        await press(pilot, f'"{tmp_path}/two.dlbricks"')
+        await pilot.press("enter")
+        await shows(pilot, "7 of 20 bricks checked, about 12 s left")
+        assert isinstance(pilot.app.screen, JobScreen)
+        # It goes on without its box, which the same key opens again.
+        await pilot.press("escape", "X")
+        await shows(pilot, "7 of 20 bricks checked")
+        await pilot.press("x")
+        await shows(pilot, "cancelled: it was cancelled")
+        await pilot.press("escape")
+        await eventually(pilot, lambda: told(pilot)[-1:] == ["The export is cancelled; nothing was written."])
+        # The next one can begin.
+        await press(pilot, "X")
         assert isinstance(pilot.app.screen, ExportSuiteScreen)
-    ((names, options),) = asked
-    assert len(names) == 2 and options.granularity == 2
+    _, job = JobFolders(new.jobs).folders()
+    order = EXPORT.request_of(job)
+    assert len(order.sources) == 2 and order.options.granularity == 2
+    assert stat.S_IMODE(job.path.stat().st_mode) == 0o700
     with open_suite(file) as suite:
         manifest = suite.manifest
     (key_file,) = (new.path / "suites").iterdir()

@@ -13,9 +13,9 @@ import pytest
 
 from benchmarks.terminal import Terminal
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State, Tally
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State, Tally
 from dlbricks_tui.runtime.registry import Registry
 from tests.cli.test_hostile_names import HOSTILE, hostile_model
 from tests.runs.killing import PATIENCE_SECONDS, eventually, has_told

@@ -1,7 +1,5 @@
 """Traces that the screen makes; a small script stands for the process that traces."""
 
-import pickle
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,26 +10,18 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.answers.traces import tracing as answers
 from dlbricks_tui.answers.traces.tracing import TraceOptions
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.traces.messages import (
-    LevelDone,
-    LevelStarted,
-    RoundStarted,
-    TraceDone,
-    TraceFailed,
-    TraceMessage,
-    TraceOrder,
-    TraceWaits,
-    encode,
-)
+from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceDone, TraceOrder
 from dlbricks_tui.traces.trace import TraceError, TraceLevel
 from dlbricks_tui.tui.trace.boxes import CancelTraceScreen, StartTraceScreen
 from dlbricks_tui.tui.trace.screen import TraceScreen
+from tests.jobs.carrying import stands_for_processes
 from tests.tui.application import NARROW, WIDE, eventually, press, screen_text
 from tests.tui.test_run_screens import shows
-from tests.tui.test_scenario_measuring import SCRIPT, Process
+from tests.tui.test_scenario_measuring import SCRIPT, Process, all_seen, failed
 from tests.tui.test_trace_screen import told, trace_screen
 from tests.tui.traces import ID, MODEL, store_trace
 
@@ -64,15 +54,14 @@ def orders(monkeypatch: pytest.MonkeyPatch) -> list[TraceOptions]:
 def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, orders: list[TraceOptions]) -> Iterator[Process]:
     folder = tmp_path / "process"
     folder.mkdir()
-    command = [sys.executable, "-S", "-c", SCRIPT, str(folder)]
-    monkeypatch.setattr("dlbricks_tui.traces.process.trace_command", lambda _: command)
+    stands_for_processes(monkeypatch, "-S", "-c", SCRIPT, folder)
     made = Process(folder)
     yield made
     made.kill()
 
 
-def write(process: Process, *messages: TraceMessage, number: int = 1) -> None:
-    process.write(*map(encode, messages), number=number)
+def write(process: Process, *messages: Event, number: int = 1) -> None:
+    process.write(*messages, number=number)
 
 
 async def begin(pilot: Pilot[None]) -> None:
@@ -88,7 +77,7 @@ async def test_levels_are_traced_one_by_one_while_others_are_looked_at_and_failu
     async with trace_screen(new, WIDE) as pilot:
         await begin(pilot)
         await shows(pilot, "reading the model, then model, layer, primitive, thread")
-        write(process, TraceWaits(holder="run r1 of a colleague"))
+        write(process, Waiting(holder="run r1 of a colleague"))
         await shows(pilot, "waits for run r1 of a colleague")
         write(process, STARTED)
         await shows(pilot, "model level starts, then layer, primitive, thread")
@@ -127,11 +116,13 @@ async def test_levels_are_traced_one_by_one_while_others_are_looked_at_and_failu
     # A trace survives its screen.
     async with trace_screen(new, NARROW) as pilot:
         await shows(pilot, "Layer level: ")
-        await eventually(pilot, lambda: not list(new.jobs.iterdir()))
-        lost = encode(TraceFailed(reason="the worker was lost: killed by signal 9"))
-        failures = ((lost, 1, "the worker was lost: killed by"), (b"", 0, "the process ended without a trace"))
+        await eventually(pilot, lambda: all_seen(new))
+        failures: tuple[tuple[Event | bytes, int, str], ...] = (
+            (failed("the worker was lost: killed by signal 9"), 1, "the worker was lost: killed by"),
+            (b"", 0, "the process ended without a trace"),
+        )
         for number, (written, status, reason) in enumerate(failures, start=3):
-            process.write(encode(STARTED), written, number=number)
+            process.write(STARTED, written, number=number)
             process.end(status, number)
             await press(pilot, "m", "enter")
             assert f" the model was not traced: {reason}" in screen_text(pilot)
@@ -166,8 +157,8 @@ async def test_the_order_has_the_settings_of_the_box_and_cancelling_asks_first(
         (options,) = orders
         assert (options.threads, options.batch, options.inferences) == (3, 1, 7)
         assert options.levels == (TraceLevel.MODEL, TraceLevel.LAYER, TraceLevel.PRIMITIVE)
-        order = pickle.loads((process._folder / "order1").read_bytes())
-        assert isinstance(order, TraceOrder) and order.inferences == 7 and order.source.name == MODEL
+        order = process.order(TraceOrder)
+        assert order.inferences == 7 and order.source.name == MODEL
 
         write(process, STARTED)
         await shows(pilot, "model level starts")

@@ -6,10 +6,10 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import read_request
-from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.store.database import ResultsDatabase

@@ -4,12 +4,9 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.measure.events import (
-    BatchStarted,
-    DriftNoted,
-    Event,
-    RoundRepeated,
-)
+from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.measure.events import BatchStarted, DriftNoted, RoundRepeated
 from dlbricks_tui.runs.events import (
     EstimateChanged,
     FailedBefore,
@@ -18,19 +15,15 @@ from dlbricks_tui.runs.events import (
     ModelLeftOut,
     ModelLoading,
     PartStarted,
-    Paused,
     Planned,
     ProgramFailed,
     ProgramLoaded,
-    Resumed,
     RunEnded,
     RunStarted,
     ShapesRemembered,
-    Waiting,
     WorkerReplaced,
 )
 from dlbricks_tui.runs.progress import Disturbances, RunProgress
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.wording.events import (
     all_combinations,
     counts_of,

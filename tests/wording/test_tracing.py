@@ -1,6 +1,7 @@
 import pytest
 
-from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceMessage, TraceWaits
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted
 from dlbricks_tui.traces.trace import TraceLevel
 from dlbricks_tui.wording.tracing import message_line, signed_ms, trace_question
 
@@ -10,7 +11,7 @@ LAYER = TraceLevel.LAYER
 @pytest.mark.parametrize(
     ("message", "line"),
     [
-        (TraceWaits(holder="run x"), "waiting for run x"),
+        (Waiting(holder="run x"), "waiting for run x"),
         (RoundStarted(number=1, rounds=2), "round 1 of 2"),
         (RoundStarted(number=1, rounds=1), ""),
         (LevelStarted(level=LAYER), ""),
@@ -19,7 +20,7 @@ LAYER = TraceLevel.LAYER
         (LevelDone(level=LAYER, inference_ms=None, overhead_ms=None, missing="why"), "layer level: not traced: why"),
     ],
 )
-def test_a_message_of_a_trace_is_a_line(message: TraceMessage, line: str) -> None:
+def test_a_message_of_a_trace_is_a_line(message: Event, line: str) -> None:
     assert message_line(message) == line
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from dlbricks_tui.analysis.bounds import BestMeasured, Gap, Ratio, best_measured, gap_of, over_best
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
-from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, newest_proof
+from dlbricks_tui.analysis.what_if import Execution, MeasuredGain, WhatIf, measured_gain, newest_proof
 from dlbricks_tui.analysis.what_ifs import WholeModel, what_ifs_of
 from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
 from dlbricks_tui.answers.analysis.measured_executions import MeasuredExecutions
@@ -26,33 +26,12 @@ from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.variant import InstructionSet, Precision
-from dlbricks_tui.store import records
 from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.wording.numbers import counted
 
 # Layers that reach this many times the stored arithmetic show that the peaks were measured on a busy host. A smaller
 # excess is the noise of both.
 _DOUBTED_ABOVE = 1.05
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredGain:
-    """The outcome of a what-if that was carried out: the latency after the change, and the gain.
-
-    The latency is that of an item if the change is one of the batch size.
-    """
-
-    measured_ms: float
-    gain: float
-    # The 95 % interval of the gain.
-    interval: tuple[float, float]
-    before_ms: float
-    when: str
-
-    @property
-    def with_interval(self) -> Gain:
-        """The gain with its interval."""
-        return Gain(self.gain, *self.interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,19 +249,6 @@ def _reached(roof: Roof, executions: Sequence[MeasuredExecution]) -> Roof:
         if it.as_written is not None and applies_to(it.found.way.runtime):
             roof = roof.reached_by(points_of(it, works_of(it, it.as_written), roof))
     return roof
-
-
-def measured_gain(proof: records.Proof) -> MeasuredGain:
-    """Return the gain of a proof, with the latencies of an item if the batch sizes differ."""
-    sizes = proof.batch_size, proof.changed_batch_size
-    before, after = sizes if sizes[0] != sizes[1] else (1, 1)
-    return MeasuredGain(
-        proof.after.trimmed_mean_ms / after,
-        proof.gain,
-        (proof.gain_low, proof.gain_high),
-        proof.before.trimmed_mean_ms / before,
-        proof.when,
-    )
 
 
 def _is_same(one: MeasuredExecution, other: MeasuredExecution) -> bool:

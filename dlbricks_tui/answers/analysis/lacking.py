@@ -1,25 +1,18 @@
 """Results that the analysis of a model lacks on this host, and the runs that measure them."""
 
-import pickle
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from dlbricks_tui.analysis.lacking import Host, Lack, expected_seconds, lacks_of, requests_for
 from dlbricks_tui.analysis.roofline import applies_to
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.answers.analysis.analysing import Analysis
-from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.host.peaks import PEAKS_SECONDS, keep_peaks
-from dlbricks_tui.host.queue import WorkKind, host_queue
+from dlbricks_tui.host.peaks import PEAKS_SECONDS
 from dlbricks_tui.models.graph import Numbers, Shape
-from dlbricks_tui.runs.control import command_of, take_order
 from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.database import ResultsDatabase
@@ -87,23 +80,3 @@ def lacks_in_words(plan: MeasuringPlan) -> Iterator[tuple[str, str]]:
         yield "baseline" if lack.kind is None else lack.kind.value, lack.in_words
     if plan.peaks_threads is not None:
         yield "roofline", f"the peaks of this host with {counted(plan.peaks_threads, 'thread')}"
-
-
-def peaks_process(threads: int, data: DataFolder) -> ChildProcess[str]:
-    """Return the process that measures the peaks of this host; its messages say what it waits for."""
-    command = command_of(__name__, str(data.path))
-    return ChildProcess(command, pickle.dumps(threads), JobFolder.new(data, WorkKind.PEAKS), bytes.decode)
-
-
-def main(data: str) -> None:
-    """Measure the peaks for the number of threads in the order; the entry point of the process."""
-    threads, write = take_order()
-    try:
-        measure_peaks_of_host(threads, DataFolder(Path(data)), lambda ahead: write(f"{ahead}\n".encode()))
-    except UserError as error:
-        sys.exit(str(error))
-
-
-def measure_peaks_of_host(threads: int, data: DataFolder, tell_waiting: Callable[[str], None]) -> None:
-    """Measure the peaks of this host once it is their turn, and store them."""
-    keep_peaks(data.store, fingerprint(), threads, host_queue(), data.path, tell_waiting)

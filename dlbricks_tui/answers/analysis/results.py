@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from dlbricks_tui.analysis.bounds import GroupTimes, times_of_groups
 from dlbricks_tui.analysis.kernels import TimedKernel
 from dlbricks_tui.analysis.tables import ModelRow, best_gains
-from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
-from dlbricks_tui.answers.analysis.analysing import Analysis, MeasuredGain, MissingPart
+from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIf, WhatIfKind
+from dlbricks_tui.answers.analysis.analysing import Analysis, MissingPart
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision

@@ -13,11 +13,11 @@ from dlbricks_tui.evaluations.baseline import Baseline, baseline_of
 from dlbricks_tui.evaluations.differences import Difference, differences
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.measure.results import runtime_record
-from dlbricks_tui.runs.events import EventReader, FailedBefore, ModelLeftOut, ProgramFailed
+from dlbricks_tui.runs.events import FailedBefore, ModelLeftOut, ProgramFailed, RunEvents
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome
-from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.store.change import Change, Verdict, changes_from, known_changes
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError, StoreError
@@ -96,7 +96,7 @@ def _results_by_name(outcome: RunOutcome, data: DataFolder) -> Mapping[str, EndT
 def _reasons_by_label(folder: RunFolder) -> Mapping[str, str]:
     """Return why models of a run have no result, by their labels in its events."""
     found: dict[str, str] = {}
-    for event in EventReader(folder.events_file).new():
+    for event in RunEvents(folder.events_file).new():
         if isinstance(event, ModelLeftOut):
             found[event.model] = event.reason
         elif isinstance(event, ProgramFailed) and not event.brick:

@@ -25,7 +25,8 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint
 from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import JobState, RunFolders
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import conditions_of
@@ -36,7 +37,6 @@ from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.runs.planning import cut_models
 from dlbricks_tui.runs.request import RunRequest, read_request
-from dlbricks_tui.runs.run_folder import RunFolders, RunState
 from dlbricks_tui.runs.work import KnownGraphs
 from dlbricks_tui.runtime.runtime import NEWER_INSTRUCTIONS_VARIABLE, Runtime
 from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Precision, stated_threads, stated_variant
@@ -97,7 +97,7 @@ class _ReadPart:
         return {it.name: it.type.shape for graph in graphs for it in graph.inputs if it.type.shape is not None}
 
 
-def _system_of(state: RunState, data: DataFolder) -> System:
+def _system_of(state: JobState, data: DataFolder) -> System:
     """Return the system as it was when a run measured: its settings may have changed since."""
     with ResultsDatabase(data.store) as store:
         run = by_id(store.runs()).get(state.run)
@@ -211,7 +211,7 @@ def _requirements(request: RunRequest, host: HostState) -> Requirements:
 def _results(
     parts: Sequence[_ReadPart],
     models: Mapping[Path, EvaluatedModel],
-    state: RunState,
+    state: JobState,
     system: System,
     data: DataFolder,
 ) -> Iterator[RecordedResult]:
@@ -239,7 +239,7 @@ def _ignore(_: Event) -> None:
     """Ignore the events of reading: the run has told them."""
 
 
-def _refuse_changed(then: Fact, model: EvaluatedModel, state: RunState) -> None:
+def _refuse_changed(then: Fact, model: EvaluatedModel, state: JobState) -> None:
     if then and then != model.sha256:
         raise EvaluationError(
             f"the file of {model.name} has changed since run {state.run}: measure it again, and write the evaluation "

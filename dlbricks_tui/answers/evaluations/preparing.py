@@ -32,7 +32,7 @@ from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.noise import disturbances
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.known import known_in
 from dlbricks_tui.measure.plan import Plan, keys_of, plan

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from dlbricks_tui.fleet.request import FleetProgress
 from dlbricks_tui.fleet.setting_up.judging import Examination, FindingVerdict, Readiness
-from dlbricks_tui.runs.run_folder import RunState, State
+from dlbricks_tui.jobs.folder import JobState, State
 
 Copied = TypeVar("Copied")
 
@@ -134,7 +134,7 @@ class FleetExamination:
     hosts: tuple[ExaminedHost, ...]
 
 
-def fleet_result(state: RunState, progress: FleetProgress) -> FleetResult:
+def fleet_result(state: JobState, progress: FleetProgress) -> FleetResult:
     """Return a fleet run by its state and its events."""
     groups: dict[tuple[str, str], list[FleetEstimate]] = {}
     for (model, runtime, host), it in progress.estimates.items():
@@ -164,7 +164,7 @@ def fleet_result(state: RunState, progress: FleetProgress) -> FleetResult:
     )
 
 
-def fleet_summary(state: RunState) -> FleetSummary:
+def fleet_summary(state: JobState) -> FleetSummary:
     """Return a fleet run of the data folder by its state."""
     return FleetSummary(
         fleet=state.run,

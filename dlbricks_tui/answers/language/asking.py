@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,16 +18,16 @@ from dlbricks_tui.answers.language.results import (
     SpeedAtContext,
 )
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.composing import StepTime, step_time, steps_time
 from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
 from dlbricks_tui.language.memory import memory_need
 from dlbricks_tui.language.opening import NamedModel, library_models
 from dlbricks_tui.language.orders import (
-    LanguageMessage,
+    LANGUAGE,
     LanguageOrder,
     LanguageQuestion,
     MeasuredEngine,
-    decode,
 )
 from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
 from dlbricks_tui.runtime.registry import Registry
@@ -37,8 +36,8 @@ from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.child_process import ChildProcess
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.jobs.process import JobProcess
     from dlbricks_tui.store.records import System
 
 # The lengths that pictures show, as far as the model goes.
@@ -71,7 +70,7 @@ def measure(
     models: Sequence[NamedModel],
     options: LanguageOptions,
     data: DataFolder,
-    take: Callable[[LanguageMessage], None],
+    take: Callable[[Event], None],
     *,
     end_to_end: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
@@ -82,16 +81,13 @@ def measure(
 
 def language_process(
     models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool = False
-) -> ChildProcess[LanguageMessage]:
+) -> JobProcess:
     """Return the process that measures language models; it has not started yet."""
     # Loaded here: stored answers need no process.
-    from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
-    from dlbricks_tui.host.queue import WorkKind
-    from dlbricks_tui.runs.control import command_of
+    from dlbricks_tui.jobs.process import JobProcess
 
     order = LanguageOrder(questions(models, options, data), end_to_end)
-    command = command_of("dlbricks_tui.answers.language.measuring", str(data.path))
-    return ChildProcess(command, pickle.dumps(order), JobFolder.new(data, WorkKind.LANGUAGE), decode)
+    return JobProcess.new(LANGUAGE, order, data, [it.name for it in models])
 
 
 def questions(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> tuple[LanguageQuestion, ...]:

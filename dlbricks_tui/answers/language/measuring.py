@@ -1,7 +1,4 @@
-"""The process that measures language models: by their carriers, in rounds, and each brick goes to the store.
-
-It reads an order from its standard input, and writes messages as lines.
-"""
+"""The process that measures language models: by their carriers, in rounds, and each brick goes to the store."""
 
 from __future__ import annotations
 
@@ -10,24 +7,33 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from statistics import fmean
 
 from dlbricks_tui.analysis.whole_models import turn_on_host
 from dlbricks_tui.bricks.carriers import whole
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
-from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, arrival, host_queue
+from dlbricks_tui.jobs.control import StopSignals
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import PROTOCOL
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
 from dlbricks_tui.language.end_to_end import ENGINE, LANGUAGE_LOG, WholeModelRuns, engine_results, open_whole_model
-from dlbricks_tui.language.orders import LanguageMessage, LanguageOrder, LanguageQuestion
+from dlbricks_tui.language.orders import (
+    LANGUAGE,
+    LanguageFailed,
+    LanguageMeasured,
+    LanguageMessage,
+    LanguageOrder,
+    LanguageQuestion,
+    LanguageRound,
+)
 from dlbricks_tui.language.predicting import BrickPredictor, measured_steps, work_of
 from dlbricks_tui.measure.carriers import CarrierJob, groups
-from dlbricks_tui.measure.events import Event, RoundDone
+from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
 from dlbricks_tui.measure.known import Conditions, known_in
@@ -39,7 +45,6 @@ from dlbricks_tui.measure.time_left import Agenda, stages
 from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.onnx.neutral import native_node
 from dlbricks_tui.models.onnx.writer import OnnxSheet
-from dlbricks_tui.runs.control import StopSignals, carry_out, take_order
 from dlbricks_tui.runs.results import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
@@ -66,27 +71,27 @@ _HEAVY_BYTES = 1 << 27
 _MOST_BYTES = 1 << 30
 
 
-def main(data: str) -> None:
+def main(folder: str, data: str) -> None:
     """Measure the models of the order; the entry point of the process."""
-    order, write = take_order()
-    ended = execute(order, Workplace(DataFolder(Path(data))), lambda message: write(message.encoded()), host_queue())
-    sys.exit(0 if ended else 1)
+
+    def work(job: JobAtWork[LanguageOrder]) -> None:
+        measure_models(job.request, Workplace(job.data), job.tell, job.signals, host_queue())
+
+    sys.exit(work_in_process(LANGUAGE, folder, data, work))
 
 
-def execute(order: LanguageOrder, place: Workplace, write: Callable[[LanguageMessage], None], queue: HostQueue) -> bool:
-    """Measure what the store lacks for each question; return whether that came to its end."""
-
-    def work(signals: StopSignals) -> None:
-        _Measuring(order, place, write, signals).measure(queue)
-
-    return carry_out(work, place.data, lambda reason: write(LanguageMessage(f"stopped: {reason}", "failure")))
+def measure_models(
+    order: LanguageOrder, place: Workplace, write: Callable[[Event], None], signals: StopSignals, queue: HostQueue
+) -> None:
+    """Measure what the store lacks for each question."""
+    _Measuring(order, place, write, signals).measure(queue)
 
 
 @dataclass
 class _Measuring:
     order: LanguageOrder
     place: Workplace
-    write: Callable[[LanguageMessage], None]
+    write: Callable[[Event], None]
     signals: StopSignals
     system: System = field(default_factory=fingerprint)
     run: str = field(default_factory=new_uuid)
@@ -97,7 +102,7 @@ class _Measuring:
         arrived, questions = arrival(), self.order.questions
         task = QueuedWork(WorkKind.LANGUAGE, list({it.model.name: None for it in questions}), self.place.data.path)
         with turn_on_host(
-            queue, task, self.signals, lambda ahead: self.write(LanguageMessage(f"waiting for {ahead}")), arrived
+            queue, task, self.signals, lambda ahead: self.write(Waiting(holder=ahead)), arrived
         ) as ticket:
             for number, asked in enumerate(questions):
                 began = time.monotonic()
@@ -110,10 +115,10 @@ class _Measuring:
                     self._tell_failure(asked, error)
                     continue
                 seconds = duration(time.monotonic() - began)
-                self.write(LanguageMessage(f"{asked.words}: measured in {seconds}", "measured"))
+                self.write(LanguageMeasured(f"{asked.words}: measured in {seconds}"))
 
     def _tell_failure(self, asked: LanguageQuestion, error: LanguageError) -> None:
-        self.write(LanguageMessage(f"{asked.words}: not measured: {error}", "failure"))
+        self.write(LanguageFailed(f"{asked.words}: not measured: {error}"))
 
     def _measure_bricks(self, asked: LanguageQuestion) -> None:
         system, runtime, place, waiting = self.system, asked.runtime, self.place, self.signals.waiting
@@ -190,7 +195,7 @@ class _Sink(ResultSink):
     recorder: Recorder
     model: str
     steps: Sequence[Decoder]
-    write: Callable[[LanguageMessage], None]
+    write: Callable[[Event], None]
     # What bricks take so far.
     ms: dict[str, float]
     rounds: int = 0
@@ -216,7 +221,7 @@ class _Sink(ResultSink):
             told.append(rate_words(1000.0 / fmean(known)))
         if event.seconds_left > 0:
             told.append(f"about {duration(event.seconds_left)} left")
-        self.write(LanguageMessage(f"{self.model}: {', '.join(told)}", "round"))
+        self.write(LanguageRound(f"{self.model}: {', '.join(told)}"))
 
     def _step_ms(self, step: Decoder) -> float | None:
         """Return the latency of a step so far; None if a brick was not measured yet."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.scenarios.messages import LoadDone, LoadFailed, LoadTestDone, decode
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.scenarios.messages import LOAD_TEST, LoadDone, LoadTestDone
 from dlbricks_tui.scenarios.scenario import ScenarioError
 from dlbricks_tui.store.database import ResultsDatabase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dlbricks_tui.answers.child_process import ChildProcess
     from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.scenarios.messages import LoadMessage, ScenarioOrder
+    from dlbricks_tui.jobs.events import Event
+    from dlbricks_tui.jobs.process import JobProcess
+    from dlbricks_tui.scenarios.messages import ScenarioOrder
     from dlbricks_tui.store.records import LoadTest
 
 
@@ -50,41 +52,32 @@ def order_of(answer: ScenarioAnswer, *, is_system_named: bool) -> ScenarioOrder:
     raise ScenarioError(f"no runtime of this host runs {answer.source.name}; `dlbricks runtimes` lists them")
 
 
-def load_process(order: ScenarioOrder, data: DataFolder) -> ChildProcess[LoadMessage]:
+def load_process(order: ScenarioOrder, data: DataFolder) -> JobProcess:
     """Return the process that measures a scenario; it has not started yet."""
     # Loaded here: predictions need no process.
-    from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
-    from dlbricks_tui.host.queue import WorkKind
-    from dlbricks_tui.scenarios.process import scenario_command
+    from dlbricks_tui.jobs.process import JobProcess
 
-    return ChildProcess(scenario_command(data), order.encoded(), JobFolder.new(data, WorkKind.LOAD_TEST), decode)
+    return JobProcess.new(LOAD_TEST, order, data, [order.source.name])
 
 
-def measure(order: ScenarioOrder, data: DataFolder, take: Callable[[LoadMessage], None]) -> MeasuredTest:
-    """Measure a scenario, and pass on the messages of the process; raise LoadProcessError if it fails."""
-    from dlbricks_tui.answers.child_process import ChildError
-
+def measure(order: ScenarioOrder, data: DataFolder, take: Callable[[Event], None]) -> MeasuredTest:
+    """Measure a scenario, and pass on the events of the process; raise LoadProcessError if it fails."""
     done: list[LoadDone] = []
     tests: list[LoadTestDone] = []
-    failures: list[str] = []
 
-    def keep(message: LoadMessage) -> None:
-        if isinstance(message, LoadDone):
-            done.append(message)
-        elif isinstance(message, LoadTestDone):
-            tests.append(message)
-        elif isinstance(message, LoadFailed):
-            failures.append(message.reason)
-        take(message)
+    def keep(event: Event) -> None:
+        if isinstance(event, LoadDone):
+            done.append(event)
+        elif isinstance(event, LoadTestDone):
+            tests.append(event)
+        take(event)
 
     try:
         load_process(order, data).run(keep)
-    except ChildError as error:
-        failures.append(f"the scenario was not measured: {error}")
-    if not done and not failures:
-        failures.append("the process that measures ended without a result")
-    if failures:
-        raise LoadProcessError(failures[0], tests)
+    except JobError as error:
+        raise LoadProcessError(f"the scenario was not measured: {error}", tests) from error
+    if not done:
+        raise LoadProcessError("the process that measures ended without a result", tests)
     with ResultsDatabase(data.store) as store:
         test = store.load_test(done[0].uuid)
     if test is None:

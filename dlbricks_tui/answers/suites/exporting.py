@@ -1,18 +1,22 @@
-"""Export models as a suite: read them by each runtime, choose decoys of the same kind, and pack the bricks."""
+"""Export models as a suite, as a job: read them by each runtime, choose decoys of their kinds, and pack the bricks."""
 
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
-from dlbricks_tui.answers.opening import CutOptions
+from dlbricks_tui.answers.opening import CutOptions, library
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.jobs.events import Event, event_kinds
+from dlbricks_tui.jobs.kinds import JobKind
+from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, Shape
@@ -25,8 +29,15 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.errors import ExportEndedError, ShareError
-from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys, write_assembled
+from dlbricks_tui.share.errors import ShareError
+from dlbricks_tui.share.suites.exporting import (
+    BricksChecked,
+    ExportNoted,
+    SuiteWritten,
+    assemble,
+    chosen_decoys,
+    write_assembled,
+)
 from dlbricks_tui.share.suites.key_file import key_path
 from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking, OnnxReader
 from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
@@ -60,51 +71,59 @@ class SuiteOptions(CutOptions):
         return self
 
 
-class SuitePlace(NamedTuple):
-    """The new file or folder of a suite, the key file of its owner, and the secret that its ids follow from."""
+@dataclass(frozen=True, slots=True)
+class ExportOrder:
+    """The models of a suite, its contents, and its new file or folder."""
 
+    sources: tuple[ModelSource, ...]
+    options: SuiteOptions
     path: Path
-    seed: Seed
-    # None: in the data folder.
+    # The secret that ids follow from, in hexadecimal digits.
+    seed: str
+    # The file for the key; None: in the data folder.
     key: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """A suite that was written, its files, the number of decoys in it, and the reasons why models were left out."""
-
-    assembled: Assembled
-    path: Path
-    key: Path
-    decoys: int
-    left_out: tuple[str, ...] = ()
+EXPORT = JobKind(
+    WorkKind.EXPORT, ExportOrder, event_kinds(ExportNoted, BricksChecked, SuiteWritten), f"{__name__}:export_in_process"
+)
 
 
-def export(
-    sources: Sequence[ModelSource],
-    options: SuiteOptions,
-    place: SuitePlace,
-    known: Library,
-    tell: Callable[[str], None],
-    go_on: Callable[[], bool] = lambda: True,
-) -> Exported:
-    """Write the suite of some models and its key, and tell what happens.
+def export_in_process(folder: str, data: str) -> None:
+    """Export a suite; the entry point of its process."""
+    sys.exit(work_in_process(EXPORT, folder, data, export))
 
-    `known` has the samples for decoys, and the data folder. Once `go_on` returns False, nothing is written.
-    """
+
+def export(job: JobAtWork[ExportOrder]) -> None:
+    """Write a suite and its key; if the job is stopped, neither is there."""
+    with job.signals.waiting():
+        job.tell(write_exported(job.request, job.data, job.tell))
+
+
+def write_exported(order: ExportOrder, data: DataFolder, tell: Callable[[Event], None]) -> SuiteWritten:
+    """Write the suite of some models and its key, and tell what happens."""
     # Reading models takes long.
-    refuse_existing(place.path)
-    data = DataFolder(known.data)
+    refuse_existing(order.path)
+    options, seed = order.options, Seed(bytes.fromhex(order.seed))
     with ExitStack() as opened:
-        export = _Export(sources, options, data, tell, opened, go_on)
+        export = _Export(order.sources, options, data, tell, opened)
         private = export.private()
-        decoys = export.decoys(private, place.seed, known)
+        decoys = export.decoys(private, seed, library(data))
         sent = f"{counted(len(export.names(private)), 'model')} and {counted(len(export.names(decoys)), 'decoy')}"
-        tell(f"checking that the bricks of {sent} arrive unchanged")
-        assembled = assemble(private, decoys, place.seed, options.level, export.packings, options.precision, go_on)
-        key = place.key or key_path(data, assembled.manifest.suite)
-        write_assembled(assembled, place.path, key)
-        return Exported(assembled, place.path, key, len(export.names(decoys)), tuple(export.left_out))
+        tell(ExportNoted(f"checking that the bricks of {sent} arrive unchanged"))
+        assembled = assemble(private, decoys, seed, options.level, export.packings, options.precision, tell)
+        key = order.key or key_path(data, assembled.manifest.suite)
+        write_assembled(assembled, order.path, key)
+        return SuiteWritten(
+            suite=assembled.manifest.suite,
+            path=str(order.path),
+            key=str(key),
+            bricks=len(assembled.key.meanings),
+            decoy_bricks=len(assembled.key.decoys),
+            decoys=len(export.names(decoys)),
+            untravelled=assembled.left_out,
+            left_out=tuple(export.left_out),
+        )
 
 
 class _Export:
@@ -115,15 +134,13 @@ class _Export:
         sources: Sequence[ModelSource],
         options: SuiteOptions,
         data: DataFolder,
-        tell: Callable[[str], None],
+        tell: Callable[[Event], None],
         opened: ExitStack,
-        go_on: Callable[[], bool],
     ) -> None:
         self._options = options
         self._data = data
         self._tell = tell
         self._opened = opened
-        self._go_on = go_on
         self._memory = fingerprint().memory_bytes
         self._drafts = Path(opened.enter_context(TemporaryDirectory(prefix="dlbricks-suite-")))
         self._loaders: dict[Runtime, Loader] = {}
@@ -143,7 +160,7 @@ class _Export:
             try:
                 found += self._taken(source, self._options.inputs)
             except (ModelError, WorkerLostError) as refusal:
-                self._tell(f"left out: {refusal}")
+                self._tell(ExportNoted(f"left out: {refusal}"))
                 refusals.append(refusal)
         self.left_out = [str(refusal) for refusal in refusals]
         if refusals and not found:
@@ -178,8 +195,10 @@ class _Export:
         if len({source.path for source in alike}) >= wanted:
             return alike
         self._tell(
-            f"the samples have fewer than {wanted} networks like yours: decoys are of other kinds too, which a reader "
-            "can tell apart; name better ones with --decoys-from"
+            ExportNoted(
+                f"the samples have fewer than {wanted} networks like yours: decoys are of other kinds too, which a "
+                "reader can tell apart; name better ones with --decoys-from"
+            )
         )
         return pool
 
@@ -202,8 +221,6 @@ class _Export:
     def _model(
         self, runtime: Runtime, source: ModelSource, shapes: Mapping[str, Shape], batch: int | None
     ) -> SuiteModel:
-        if not self._go_on():
-            raise ExportEndedError("the export was ended; nothing was written")
         loader, level, values = self._loader(runtime), self._options.level, self._options.values
         graph = loader.load(source, level, shapes, values, batch).named(source.name)
         decomposition = decompose(graph, self._options.cutting, loader.cache)

@@ -11,22 +11,23 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import InputOptions, RuntimeOptions, files_for
 from dlbricks_tui.atomic_write import write_named
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings.cutting import LEVEL
 from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.tracing import INFERENCES
 from dlbricks_tui.settings.variant import BATCH, VARIANT
 from dlbricks_tui.traces.file import read_trace, trace_path
-from dlbricks_tui.traces.messages import USUAL_INFERENCES, TraceDone, TraceFailed, TraceOrder, decode
+from dlbricks_tui.traces.messages import TRACE, USUAL_INFERENCES, TraceDone, TraceOrder
 from dlbricks_tui.traces.trace import Trace, TraceError, TraceLevel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dlbricks_tui.answers.child_process import ChildProcess
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.jobs.events import Event
+    from dlbricks_tui.jobs.process import JobProcess
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.traces.messages import TraceMessage
 
 # A trace of more can hardly be looked at.
 # A trace of a large model takes less.
@@ -95,36 +96,29 @@ def trace_order(options: TraceOptions, source: ModelSource, data: DataFolder) ->
     )
 
 
-def trace_process(order: TraceOrder, data: DataFolder) -> ChildProcess[TraceMessage]:
+def trace_process(order: TraceOrder, data: DataFolder) -> JobProcess:
     """Return the process that traces a model; it has not started yet."""
     # Loaded here: stored traces need no process.
-    from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
-    from dlbricks_tui.host.queue import WorkKind
-    from dlbricks_tui.traces.process import trace_command
+    from dlbricks_tui.jobs.process import JobProcess
 
-    return ChildProcess(trace_command(data), order.encoded(), JobFolder.new(data, WorkKind.TRACE), decode)
+    return JobProcess.new(TRACE, order, data, [order.source.name])
 
 
-def trace_model(order: TraceOrder, data: DataFolder, take: Callable[[TraceMessage], None]) -> Trace:
-    """Trace a model, and pass on the messages of the process; raise TraceProcessError if it fails."""
-    from dlbricks_tui.answers.child_process import ChildError
-
+def trace_model(order: TraceOrder, data: DataFolder, take: Callable[[Event], None]) -> Trace:
+    """Trace a model, and pass on the events of the process; raise TraceProcessError if it fails."""
     done: list[str] = []
-    failures: list[str] = []
 
-    def keep(message: TraceMessage) -> None:
-        if isinstance(message, TraceDone):
-            done.append(message.id)
-        elif isinstance(message, TraceFailed):
-            failures.append(message.reason)
-        take(message)
+    def keep(event: Event) -> None:
+        if isinstance(event, TraceDone):
+            done.append(event.id)
+        take(event)
 
     try:
         trace_process(order, data).run(keep)
-    except ChildError as error:
-        raise TraceProcessError(failures[0] if failures else f"the model was not traced: {error}") from error
-    if failures or not done:
-        raise TraceProcessError(failures[0] if failures else "the process that traces ended without a trace")
+    except JobError as error:
+        raise TraceProcessError(f"the model was not traced: {error}") from error
+    if not done:
+        raise TraceProcessError("the process that traces ended without a trace")
     return read_trace(trace_path(data.traces, done[0]))
 
 

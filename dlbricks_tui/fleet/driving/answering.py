@@ -14,7 +14,7 @@ from dlbricks_tui.fleet.driving.host_work import HostWork, SharedPools
 from dlbricks_tui.fleet.driving.orders import HostComparison, HostLatency
 from dlbricks_tui.fleet.driving.pools import BrickPool
 from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.time_left import expected_seconds

@@ -56,9 +56,9 @@ from dlbricks_tui.fleet.messages import (
 )
 from dlbricks_tui.fleet.parcels import FleetWorkload
 from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostBrickFailed, HostEntry, ResultStored, TaskGiven
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.jobs import Job, JobKey
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Statistics
 

@@ -9,8 +9,8 @@ from dlbricks_tui.fleet.driving.results import Allowed, MessageMeter, identity_t
 from dlbricks_tui.fleet.messages import HostReport, Task, TaskEnded, TaskProgress
 from dlbricks_tui.fleet.parcels import FleetWorkload
 from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry, HostProgress
+from dlbricks_tui.jobs.folder import JobState, Tally
 from dlbricks_tui.measure.known import Conditions, known_in
-from dlbricks_tui.runs.run_folder import RunState, Tally
 from dlbricks_tui.runtime.runtime import numbered_identity
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.numbered_threads import processors_of
@@ -166,7 +166,7 @@ class HostWork:
 class SharedPools:
     """A pool for each part and each system with its runtime. Hosts of the same system share the bricks."""
 
-    def __init__(self, workload: FleetWorkload, store: ResultsDatabase, state: RunState) -> None:
+    def __init__(self, workload: FleetWorkload, store: ResultsDatabase, state: JobState) -> None:
         self._workload = workload
         self._store = store
         # Results since then count where everything is to be measured again.

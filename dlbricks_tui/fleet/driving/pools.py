@@ -9,13 +9,13 @@ from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
 from dlbricks_tui.fleet.driving.results import is_of
 from dlbricks_tui.fleet.messages import Parcel, Task
 from dlbricks_tui.fleet.parcels import FleetPart
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.known import Conditions, Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.stopping import StoppingRule
 from dlbricks_tui.measure.time_left import expected_seconds
-from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.planning import PROBE_RULE, informative
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Statistics, new_uuid
@@ -201,7 +201,7 @@ def probe_bricks(
     free = tuple(pool.free.values())
     try:
         wanted = informative(free, part.models, others, part.request.method, Limit(len(free), seconds))
-    except RunError:
+    except JobError:
         # No other system knows any of the bricks.
         wanted = []
     if not wanted:

@@ -21,12 +21,11 @@ from dlbricks_tui.fleet.parcels import FleetWorkload, read_workload
 from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest, FleetStarted, HostEntry
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
-from dlbricks_tui.measure.events import Event
-from dlbricks_tui.runs import control
-from dlbricks_tui.runs.control import RunStopped, StopSignals, only_process
-from dlbricks_tui.runs.events import EventWriter
+from dlbricks_tui.jobs import process
+from dlbricks_tui.jobs.control import JobStopped, StopSignals, only_process
+from dlbricks_tui.jobs.events import Event, EventWriter
+from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.run_folder import RunState, State
 from dlbricks_tui.store.database import ResultsDatabase
 
 # The user's commands are looked for so often.
@@ -71,7 +70,7 @@ def execute_fleet(
     listener: Callable[[Event], None] | None = None,
     *,
     detached: bool = False,
-) -> RunState:
+) -> JobState:
     """Drive a fleet run to its end, and return its last state. One that is detached outlives its terminal."""
     request = read_fleet_request(folder.request_file)
     with (
@@ -83,7 +82,7 @@ def execute_fleet(
         hosts = folder.entries()
         tasks_before = folder.given_tasks()
 
-        def end(state: State, message: str) -> RunState:
+        def end(state: State, message: str) -> JobState:
             # Told before the state changes: viewers stop reading events at a final state.
             events.tell(FleetEnded(state=state.value, message=message, seconds=control.seconds))
             return control.end(state, message)
@@ -121,7 +120,7 @@ def execute_fleet(
             if stopped is not None:
                 return end(stopped.state, stopped.why)
             return end(*outcome(driver.hosts.values(), place.patience_seconds))
-        except RunStopped as early:
+        except JobStopped as early:
             return end(early.state, early.why)
         except UserError as error:
             end(State.FAILED, str(error))
@@ -131,14 +130,14 @@ def execute_fleet(
             raise
 
 
-def _drive(driver: Driver, calls: Engine, clock: Callable[[], float], signals: StopSignals) -> RunStopped | None:
+def _drive(driver: Driver, calls: Engine, clock: Callable[[], float], signals: StopSignals) -> JobStopped | None:
     """Drive the hosts until they have nothing to do; return the reason if that is stopped before."""
     try:
         while not driver.is_over:
             signals.check()
             driver.take(calls.wait(_WAIT_SECONDS))
             driver.tick()
-    except RunStopped as early:
+    except JobStopped as early:
         # Hosts still send what they have measured.
         driver.stop()
         give_up = clock() + _SECONDS_TO_STOP
@@ -167,7 +166,7 @@ def outcome(hosts: Iterable[HostWork], patience_seconds: float) -> tuple[State, 
 
 def start_detached(folder: FleetFolder, data: DataFolder) -> None:
     """Drive the fleet run in a separate process, and return once that process has taken it over."""
-    control.start_detached(folder, data, __name__)
+    process.start_detached(folder, data, __name__)
 
 
 def main(folder: str, data: str) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.setting_up import host_script
+from dlbricks_tui.jobs.codec import decoded, from_others
 from dlbricks_tui.printable import printable
-from dlbricks_tui.untrusted_json import decoded, parsed_document
+from dlbricks_tui.untrusted_json import parsed_document
 
 _CHECK_FORMAT, _CHECK_SCHEMA = "dlbricks-self-check", 1
 # Letters of a text in the facts, of one in a check, and entries of a list.
@@ -83,7 +84,7 @@ def facts_from(output: bytes) -> HostFacts:
     """Return the facts that a host has printed; raise FleetError unless they are what the program prints."""
     try:
         document = parsed_document(answer_in(output), host_script.FORMAT, host_script.SCHEMA)
-        return decoded(HostFacts, document, letters=_MOST_IN_FACTS, entries=_MOST_ENTRIES, clean=printable)
+        return decoded(HostFacts, document, from_others(_MOST_IN_FACTS, _MOST_ENTRIES, printable))
     except ValueError as error:
         raise FleetError(f"its answer to the doctor {error}; check what this host is") from error
 
@@ -107,7 +108,7 @@ def self_check_from(content: bytes) -> SelfCheck:
     """Return the check that a host has printed; raise FleetError unless it is one."""
     try:
         document = parsed_document(content, _CHECK_FORMAT, _CHECK_SCHEMA)
-        found = decoded(SelfCheck, document, letters=_MOST_IN_CHECK, entries=_MOST_ENTRIES, clean=printable)
+        found = decoded(SelfCheck, document, from_others(_MOST_IN_CHECK, _MOST_ENTRIES, printable))
         if found.bricks < 0:
             raise ValueError("has values that it cannot have")
         return found

@@ -4,17 +4,19 @@ Decoys are models from a pool, some with another image size.
 """
 
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.errors import ExportEndedError, ShareError
+from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey, write_key
 from dlbricks_tui.share.suites.manifest import MOST_BRICKS, MOST_NETWORK_BYTES, Manifest, SuiteBrick, sha256
 from dlbricks_tui.share.suites.packing import PackedBrick, Packing, SuiteModel, SuitePair
@@ -27,6 +29,7 @@ _SHARE_VARIED = 0.5
 _SMALLEST, _LARGEST = 0.6, 1.4
 # Most networks halve an image five times: 2 to the power of 5.
 _STEP = 32
+_SECONDS_BETWEEN_EVENTS = 1.0
 
 # Loads a model for input shapes by name, and cuts it into bricks, once for each framework of the suite.
 Take = Callable[[ModelSource, Mapping[str, Shape]], Sequence[SuiteModel]]
@@ -119,6 +122,37 @@ class OmittedBrick(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class ExportNoted(Event):
+    """Something that the owner should know, such as a model that is left out."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BricksChecked(Event):
+    """So many bricks were packed and read back, of all."""
+
+    done: int
+    of: int
+    seconds_left: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteWritten(Event):
+    """The suite is in its file, and the key in another one; `left_out` are the reasons why models are not in it."""
+
+    suite: str
+    path: str
+    key: str
+    bricks: int
+    decoy_bricks: int
+    # Of models.
+    decoys: int
+    untravelled: tuple[OmittedBrick, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Assembled:
     """A suite before it is written; `networks` are by brick id."""
 
@@ -135,10 +169,11 @@ def assemble(
     level: Level,
     packings: Packings,
     precision: Precision = Precision.F32,
-    go_on: Callable[[], bool] = lambda: True,
+    tell: Callable[[Event], None] = lambda _: None,
 ) -> Assembled:
-    """Return the suite of these models, without the bricks that cannot be exported; end once `go_on` returns False."""
-    packer = _Packer(seed, level, packings, go_on)
+    """Return the suite of these models, without the bricks that cannot be exported, and tell how far it is."""
+    pairs = ((model.framework, pair) for model in (*models, *decoys) for pair in packings[model.framework].pairs(model))
+    packer = _Packer(seed, level, packings, len({*pairs}), tell)
     mine = packer.pack_all(models)
     left_out = tuple(packer.left_out)
     others = packer.pack_all(decoys).keys() - mine.keys()
@@ -174,11 +209,13 @@ def write_assembled(assembled: Assembled, path: Path, key_file: Path) -> None:
 
 
 class _Packer:
-    def __init__(self, seed: Seed, level: Level, packings: Packings, go_on: Callable[[], bool]) -> None:
+    def __init__(self, seed: Seed, level: Level, packings: Packings, count: int, tell: Callable[[Event], None]) -> None:
         self._seed = seed
         self._level = level
         self._packings = packings
-        self._go_on = go_on
+        self._count = count
+        self._tell = tell
+        self._began = self._told = time.monotonic()
         self.bricks: dict[str, SuiteBrick] = {}
         self.networks: dict[str, bytes] = {}
         self.left_out: list[OmittedBrick] = []
@@ -196,14 +233,20 @@ class _Packer:
                 )
             tried = self._tried.setdefault(model.framework, {})
             for brick in packing.packed(model, tried):
-                if not self._go_on():
-                    raise ExportEndedError("the export was ended; nothing was written")
                 tried[brick.pair] = self._added(model, brick), brick.canonical
+                self._tell_progress()
             for pair in packing.pairs(model):
                 name, canonical = tried[pair]
                 if name:
                     found[name] = Meaning(*pair, canonical, model.framework)
         return found
+
+    def _tell_progress(self) -> None:
+        now, done = time.monotonic(), sum(map(len, self._tried.values()))
+        if now >= self._told + _SECONDS_BETWEEN_EVENTS:
+            self._told = now
+            left = (now - self._began) / done * max(0, self._count - done)
+            self._tell(BricksChecked(done, max(done, self._count), left))
 
     def _added(self, model: SuiteModel, brick: PackedBrick) -> str:
         reason = brick.reason

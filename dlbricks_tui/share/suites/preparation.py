@@ -10,6 +10,7 @@ from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.contexts import COLD
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.excerpts import Excerpt
+from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model, expected_ms, memory_bytes
 from dlbricks_tui.measure.plan import keys_of
 from dlbricks_tui.models.frameworks import WorkerFramework
@@ -18,7 +19,6 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import Workload
-from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runs.work import RunSession
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format

@@ -13,12 +13,12 @@ from typing import Any
 from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.measure.known import Conditions, known_in, results_of_newest_run
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runtime.traits import TRAITS, Format
 from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
 from dlbricks_tui.share.errors import ShareError

@@ -8,11 +8,11 @@ from pathlib import Path
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HostQueue, host_queue
-from dlbricks_tui.measure.events import Event
-from dlbricks_tui.runs import control
+from dlbricks_tui.jobs import process
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
-from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.share.suites.preparation import read_suite
 from dlbricks_tui.share.suites.results_file import write_results
@@ -38,7 +38,7 @@ def execute_any(
 
 def start_detached(folder: RunFolder, data: DataFolder) -> None:
     """Start the run in a separate process, and return once that process has taken it over."""
-    control.start_detached(folder, data, __name__)
+    process.start_detached(folder, data, __name__)
 
 
 def main(folder: str, data: str) -> None:

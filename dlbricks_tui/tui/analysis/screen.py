@@ -11,6 +11,7 @@ from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.what_ifs import largest_gain
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
+from dlbricks_tui.jobs.events import Waiting
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.analysis import actions, work
 from dlbricks_tui.tui.analysis.panels import BoundsPanel, ChangePanel, LayersPanel, WhatIfsPanel
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.analysis.what_if import WhatIf
     from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
-    from dlbricks_tui.answers.analysis.proof_process import ProofMessage
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.analysis import AnalysisDocument
+    from dlbricks_tui.jobs.events import Event
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.tui.analysis.work import Proving
     from dlbricks_tui.tui.choices import Choices
@@ -211,7 +212,7 @@ class AnalysisScreen(AnsweringScreen[None]):
             self.notify(f"{self._proving.now} is being proved: {key('analysis.cancel')} cancels it.")
 
     def _start_proving(self, what_ifs: tuple[WhatIf, ...], refusal: str) -> None:
-        from dlbricks_tui.answers.analysis.proof_process import ProofOrder
+        from dlbricks_tui.analysis.jobs import ProofOrder
         from dlbricks_tui.tui.analysis.work import Proving
 
         if refusal:
@@ -238,8 +239,8 @@ class AnalysisScreen(AnsweringScreen[None]):
             if self._is_outdated:
                 self._look_unless_measuring()
 
-    def _take_proof(self, message: ProofMessage) -> None:
-        from dlbricks_tui.answers.analysis.proof_process import ProofDone
+    def _take_proof(self, message: Event) -> None:
+        from dlbricks_tui.analysis.jobs import ProofDone
 
         if isinstance(message, ProofDone):
             if message.gain is None:
@@ -299,8 +300,8 @@ class AnalysisScreen(AnsweringScreen[None]):
         self.head_changed()
         self._look_unless_measuring()
 
-    def _show_waiting(self, ahead: str) -> None:
-        self._peaks_wait_for = ahead
+    def _show_waiting(self, event: Event) -> None:
+        self._peaks_wait_for = event.holder if isinstance(event, Waiting) else ""
         self.head_changed()
 
     def _analysed(self, found: AnalysisDocument | str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.analysis.proving import ProofError
-from dlbricks_tui.answers.analysis.proof_process import ProofDone, ProofWaits, RoundsDone, decode, proof_command
-from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFolder
+from dlbricks_tui.analysis.jobs import PEAKS, PROOF, PeaksOrder, ProofDone
+from dlbricks_tui.analysis.proving import ProofError, RoundsDone
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Waiting
+from dlbricks_tui.jobs.process import JobProcess
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
 from dlbricks_tui.settings.setting import fields_of
@@ -17,15 +18,16 @@ from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from dlbricks_tui.analysis.jobs import ProofOrder
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.answers.analysis.analysing import Analysis
     from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
-    from dlbricks_tui.answers.analysis.proof_process import ProofMessage, ProofOrder
-    from dlbricks_tui.answers.child_process import ChildProcess
     from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.analysis import AnalysisDocument
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.jobs.events import Event
+    from dlbricks_tui.jobs.process import JobProcess
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.runtime.process import Worker
     from dlbricks_tui.tui.choices import Choices
@@ -96,11 +98,9 @@ def plan_measuring(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape
     return "The what-ifs lack nothing that this host can measure." if plan.is_empty else plan
 
 
-def peaks_process(threads: int, data: DataFolder) -> ChildProcess[str]:
+def peaks_process(threads: int, data: DataFolder) -> JobProcess:
     """Return the process that measures the peaks of this host; it has not started yet."""
-    from dlbricks_tui.answers.analysis import lacking
-
-    return lacking.peaks_process(threads, data)
+    return JobProcess.new(PEAKS, PeaksOrder(threads), data)
 
 
 def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:
@@ -124,7 +124,7 @@ def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOpt
 class Proving:
     """The proofs in progress: which what-if is proved now, how far it is, and how many follow."""
 
-    def __init__(self, order: ProofOrder, process: ChildProcess[ProofMessage]) -> None:
+    def __init__(self, order: ProofOrder, process: JobProcess) -> None:
         self._what_ifs = order.what_ifs
         self._process = process
         self._ended = 0
@@ -135,14 +135,15 @@ class Proving:
     @classmethod
     def new(cls, order: ProofOrder, data: DataFolder) -> Proving:
         """Return proofs that start when they are followed."""
-        folder = JobFolder.new(data, WorkKind.PROOF)
-        return cls(order, ChildProcess(proof_command(data), order.encoded(), folder, decode))
+        return cls(order, JobProcess.new(PROOF, order, data, [order.source.name]))
 
     @classmethod
     def begun(cls, model: str, data: DataFolder) -> Proving | None:
         """Return the proofs of a model that were begun before, and that nobody has followed to their end."""
-        found = JobFolder.last_of(data, WorkKind.PROOF, model)
-        return None if found is None else cls(found[1], ChildProcess.started_before(found[0], decode))
+        found = PROOF.last_unseen(data, model)
+        if found is None:
+            return None
+        return cls(PROOF.request_of(found), JobProcess.started_before(PROOF, found, data))
 
     @property
     def now(self) -> str:
@@ -160,24 +161,24 @@ class Proving:
         """True once the user has cancelled it."""
         return self._process.stopped
 
-    async def follow(self, take: Callable[[ProofMessage], None]) -> None:
+    async def follow(self, take: Callable[[Event], None]) -> None:
         """Run the process to its end, and pass on what it writes; raise ProofError if it fails."""
 
-        def pass_on(message: ProofMessage) -> None:
+        def pass_on(message: Event) -> None:
             self._take(message)
             take(message)
 
         try:
             await self._process.follow(pass_on)
-        except ChildError as error:
+        except JobError as error:
             raise ProofError(f"{self.now or 'the last what-if'} was not proved: {error}") from error
 
     def stop(self) -> None:
         """Cancel the proof in progress; the proofs before it are kept."""
         self._process.stop()
 
-    def _take(self, message: ProofMessage) -> None:
-        self.waits_for = message.holder if isinstance(message, ProofWaits) else ""
+    def _take(self, message: Event) -> None:
+        self.waits_for = message.holder if isinstance(message, Waiting) else ""
         self.rounds = message if isinstance(message, RoundsDone) else None
         if isinstance(message, ProofDone):
             self._ended += 1

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.runs.run_folder import StoredRuns
+    from dlbricks_tui.jobs.folder import StoredJobs
 
 
 class HostsFileScreen(PathScreen):
@@ -82,7 +82,7 @@ class AllFleetsScreen(SearchedDialog[str]):
     SEARCH_HINT = "model, state, date or id"
     ABOUT = "All fleet runs, the newest first, including those that were started in other terminals."
 
-    def __init__(self, stored: Callable[[], StoredRuns], resume: Callable[[str], None]) -> None:
+    def __init__(self, stored: Callable[[], StoredJobs], resume: Callable[[str], None]) -> None:
         self._list = RunRows("fleet run", "{fleet.start}")
         super().__init__(self._list)
         self._stored = stored
@@ -96,7 +96,7 @@ class AllFleetsScreen(SearchedDialog[str]):
     def on_mount(self) -> None:
         self.run_in_thread(self._stored, "fleets", self._show_fleets)
 
-    def _show_fleets(self, found: StoredRuns) -> None:
+    def _show_fleets(self, found: StoredJobs) -> None:
         self._list.show(found.states[::-1])
         if found.unreadable:
             self.notify(unreadable_in_words(found), severity="warning", markup=False)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.fleet.folder import FleetFolder
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.jobs.folder import StoredJobs
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.runs.run_folder import StoredRuns
     from dlbricks_tui.tui.fleet.boxes import FleetSettings
     from dlbricks_tui.tui.open_model import ModelSpec
 
@@ -37,7 +37,7 @@ class Fleets:
     def folder(self, run: str) -> FleetFolder:
         return FleetFolders(self._data.fleets).find(run)
 
-    def stored(self) -> StoredRuns:
+    def stored(self) -> StoredJobs:
         """Return the states of all fleet runs, and those whose state cannot be read."""
         return FleetFolders(self._data.fleets).stored()
 

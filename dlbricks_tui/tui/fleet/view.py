@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.fleets.results import fleet_result
 from dlbricks_tui.fleet.request import EVENTS, FleetProgress
-from dlbricks_tui.runs.events import EventReader
+from dlbricks_tui.jobs.events import EventReader
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.fleets.results import FleetResult
     from dlbricks_tui.fleet.folder import FleetFolder
     from dlbricks_tui.fleet.request import HostRow
-    from dlbricks_tui.runs.run_folder import RunState
+    from dlbricks_tui.jobs.folder import JobState
 
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
     """A fleet run at a moment."""
 
-    state: RunState
+    state: JobState
     hosts: tuple[HostRow, ...]
     result: FleetResult
 

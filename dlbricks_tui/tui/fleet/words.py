@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.fleet import fastest_sentence, fleet_question
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.run.words import STATE_STYLES
 from dlbricks_tui.wording.fleets import settled_line

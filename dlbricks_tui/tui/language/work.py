@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
 from dlbricks_tui.answers.language import asking
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.process import JobProcess
 from dlbricks_tui.language import opening
-from dlbricks_tui.language.orders import decode
+from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageMeasured
 from dlbricks_tui.tui.followed import FollowedProcess
+from dlbricks_tui.wording.jobs import language_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.language.results import LanguageAnswer
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.language.opening import NamedModel
-    from dlbricks_tui.language.orders import LanguageMessage
     from dlbricks_tui.tui.language.panels import LanguageSettings
 
     Answers = tuple[LanguageAnswer, ...]
@@ -55,13 +55,13 @@ def named_model(model: NamedModel | str) -> NamedModel:
     return opening.open_language_model(model) if isinstance(model, str) else model
 
 
-class LanguageMeasuring(FollowedProcess["LanguageMessage"]):
+class LanguageMeasuring(FollowedProcess):
     """A language model that is measured."""
 
-    def __init__(self, process: ChildProcess[LanguageMessage]) -> None:
+    def __init__(self, process: JobProcess) -> None:
         super().__init__(process)
         # The last message; None until the process has written one.
-        self._last: LanguageMessage | None = None
+        self._last: Event | None = None
 
     @classmethod
     def new(cls, model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> LanguageMeasuring | str:
@@ -74,20 +74,21 @@ class LanguageMeasuring(FollowedProcess["LanguageMessage"]):
     @classmethod
     def begun(cls, data: DataFolder) -> LanguageMeasuring | None:
         """Return the newest measurement that was begun before, and that nobody has followed to its end."""
-        found = JobFolder.all_of(data, WorkKind.LANGUAGE)
-        return cls(ChildProcess.started_before(found[-1], decode)) if found else None
+        found = LANGUAGE.last_unseen(data)
+        return None if found is None else cls(JobProcess.started_before(LANGUAGE, found, data))
 
     @property
     def progress(self) -> str:
         if self.cancelled:
             return "cancelling"
-        return "the measurement starts" if self._last is None else self._last.line
+        return "the measurement starts" if self._last is None else language_line(self._last)
 
     @property
     def has_result(self) -> bool:
-        return self._last is not None and self._last.kind == "measured"
+        return isinstance(self._last, LanguageMeasured)
 
-    def take(self, message: LanguageMessage) -> None:
-        self._last = message
-        if message.kind == "failure":
+    def take(self, message: Event) -> None:
+        if language_line(message):
+            self._last = message
+        if isinstance(message, LanguageFailed):
             self.failure = message.line

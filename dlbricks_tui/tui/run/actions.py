@@ -14,7 +14,7 @@ RUN = Scope(
         Action("run.slower", ("-",), "slower", "Replay the run half as fast.", footer=True),
         Action("run.faster", ("+",), "faster", "Replay the run twice as fast.", footer=True),
         Action("run.resume", ("r",), "resume", "Resume a run that ended before it was complete.", footer=True),
-        Action("run.show_runs", ("R",), "runs", "Show all runs, to watch another one.", footer=True),
+        Action("run.show_runs", ("R",), "jobs", "Show all jobs, to watch another one.", footer=True),
         Action("run.go_to_bricks", ("1",), "bricks", "Go to the bricks."),
         Action("run.go_to_estimates", ("2",), "estimates", "Go to the estimates."),
         Action("run.go_to_notes", ("3",), "notes", "Go to the notes."),
@@ -26,9 +26,9 @@ RUN = Scope(
 
 RUNS = Scope(
     "runs",
-    "In the list of runs",
+    "In the list of jobs",
     (
-        Action("runs.show", ("enter", "l", "right"), "watch", "Show the selected run.", footer=True),
+        Action("runs.show", ("enter", "l", "right"), "watch", "Show the selected job.", footer=True),
         Action(
             "runs.replay",
             ("p",),
@@ -36,12 +36,19 @@ RUNS = Scope(
             "Show an ended run again from its events; pause a run that measures, or resume it.",
             footer=True,
         ),
-        Action("runs.resume", ("r",), "resume", "Resume a run that ended before it was complete.", footer=True),
+        Action("runs.resume", ("r",), "resume", "Resume a job that ended before it was complete.", footer=True),
         Action("runs.mark_row", ("*",), "mark A/B", "Mark a run to compare it with another one, or unmark it."),
         Action("runs.compare_marked", ("V",), "compare", "Compare the two marked runs.", footer=True),
         Action("runs.unmark_rows", ("U",), "unmark", "Remove the marks on rows to compare."),
     ),
     (LIST, BOX, DIALOG),
+)
+
+JOB = Scope(
+    "job",
+    "In the box of a job",
+    (Action("job.cancel", ("x",), "cancel", "End the job; what it has stored is kept.", footer=True),),
+    IN_DIALOG,
 )
 
 START_RUN = Scope(
@@ -85,4 +92,4 @@ CANCEL_WORK = Scope(
     IN_DIALOG,
 )
 
-SCOPES = (RUN, RUNS, START_RUN, CANCEL_RUN, QUEUE, CANCEL_WORK)
+SCOPES = (RUN, RUNS, JOB, START_RUN, CANCEL_RUN, QUEUE, CANCEL_WORK)

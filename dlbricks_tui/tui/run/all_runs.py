@@ -1,4 +1,4 @@
-"""The boxes that list all runs and that ask before one is cancelled."""
+"""The box that lists all jobs, and the one that asks before a run is cancelled."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread
+from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, SearchedDialog
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import ComparableRow
@@ -26,30 +27,36 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.runs.run_folder import RunState, StoredRuns
+    from dlbricks_tui.jobs.folder import JobFolder, JobState, StoredJobs
     from dlbricks_tui.tui.run.runs import Runs
 
 _ROOMY = 80
 
 
-class AllRunsScreen(SearchedDialog["RunBegun | ReplayWanted"]):
+class AllJobsScreen(SearchedDialog["RunBegun | ReplayWanted"]):
     """Returns the run to watch or to replay, as the message that asks for it."""
 
     scope = actions.RUNS
-    SEARCH_HINT = "model, state, date or id"
-    ABOUT = "All runs, the newest first, including those that were started in other terminals."
+    SEARCH_HINT = "model, kind, state, date or id"
+    ABOUT = (
+        "All runs, proofs, load tests, traces and exports, the newest first, including those that were started in "
+        "other terminals. {workbench.show_fleet} on the workbench lists fleet runs."
+    )
 
     def __init__(self, runs: Runs) -> None:
-        self._list = _ComparableRuns("run", "{workbench.start_run} on the workbench")
+        self._list = _ComparableRuns("job", "{workbench.start_run} on the workbench")
         super().__init__(self._list)
         self._runs = runs
 
     def compose(self) -> ComposeResult:
-        with Box("Runs", actions.RUNS, classes="-tall"):
+        with Box("Jobs", actions.RUNS, classes="-tall"):
             yield self._list
             yield self.search_line
 
     def on_mount(self) -> None:
+        self._read()
+
+    def _read(self) -> None:
         self.run_in_thread(self._runs.stored, "runs", self._show_runs)
 
     def show_found(self, words: Sequence[str]) -> None:
@@ -68,59 +75,73 @@ class AllRunsScreen(SearchedDialog["RunBegun | ReplayWanted"]):
 
     def action_show(self) -> None:
         if self._list.selected is not None:
-            self._watch(self._list.selected.run)
+            self._watch(self._list.selected)
 
     def action_replay(self) -> None:
         selected = self._list.selected
         if selected is None:
             return
-        if not selected.active:
+        if not is_run(selected):
+            self._watch(selected)
+        elif not selected.active:
             self.dismiss(ReplayWanted(selected.run))
         else:
             self.run_in_thread(partial(self._runs.pause_or_unpause, selected.run), "tell", self._paused)
 
     def _paused(self, told: str) -> None:
         self.notify(told)
-        self.run_in_thread(self._runs.stored, "runs", self._show_runs)
+        self._read()
 
     def action_resume(self) -> None:
         if self._list.selected is not None:
-            self.run_in_thread(partial(self._resume, self._list.selected.run), "tell", self._watch)
+            self.run_in_thread(partial(self._resume, self._list.selected), "tell", self._watch)
 
-    def _resume(self, run: str) -> str:
-        self._runs.resume(run)
-        return run
+    def _resume(self, job: JobState) -> JobState:
+        self._runs.resume(job.run)
+        return job
 
-    def _watch(self, run: str) -> None:
-        self.dismiss(RunBegun(run))
+    def _watch(self, job: JobState) -> None:
+        if is_run(job):
+            self.dismiss(RunBegun(job.run))
+        else:
+            self.run_in_thread(partial(self._runs.job, job.run), "job", self._show_job)
 
-    def _show_runs(self, found: StoredRuns) -> None:
+    def _show_job(self, job: JobFolder) -> None:
+        from dlbricks_tui.tui.run.job import JobScreen
+
+        self.app.push_screen(JobScreen(job), lambda _: self._read())
+
+    def _show_runs(self, found: StoredJobs) -> None:
         self._list.show(found.states[::-1])
         self.refresh_bindings()
         if found.unreadable:
             self.notify(unreadable_in_words(found), severity="warning", markup=False)
 
 
-def unreadable_in_words(found: StoredRuns) -> str:
+def is_run(job: JobState) -> bool:
+    return job.kind in (WorkKind.RUN, WorkKind.PROBE)
+
+
+def unreadable_in_words(found: StoredJobs) -> str:
     """Name a run that cannot be read, and the number of the others."""
     first, *others = found.unreadable.values()
     return f"{first}; {counted(len(others), 'other')} cannot be read either" if others else first
 
 
-class RunRows(ItemRows["RunState"]):
+class RunRows(ItemRows["JobState"]):
     """The runs, or the fleet runs, that contain all words of a search."""
 
     def __init__(self, name: str, start: str) -> None:
         super().__init__()
         self._name, self._start = name, start
-        self._states: tuple[RunState, ...] = ()
+        self._states: tuple[JobState, ...] = ()
         self._words: tuple[str, ...] = ()
         self.show_placeholder(line(Span(f"Looking for {name}s.", "muted")))
 
     def row(self, index: int, width: int) -> Line:
         return _run_row(self.items[index], width)
 
-    def show(self, states: tuple[RunState, ...]) -> None:
+    def show(self, states: tuple[JobState, ...]) -> None:
         self._states = states
         if states:
             self.show_placeholder(
@@ -145,13 +166,13 @@ class RunRows(ItemRows["RunState"]):
 
 class _ComparableRuns(RunRows):
     def comparable_row(self, index: int) -> ComparableRow | None:
-        if index >= len(self.items):
+        if index >= len(self.items) or not is_run(self.items[index]):
             return None
         state = self.items[index]
         return ComparableRow(PairKind.RUN, state.run, f"{names_of(state.models)}, {_began(state)}", state.run)
 
 
-def _run_row(state: RunState, width: int) -> Line:
+def _run_row(state: JobState, width: int) -> Line:
     """Return a run as a row."""
     tallies = state.bricks, state.whole_models
     done = [Done(it.measured + it.reused, it.total) for it in tallies]
@@ -163,16 +184,23 @@ def _run_row(state: RunState, width: int) -> Line:
     if roomy and not state.active:
         counts.append(Span(duration(state.seconds), "muted"))
     state_cell = column(state.state.value, 12, STATE_STYLES.get(state.state, "text"))
-    left = (Span(f"{_began(state)} ", "muted"), state_cell, Span(names_of(state.models)))
+    left = (Span(f"{_began(state)} ", "muted"), state_cell, Span(_subject(state)))
     return spread(left, (Span("  "), *joined(counts), Span(" ")), width)
 
 
-def _began(state: RunState) -> str:
+def _subject(state: JobState) -> str:
+    models = names_of(state.models)
+    return models if is_run(state) or state.kind is WorkKind.FLEET else f"{state.kind.value} of {models or 'this host'}"
+
+
+def _began(state: JobState) -> str:
     return datetime.fromisoformat(state.started).astimezone().strftime("%d %b %H:%M")
 
 
-def _matches(state: RunState, words: Sequence[str]) -> bool:
-    return contains_all(f"{_began(state)} {state.state.value} {' '.join(state.models)} {state.run}", words)
+def _matches(state: JobState, words: Sequence[str]) -> bool:
+    return contains_all(
+        f"{_began(state)} {state.state.value} {state.kind.value} {' '.join(state.models)} {state.run}", words
+    )
 
 
 class CancelScreen(ConfirmingScreen):

@@ -12,19 +12,19 @@ from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.measure.events import BatchRestarted, Event, RoundDone
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import RunFolder, State
+from dlbricks_tui.jobs.replay import Replay, events_so_far
+from dlbricks_tui.measure.events import BatchRestarted, RoundDone
 from dlbricks_tui.runs.events import (
     AboutProgram,
     EstimateChanged,
-    EventReader,
     ProgramMeasured,
     ProgramUnfinished,
-    Replay,
+    RunEvents,
     RunStarted,
-    events_so_far,
 )
 from dlbricks_tui.runs.progress import Disturbances, ProgramProgress, RunProgress
-from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, stated_precision
 from dlbricks_tui.tui.run.snapshot import BrickState, ReplayPace, RunBrick, RunModel, RunSnapshot, RunTally
 from dlbricks_tui.wording.events import counts_of, doing_now, noise_note, note_of
@@ -34,7 +34,7 @@ from dlbricks_tui.wording.runs import Note, Tone
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dlbricks_tui.runs.run_folder import RunFolder
+    from dlbricks_tui.jobs.folder import RunFolder
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
 
 # A run of fifty models may report a failure per brick.
@@ -256,7 +256,7 @@ class Follower:
         # The number of results that the run has stored.
         self.stored = 0
         self._clock = clock
-        self._events = EventReader(folder.events_file)
+        self._events = RunEvents(folder.events_file)
         self._state = folder.state()
         self._checked = clock()
         self._builder = SnapshotBuilder(folder.run, self._state.models)
@@ -351,7 +351,7 @@ class ReplayFollower:
         self, folder: RunFolder, speed: float, clock: Callable[[], float] = time.monotonic, *, begin: float = 0.0
     ) -> None:
         self.folder = folder
-        self._replay = Replay(events_so_far(folder), speed, clock, begin)
+        self._replay = Replay(events_so_far(folder, RunEvents(folder.events_file)), speed, clock, begin)
         self._builder = SnapshotBuilder(folder.run, folder.state().models)
         self._stopped = False
         self._shown: RunSnapshot | None = None

@@ -12,7 +12,7 @@ from textual.message import Message
 from dlbricks_tui.documents.lines import Line, Span, bar, spread
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.queue import Place
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.messages import Failed
@@ -284,14 +284,14 @@ class RunHostScreen(PanelledScreen[None]):
             self._show(self._run)
 
     def action_show_runs(self) -> None:
-        from dlbricks_tui.tui.run.all_runs import AllRunsScreen
+        from dlbricks_tui.tui.run.all_runs import AllJobsScreen
 
         def chosen(wanted: messages.RunBegun | messages.ReplayWanted | None) -> None:
             if wanted is not None:
                 self.post_message(wanted)
                 self._show(None)
 
-        self.app.push_screen(AllRunsScreen(self.session.runs), chosen)
+        self.app.push_screen(AllJobsScreen(self.session.runs), chosen)
 
     def _show(self, run: RunSnapshot | None) -> None:
         from dlbricks_tui.tui.run.screen import RunScreen

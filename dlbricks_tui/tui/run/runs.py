@@ -12,7 +12,10 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.load import competing_threads
-from dlbricks_tui.host.queue import host_queue, waiting_words
+from dlbricks_tui.host.queue import WorkKind, host_queue, waiting_words
+from dlbricks_tui.jobs import process
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.folder import JobFolder, RunFolder, RunFolders, StoredJobs
 from dlbricks_tui.measure.jobs import Job, cut_model
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
@@ -23,9 +26,7 @@ from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, StoredRuns
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision, remarks_on, several
 from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.settings.variant import VARIANT
@@ -143,12 +144,16 @@ class Runs:
         return folder.run
 
     def resume(self, run: str) -> None:
-        """Resume a run that is paused, or that ended before it was complete."""
-        folder = self._folder(run)
+        """Resume a job that is paused, or that ended before it was complete."""
+        folder = self.job(run)
         if folder.pause_file.exists() and folder.state().active:
             folder.unpause()
-        else:
+        elif isinstance(folder, RunFolder):
             start_detached(folder, self._data)
+        else:
+            from dlbricks_tui.answers.jobs import shown_kind
+
+            process.start_detached(folder, self._data, shown_kind(folder.state().kind).kind.function)
 
     def pause(self, run: str) -> None:
         self._folder(run).pause()
@@ -168,9 +173,18 @@ class Runs:
     def cancel(self, run: str) -> None:
         self._folder(run).cancel()
 
-    def stored(self) -> StoredRuns:
-        """Return the states of all runs, and the runs whose state cannot be read."""
-        return RunFolders(self._data.runs).stored()
+    def stored(self) -> StoredJobs:
+        """Return the states of all jobs but fleet runs, and the jobs whose state cannot be read."""
+        # Loaded here, as below: the first screen needs no jobs of all kinds.
+        from dlbricks_tui.answers.jobs import stored_jobs
+
+        found = stored_jobs(self._data)
+        return replace(found, states=tuple(it for it in found.states if it.kind is not WorkKind.FLEET))
+
+    def job(self, run: str) -> JobFolder:
+        from dlbricks_tui.answers.jobs import find_job
+
+        return find_job(run, self._data)
 
     def _folder(self, run: str) -> RunFolder:
         return RunFolders(self._data.runs).find(run)
@@ -201,11 +215,11 @@ def _probe_request(
     data: DataFolder,
 ) -> RunRequest:
     if settings.granularity > 1:
-        raise RunError("a probe measures single layers: choose granularity 1")
+        raise JobError("a probe measures single layers: choose granularity 1")
     chosen_values = {field: several(values) for field, values in fields_of(settings, VARIANT).items()}
     if any(len(values) > 1 for values in chosen_values.values()):
         names = [it.name for it in VARIANT]
-        raise RunError(f"a probe measures one combination: choose one {', '.join(names[:-1])} and {names[-1]}")
+        raise JobError(f"a probe measures one combination: choose one {', '.join(names[:-1])} and {names[-1]}")
     one: dict[str, Any] = {field: next(iter(values), None) for field, values in chosen_values.items()}
     options = ProbeOptions(
         seconds=seconds,
@@ -223,5 +237,5 @@ def _inputs(sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str
     apart = [name for name, its in given.items() if its and any(its != other for other in given.values())]
     if apart:
         # The inputs of a run apply to all its models: the names of their inputs are mostly the same.
-        raise RunError(f"{apart[0]} has other input shapes: run it without other models")
+        raise JobError(f"{apart[0]} has other input shapes: run it without other models")
     return first

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Container
 
 from dlbricks_tui.documents.lines import Line, Span, bar, column, line, number_column, sparkline, spread, wrapped
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.messages import ReplayChanged, ReplayWanted, RunBegun
 from dlbricks_tui.tui.run import actions
@@ -293,9 +293,9 @@ class RunScreen(PanelledScreen["RunSnapshot"]):
             self.run_in_thread(partial(self._runs.resume, self._run.run), "tell")
 
     def action_show_runs(self) -> None:
-        from dlbricks_tui.tui.run.all_runs import AllRunsScreen
+        from dlbricks_tui.tui.run.all_runs import AllJobsScreen
 
-        self.app.push_screen(AllRunsScreen(self._runs), self._run_chosen)
+        self.app.push_screen(AllJobsScreen(self._runs), self._run_chosen)
 
     def action_leave(self) -> None:
         self.dismiss(self._run)

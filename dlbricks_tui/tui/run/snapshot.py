@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dlbricks_tui.host.load import HostLoad
-from dlbricks_tui.runs.run_folder import ACTIVE, State
+from dlbricks_tui.jobs.folder import ACTIVE, State
 from dlbricks_tui.wording.runs import NONE_DONE, Done, Note
 
 

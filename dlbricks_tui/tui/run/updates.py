@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.host.load import LoadMeter
     from dlbricks_tui.host.queue import Place
-    from dlbricks_tui.runs.run_folder import RunFolders
+    from dlbricks_tui.jobs.folder import RunFolders
     from dlbricks_tui.tui.run.follower import Follower, ReplayChange, ReplayFollower
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
 
@@ -188,7 +188,7 @@ class RunWatch:
             self._wake.clear()
 
     def _choose(self) -> None:
-        from dlbricks_tui.runs.run_folder import RunFolders
+        from dlbricks_tui.jobs.folder import RunFolders
         from dlbricks_tui.tui.run.follower import Follower
 
         with self._lock:
@@ -226,7 +226,7 @@ class RunWatch:
         self._stored, self._told_of_end = 0, False
 
     def _replay_of(self, replayed: Replayed) -> ReplayFollower:
-        from dlbricks_tui.runs.run_folder import RunFolders
+        from dlbricks_tui.jobs.folder import RunFolders
         from dlbricks_tui.tui.run.follower import ReplayFollower
 
         return ReplayFollower(RunFolders(self._data.runs).find(replayed.run), replayed.speed, begin=replayed.begin)

@@ -1,7 +1,7 @@
 """A run in words, for the run bar and the run screen."""
 
 from dlbricks_tui.documents.lines import Line, Span
-from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.run.snapshot import ReplayPace, RunModel, RunSnapshot
 from dlbricks_tui.wording import runs as wording
 from dlbricks_tui.wording.numbers import PARTLY, duration, milliseconds, percent

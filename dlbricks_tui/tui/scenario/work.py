@@ -7,21 +7,20 @@ from array import array
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFolder
 from dlbricks_tui.answers.scenarios.load_process import load_process
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Waiting
+from dlbricks_tui.jobs.process import JobProcess
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.scenarios.messages import (
+    LOAD_TEST,
     LoadDone,
-    LoadFailed,
     LoadProgress,
     LoadReady,
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
-    LoadWaits,
-    decode,
 )
 from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.tui.analysis.work import options_of
@@ -36,7 +35,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.documents.load_pictures import LoadPoint
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.scenarios.messages import LoadMessage, ScenarioOrder
+    from dlbricks_tui.jobs.events import Event
+    from dlbricks_tui.scenarios.messages import ScenarioOrder
     from dlbricks_tui.scenarios.scenario import Scenario
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.choices import Choices
@@ -164,8 +164,8 @@ class LoadStanding:
         """The highest rate that has passed."""
         return max((it.rate for it in self.ended if it.passed and it.rate is not None), default=None)
 
-    def take(self, message: LoadMessage) -> None:
-        self.waits_for = message.holder if isinstance(message, LoadWaits) else ""
+    def take(self, message: Event) -> None:
+        self.waits_for = message.holder if isinstance(message, Waiting) else ""
         if isinstance(message, LoadReady):
             self.ready = message
         elif isinstance(message, LoadTestStarted):
@@ -182,8 +182,6 @@ class LoadStanding:
             self.done = message
         elif isinstance(message, LoadTestsKept):
             self.kept += message.tests
-        elif isinstance(message, LoadFailed):
-            self.failure = message.reason
 
     def process_ended(self) -> None:
         """Forget the test in progress, which the next process repeats."""
@@ -198,7 +196,7 @@ class LoadStanding:
 class LoadMeasuring:
     """A scenario that is measured. A pause ends its process; the next one repeats the test in progress."""
 
-    def __init__(self, order: ScenarioOrder, data: DataFolder, begun: ChildProcess[LoadMessage] | None = None) -> None:
+    def __init__(self, order: ScenarioOrder, data: DataFolder, begun: JobProcess | None = None) -> None:
         """`begun` is the process of a measurement that was begun before."""
         self._order = order
         self._data = data
@@ -211,8 +209,10 @@ class LoadMeasuring:
     @classmethod
     def begun(cls, model: str, data: DataFolder) -> LoadMeasuring | None:
         """Return the measurement of a model that was begun before, and that nobody has followed to its end."""
-        found = JobFolder.last_of(data, WorkKind.LOAD_TEST, model)
-        return None if found is None else cls(found[1], data, ChildProcess.started_before(found[0], decode))
+        found = LOAD_TEST.last_unseen(data, model)
+        if found is None:
+            return None
+        return cls(LOAD_TEST.request_of(found), data, JobProcess.started_before(LOAD_TEST, found, data))
 
     @property
     def scenario(self) -> Scenario:
@@ -221,7 +221,7 @@ class LoadMeasuring:
     async def follow(self, changed: Callable[[], None]) -> None:
         """Measure to the end, and report each change; a failure is kept in the progress."""
 
-        def take(message: LoadMessage) -> None:
+        def take(message: Event) -> None:
             self.progress.take(message)
             changed()
 
@@ -234,8 +234,8 @@ class LoadMeasuring:
             process = self._process = self._process or self._new_process()
             try:
                 await process.follow(take)
-            except ChildError as error:
-                self.progress.failure = self.progress.failure or str(error)
+            except JobError as error:
+                self.progress.failure = str(error)
             self._process = None
             if process.stopped:
                 self.progress.failure = ""
@@ -260,7 +260,7 @@ class LoadMeasuring:
         if self._process is not None:
             self._process.stop()
 
-    def _new_process(self) -> ChildProcess[LoadMessage]:
+    def _new_process(self) -> JobProcess:
         passed = self.progress.highest_passed
         order = self._order if passed is None else replace(self._order, first_rate=passed)
         return load_process(order, self._data)

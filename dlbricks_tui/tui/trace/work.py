@@ -6,20 +6,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
 from dlbricks_tui.answers.traces.tracing import trace_process
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.jobs.events import Waiting
+from dlbricks_tui.jobs.process import JobProcess
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.traces.messages import (
-    LevelDone,
-    LevelStarted,
-    RoundStarted,
-    TraceDone,
-    TraceFailed,
-    TraceWaits,
-    decode,
-)
+from dlbricks_tui.traces.messages import TRACE, LevelDone, LevelStarted, RoundStarted, TraceDone
 from dlbricks_tui.tui.followed import FollowedProcess
 from dlbricks_tui.tui.trace.rows import TimelineState
 
@@ -29,9 +21,10 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.jobs.events import Event
     from dlbricks_tui.traces.file import StoredTrace
     from dlbricks_tui.traces.layer_times import LayerTime
-    from dlbricks_tui.traces.messages import TraceMessage, TraceOrder
+    from dlbricks_tui.traces.messages import TraceOrder
     from dlbricks_tui.traces.trace import TraceLevel
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
@@ -129,12 +122,12 @@ def order_of(session: Session, spec: ModelSpec, choices: Choices, settings: Trac
         return str(error)
 
 
-class Tracing(FollowedProcess["TraceMessage"]):
+class Tracing(FollowedProcess):
     """A model that is being traced."""
 
     RESULT = "a trace"
 
-    def __init__(self, order: TraceOrder, process: ChildProcess[TraceMessage]) -> None:
+    def __init__(self, order: TraceOrder, process: JobProcess) -> None:
         super().__init__(process)
         self.order = order
         # The process or run that it waits for; empty while it runs.
@@ -154,15 +147,17 @@ class Tracing(FollowedProcess["TraceMessage"]):
     @classmethod
     def begun(cls, model: str, data: DataFolder) -> Tracing | None:
         """Return the trace of a model that was begun before, and that nobody has followed to its end."""
-        found = JobFolder.last_of(data, WorkKind.TRACE, model)
-        return None if found is None else cls(found[1], ChildProcess.started_before(found[0], decode))
+        found = TRACE.last_unseen(data, model)
+        if found is None:
+            return None
+        return cls(TRACE.request_of(found), JobProcess.started_before(TRACE, found, data))
 
     @property
     def has_result(self) -> bool:
         return bool(self.done)
 
-    def take(self, message: TraceMessage) -> None:
-        self.waits_for = message.holder if isinstance(message, TraceWaits) else ""
+    def take(self, message: Event) -> None:
+        self.waits_for = message.holder if isinstance(message, Waiting) else ""
         if isinstance(message, LevelStarted):
             self.level, self.round = message.level, None
         elif isinstance(message, RoundStarted):
@@ -173,5 +168,3 @@ class Tracing(FollowedProcess["TraceMessage"]):
                 self.level = self.round = None
         elif isinstance(message, TraceDone):
             self.done = message.id
-        elif isinstance(message, TraceFailed):
-            self.failure = message.reason

@@ -23,7 +23,7 @@ WORKBENCH = Scope(
             first=True,
         ),
         Action("workbench.open_path", ("o",), "file", "Open a model file, or add a folder of models.", footer=True),
-        Action("workbench.show_runs", ("R",), "runs", "Show all runs, to watch or resume one."),
+        Action("workbench.show_runs", ("R",), "jobs", "Show all runs and other jobs, to watch or resume one."),
         Action("workbench.show_queue", ("Q",), "queue", "Show what measures on this host, and what waits."),
         Action("workbench.finer", ("-",), "finer", "Cut into sequences of one layer less."),
         Action("workbench.coarser", ("+", "="), "granularity", "Cut into sequences of one layer more."),

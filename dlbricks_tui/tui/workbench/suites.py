@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-from textual.worker import get_current_worker
 
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, line
@@ -20,10 +19,11 @@ from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
 
-    from dlbricks_tui.answers.suites.exporting import Exported
     from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.jobs.folder import JobFolder
+    from dlbricks_tui.jobs.process import JobProcess
+    from dlbricks_tui.share.suites.exporting import SuiteWritten
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
@@ -57,17 +57,15 @@ class ExportSuiteScreen(PathScreen):
         return f"{path} exists already: name a new file" if path.exists() else ""
 
 
-def export_suite(
-    session: Session, specs: Sequence[ModelSpec], choices: Choices, path: Path, tell: Callable[[str], None]
-) -> Exported:
-    """Write the bricks of models, as they are cut in the workbench, into a suite."""
+def start_export(session: Session, specs: Sequence[ModelSpec], choices: Choices, path: Path) -> JobFolder:
+    """Start a process that writes the bricks of models, as they are cut in the workbench, into a suite."""
     # Loaded here: exports are rare.
-    from dlbricks_tui.answers.suites.exporting import SuiteOptions, SuitePlace, export
+    from dlbricks_tui.answers.suites.exporting import EXPORT, ExportOrder, SuiteOptions
+    from dlbricks_tui.jobs.process import start_detached
     from dlbricks_tui.share.suites.seed import fresh_seed
 
-    worker = get_current_worker()
     # Each model has its own shapes.
-    sources = [replace(it.source, inputs={**it.source.inputs, **it.shapes}) for it in specs]
+    sources = tuple(replace(it.source, inputs={**it.source.inputs, **it.shapes}) for it in specs)
     options = SuiteOptions(
         granularity=choices.granularity,
         cut=choices.cut,
@@ -76,11 +74,19 @@ def export_suite(
         batch=() if choices.batch is None else (choices.batch,),
         precision=choices.precision,
     )
-    possible = options.possible_for(sources)
-    if possible != options:
-        tell("A suite has single layers of these models.")
-    place = SuitePlace(path, fresh_seed())
-    return export(sources, possible, place, session.reader.library, tell, lambda: not worker.is_cancelled)
+    # A suite of some models has single layers only.
+    order = ExportOrder(sources, options.possible_for(sources), path.absolute(), fresh_seed().secret.hex())
+    folder = EXPORT.create(session.data, tuple(it.name for it in sources), order)
+    start_detached(folder, session.data, EXPORT.function)
+    return folder
+
+
+def follow_export(job: JobFolder, session: Session) -> JobProcess:
+    """Return the process of an export that has started."""
+    from dlbricks_tui.answers.suites.exporting import EXPORT
+    from dlbricks_tui.jobs.process import JobProcess
+
+    return JobProcess.started_before(EXPORT, job, session.data)
 
 
 class SuiteWrittenScreen(TextDialog[None]):
@@ -89,29 +95,29 @@ class SuiteWrittenScreen(TextDialog[None]):
     HEADING = "The suite is written"
     ABOUT = "`dlbricks suite` does the same on the command line, with more options."
 
-    def __init__(self, exported: Exported) -> None:
+    def __init__(self, written: SuiteWritten) -> None:
         super().__init__()
-        self._exported = exported
+        self._written = written
 
     def paragraphs(self) -> Iterable[Line]:
-        exported = self._exported
-        yield line(Span(f"{suite_contents(exported.assembled, exported.decoys)}.", "strong"))
+        written = self._written
+        yield line(Span(f"{suite_contents(written)}.", "strong"))
         yield from self._left_out()
         yield BLANK
-        yield line(Span("suite  ", "muted"), str(exported.path))
-        yield line(Span("key    ", "muted"), str(exported.key))
+        yield line(Span("suite  ", "muted"), written.path)
+        yield line(Span("key    ", "muted"), written.key)
         yield line(
             Span("Keep the key: it says which bricks are yours. Nobody can use the results without it.", "muted")
         )
         yield BLANK
         yield line("Give the suite to the other side. It needs dlbricks in the same version, and types:")
-        yield line(Span(f"dlbricks suite run {shlex.quote(exported.path.name)} -o results.json", "strong"))
+        yield line(Span(f"dlbricks suite run {shlex.quote(Path(written.path).name)} -o results.json", "strong"))
         yield BLANK
         yield Hint("Then import results.json here: {workbench.show_results} {results.import_file}").line
 
     def _left_out(self) -> Iterator[Line]:
-        told = [f"left out: {reason}" for reason in self._exported.left_out]
-        told += untravelled(self._exported.assembled.left_out)
+        told = [f"left out: {reason}" for reason in self._written.left_out]
+        told += untravelled(self._written.untravelled)
         for text in told[:_MOST_NAMED]:
             yield line(Span(text, "warn"))
         if len(told) > _MOST_NAMED:

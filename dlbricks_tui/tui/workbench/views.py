@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL, WORKERS
 from dlbricks_tui.tui.choices import change_setting
 from dlbricks_tui.tui.keys.keymap import key
@@ -14,7 +16,6 @@ from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.tui.workbench.models import ArrangedScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
-from dlbricks_tui.wording.numbers import capitalised, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.host.queue import WorkKind
+    from dlbricks_tui.jobs.folder import JobFolder
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 # The screen of results keeps its state.
 _RESULTS = "results"
-# The export of a suite, one at a time.
 _SUITE = "suite"
 
 
@@ -47,6 +48,8 @@ class ViewsScreen(ArrangedScreen):
         # The layer of a trace to select, once the model is read at its level.
         self._wanted_layer: LayerPlace | None = None
         self._tree = TreePanel()
+        # The export of a suite in progress, one at a time.
+        self._exporting: JobFolder | None = None
 
     def open_selected(self, otherwise: str) -> None:
         """Open the model under the cursor of the list if none is open, and say `otherwise` if the list has none.
@@ -215,23 +218,49 @@ class ViewsScreen(ArrangedScreen):
 
         if self.measuring:
             self.notify("A run measures now, and an export would disturb it: export the suite when it has ended.")
-        elif self.is_working(_SUITE):
-            self.notify("A suite is being written: export the next one when it is complete.")
+        elif self._exporting is not None:
+            self._show_export(self._exporting)
         else:
             specs = [self._library.spec(source, self.choices) for source in sources]
             box = ExportSuiteScreen([source.name for source in sources])
             self.ask(box, partial(self._export_suite, specs, self.choices))
 
     def _export_suite(self, specs: Sequence[ModelSpec], choices: Choices, path: Path) -> None:
-        from dlbricks_tui.tui.workbench.suites import SuiteWrittenScreen, export_suite
+        from dlbricks_tui.tui.workbench.suites import start_export
 
-        def tell(text: str) -> None:
-            self.call_later(show_message, self.app, capitalised(text))
+        start = partial(start_export, self.session, specs, choices, path)
+        self.run_in_thread(start, _SUITE, self._follow_export)
 
-        models = names_of([spec.source.name for spec in specs])
-        tell(f"Reading {models} and decoys for {path.name}: a box opens once the suite is written.")
-        export = partial(export_suite, self.session, specs, choices, path, tell)
-        self.run_in_thread(export, _SUITE, lambda exported: self.app.push_screen(SuiteWrittenScreen(exported)))
+    def _follow_export(self, job: JobFolder) -> None:
+        self._exporting = job
+        self._show_export(job)
+        self.run_worker(self._await_export(job), group=_SUITE, exit_on_error=False)
+
+    def _show_export(self, job: JobFolder) -> None:
+        from dlbricks_tui.tui.run.job import JobScreen
+
+        self.app.push_screen(JobScreen(job))
+
+    async def _await_export(self, job: JobFolder) -> None:
+        from dlbricks_tui.share.suites.exporting import SuiteWritten
+        from dlbricks_tui.tui.run.job import JobScreen
+        from dlbricks_tui.tui.workbench.suites import SuiteWrittenScreen, follow_export
+
+        written: list[SuiteWritten] = []
+        try:
+            await follow_export(job, self.session).follow(
+                lambda event: written.append(event) if isinstance(event, SuiteWritten) else None
+            )
+        except JobError:
+            if job.state().state is not State.CANCELLED:
+                raise
+            show_message(self.app, "The export is cancelled; nothing was written.")
+        finally:
+            self._exporting = None
+        if written:
+            if isinstance(self.app.screen, JobScreen):
+                self.app.pop_screen()
+            self.app.push_screen(SuiteWrittenScreen(written[0]))
 
     def action_show_systems(self) -> None:
         from dlbricks_tui.tui.systems.screen import SystemsScreen

@@ -30,11 +30,11 @@ from dlbricks_tui.fleet.request import (
     ResultStored,
 )
 from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.planning import PROBE_RULE, cut_models
-from dlbricks_tui.runs.run_folder import RunState, State
 from dlbricks_tui.settings.fleets import Question
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import NoRoomError
@@ -90,7 +90,7 @@ class Fleet:
         request = FleetRequest(run=run, hosts=names, probe_seconds=0.0)
         self.folder = create_fleet(replace(request, **self.changes), self.site.data)
 
-    def drive(self, *, detached: bool = False) -> RunState:
+    def drive(self, *, detached: bool = False) -> JobState:
         """Drive it to its end."""
         place = FleetPlace(
             self.site.data,

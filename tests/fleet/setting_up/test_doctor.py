@@ -11,7 +11,7 @@ from dlbricks_tui.fleet.errors import last_line
 from dlbricks_tui.fleet.request import HostEntry
 from dlbricks_tui.fleet.setting_up.doctor import examine_hosts
 from dlbricks_tui.fleet.setting_up.judging import Examination, Readiness
-from dlbricks_tui.runs.control import PACKAGE_PARENT
+from dlbricks_tui.jobs.process import PACKAGE_PARENT
 from tests.fleet.facts import WANTED as WANTED_ON_PYTHON_3_11
 from tests.fleet.facts import refusal
 from tests.fleet.local_host import LocalHost, connecting

@@ -1,25 +1,16 @@
 """The process that proves what-ifs, by the fake worker."""
 
-import pickle
 from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.analysis.proving import ProofProgress, ProofRule
+from dlbricks_tui.analysis.jobs import ProofDone, ProofOrder, prove, thinned
+from dlbricks_tui.analysis.proving import ProofRule, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
-from dlbricks_tui.answers.analysis.analysing import MeasuredGain
-from dlbricks_tui.answers.analysis.proof_process import (
-    ProofDone,
-    ProofLines,
-    ProofMessage,
-    ProofOrder,
-    ProofWaits,
-    RoundsDone,
-    decode,
-    encode,
-    execute,
-)
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.jobs.control import StopSignals
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import store_request, stored_request
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Proof
@@ -27,21 +18,6 @@ from tests.analysis.test_proving import faster, what_if
 from tests.runs.runs import MODEL, Site
 
 GAIN = Gain(0.25, 0.2, 0.3)
-MEASURED = MeasuredGain(3.0, 0.25, (0.2, 0.3), 4.0, "2026-11-27T00:00:00+00:00")
-MESSAGES = (
-    ProofWaits("run r1 of a colleague"),
-    RoundsDone("threads-1", 12, GAIN, 3.5),
-    RoundsDone("threads-1", 1, GAIN, None),
-    ProofDone("threads-1", MEASURED, ""),
-    ProofDone("threads-1", None, "the worker was lost"),
-)
-
-
-@pytest.mark.parametrize("message", MESSAGES)
-def test_a_message_arrives_as_it_was_written(message: ProofMessage) -> None:
-    line = encode(message)
-    assert line.endswith(b"\n") and line.count(b"\n") == 1
-    assert decode(line) == message
 
 
 def test_an_order_proves_its_what_ifs_and_tells_their_gains(tmp_path: Path) -> None:
@@ -49,9 +25,11 @@ def test_an_order_proves_its_what_ifs_and_tells_their_gains(tmp_path: Path) -> N
     site.path.mkdir()
     (source,) = Library(SAMPLE_MODELS, tmp_path).find(MODEL)
     order = ProofOrder(source, (what_if(None), what_if(faster())))
-    assert pickle.loads(order.encoded()) == order
-    told: list[ProofMessage] = []
-    execute(order, site.place, told.append)
+    store_request(tmp_path / "request.json", order)
+    assert stored_request(tmp_path / "request.json", ProofOrder) == order
+    told: list[Event] = []
+    with StopSignals(ignore_hangup=False) as signals:
+        prove(order, site.place, signals, told.append)
     refused, first, *_, done = told
     assert refused == ProofDone("threads-1", None, "no runtime can run it: it is a bound")
     assert isinstance(first, RoundsDone) and first.rounds == 1
@@ -63,12 +41,12 @@ def test_an_order_proves_its_what_ifs_and_tells_their_gains(tmp_path: Path) -> N
 
 
 def test_rounds_are_told_at_most_once_a_second() -> None:
-    told: list[ProofMessage] = []
+    told: list[Event] = []
     times = iter([10.0, 10.3, 10.6, 11.2, 11.3, 20.0])
-    lines = ProofLines(told.append, lambda: next(times))
+    tell = thinned(told.append, lambda: next(times))
     for rounds in (1, 2, 3, 4, 5):
-        lines.progress(ProofProgress("threads-1", rounds, GAIN, 3.0 if rounds > 1 else None))
-    lines.progress(ProofProgress("batch-8", 1, GAIN))
+        tell(RoundsDone("threads-1", rounds, GAIN, 3.0 if rounds > 1 else None))
+    tell(RoundsDone("batch-8", 1, GAIN))
     assert [(it.what_if, it.rounds) for it in told if isinstance(it, RoundsDone)] == [
         ("threads-1", 1),
         ("threads-1", 4),

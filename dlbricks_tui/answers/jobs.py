@@ -1,0 +1,131 @@
+"""Jobs of all kinds: the list, the words of their events, and the JSON document of the command."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from dlbricks_tui.analysis.jobs import PEAKS, PROOF
+from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.answers.suites.exporting import EXPORT
+from dlbricks_tui.fleet.folder import FleetFolders
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.queue import WorkKind, host_queue
+from dlbricks_tui.jobs.errors import JobError, UnreadableJobError
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.folder import JobFolder, JobFolders, JobState, RunFolders, State, StoredJobs
+from dlbricks_tui.jobs.kinds import JobKind
+from dlbricks_tui.language.orders import LANGUAGE, LanguageRound
+from dlbricks_tui.scenarios.messages import LOAD_TEST, LoadProgress
+from dlbricks_tui.share.suites.exporting import BricksChecked
+from dlbricks_tui.traces.messages import TRACE
+from dlbricks_tui.wording import scenarios, tracing
+from dlbricks_tui.wording.jobs import export_line, language_line, proof_line
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """A job of the data folder; `pid` is the process that works on it."""
+
+    id: str
+    kind: str
+    state: State
+    # What it waits for, or the reason for an early end.
+    message: str
+    models: tuple[str, ...]
+    # The time (ISO 8601, UTC).
+    started: str
+    seconds: float
+    # As it tells other work of this host; None if that is not known.
+    seconds_left: float | None
+    pid: int | None
+
+
+class ShownKind(NamedTuple):
+    """A kind of job, the function that returns for a request what words its events, and events that soon are old."""
+
+    kind: JobKind[Any]
+    words: Callable[[Any], Callable[[Event], str]]
+    passing: tuple[type[Event], ...] = ()
+
+    def words_for(self, folder: JobFolder) -> Callable[[Event], str]:
+        """Return the function that words the events of a job; the line is empty if others say the same."""
+        words = self.words(self.kind.request_of(folder))
+
+        def line(event: Event) -> str:
+            return f"waiting for {event.holder}" if isinstance(event, Waiting) else words(event)
+
+        return line
+
+
+_KINDS: Mapping[WorkKind, ShownKind] = {
+    it.kind.work: it
+    for it in (
+        ShownKind(PROOF, lambda order: partial(proof_line, order=order), (RoundsDone,)),
+        ShownKind(PEAKS, lambda _: lambda _: ""),
+        ShownKind(LOAD_TEST, lambda order: scenarios.LoadWords(order.scenario), (LoadProgress,)),
+        ShownKind(TRACE, lambda _: tracing.message_line),
+        ShownKind(EXPORT, lambda _: export_line, (BricksChecked,)),
+        ShownKind(LANGUAGE, lambda _: language_line, (LanguageRound,)),
+    )
+}
+
+
+def shown_kind(work: WorkKind) -> ShownKind:
+    """Return a kind of job by its work; raise JobError for work that is none."""
+    if work not in _KINDS:
+        raise JobError(f"a {work.value} tells no events")
+    return _KINDS[work]
+
+
+def stored_jobs(data: DataFolder) -> StoredJobs:
+    """Return the states of all jobs, the newest last, and the jobs whose state cannot be read."""
+    found = [RunFolders(data.runs).stored(), FleetFolders(data.fleets).stored(), JobFolders(data.jobs).stored()]
+    # Of each place, later jobs come later although the clock was set back.
+    latest = [accumulate((state.started for state in each.states), max) for each in found]
+    dated = [pair for each, starts in zip(found, latest, strict=True) for pair in zip(starts, each.states, strict=True)]
+    states = tuple(state for _, state in sorted(dated, key=itemgetter(0)))
+    return StoredJobs(states, {run: line for each in found for run, line in each.unreadable.items()})
+
+
+def find_job(wanted: str, data: DataFolder) -> JobFolder:
+    """Find a job by its id, or by the beginning of its id if that is unique; `last` is the newest."""
+    stored = stored_jobs(data)
+    ids = [*(it.run for it in stored.states), *stored.unreadable]
+    if wanted == "last" and ids:
+        # Ids begin with the date: an unreadable job may be newer.
+        wanted = max([*(it.run for it in stored.states[-1:]), *stored.unreadable])
+    found = [it for it in ids if it == wanted] or [it for it in ids if wanted and it.startswith(wanted)]
+    if len(found) != 1:
+        what = f"{len(found)} jobs begin with" if found else "no job is called"
+        raise JobError(f"{what} {wanted[:80]!r}; `{JobFolder.listed_by}` shows those there are")
+    (job,) = found
+    if job in stored.unreadable:
+        raise UnreadableJobError(stored.unreadable[job])
+    for folders in (RunFolders(data.runs), FleetFolders(data.fleets), JobFolders(data.jobs)):
+        for folder in folders.folders():
+            if folder.run == job:
+                return folder
+    raise JobError(f"job {job} is gone")
+
+
+def job_summaries(states: Sequence[JobState]) -> tuple[JobSummary, ...]:
+    """Return jobs with the time that is left of those that measure."""
+    # A process tells it in the line of the host.
+    left = {place.pid: place.seconds_left for place in host_queue().places() if place.measures}
+    return tuple(
+        JobSummary(
+            id=state.run,
+            kind=state.kind.value,
+            state=state.state,
+            message=state.message,
+            models=state.models,
+            started=state.started,
+            seconds=state.seconds,
+            seconds_left=left.get(state.process.pid) if state.active else None,
+            pid=state.process.pid if state.active else None,
+        )
+        for state in states
+    )

@@ -1,0 +1,147 @@
+"""`dlbricks jobs`, with runs, a fleet run and a proof whose work is made up."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.analysis.jobs import PROOF, ProofDone, ProofOrder
+from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
+from dlbricks_tui.cli import jobs
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, QueuedWork, WorkKind
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.folder import JobFolder, State
+from dlbricks_tui.jobs.process import JobAtWork, work_on
+from dlbricks_tui.models.library import ModelSource
+from tests.fleet.sample_fleet import sample_fleet
+from tests.runs.live_runs import ended, planned, put_run
+
+Command = Callable[..., tuple[int, str, str]]
+GAIN = MeasuredGain(9.0, 0.42, (0.40, 0.44), 15.6, "2026-11-27T00:00:00+00:00")
+TOLD: tuple[Event, ...] = (
+    Waiting(holder="a run"),
+    RoundsDone("threads-1", 7, Gain(0.41, 0.38, 0.44), 12.0),
+    ProofDone("threads-1", GAIN, "", 12),
+)
+# Rounds are told now and then.
+LINES = [
+    "waiting for a run",
+    "threads-1: measured +42.0 % (+40.0 % to +44.0 %), predicted nothing, in 12 rounds",
+]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataFolder:
+    return DataFolder(tmp_path)
+
+
+@pytest.fixture
+def dlbricks(data: DataFolder, capsys: pytest.CaptureFixture[str]) -> Command:
+    def dlbricks(*arguments: str) -> tuple[int, str, str]:
+        status = main(["--data-dir", str(data.path), "jobs", *arguments])
+        return status, *capsys.readouterr()
+
+    return dlbricks
+
+
+def proof(data: DataFolder, error: Exception | None = None) -> JobFolder:
+    """Return a job whose work was done in this process."""
+    folder = PROOF.create(data, ("net",), ProofOrder(ModelSource("net", Path("/net.onnx")), ()))
+
+    def work(job: JobAtWork[ProofOrder]) -> None:
+        for event in TOLD:
+            job.tell(event)
+        if error is not None:
+            raise error
+
+    work_on(PROOF, folder, data, work)
+    return folder
+
+
+def test_jobs_of_all_kinds_are_listed_and_damaged_ones_named(dlbricks: Command, data: DataFolder) -> None:
+    assert dlbricks()[2] == "no job yet: `dlbricks run MODEL` makes the first\n"
+    run, fleet, job = put_run(data, [planned(), ended()]), sample_fleet(data), proof(data)
+    earlier = data.jobs / "trace-20261121-080000-ab12"
+    earlier.mkdir()
+    (earlier / "process.json").write_text('{"pid": 4194305, "started": "gone"}')
+    status, out, _ = dlbricks("--json")
+    found = {it["id"]: it for it in json.loads(out)}
+    assert status == 0 and {it["kind"] for it in found.values()} == {"run", "fleet run", "proof", "trace"}
+    assert (found[job.run]["state"], found[job.run]["models"], found[job.run]["pid"]) == ("finished", ["net"], None)
+    assert found[run.run]["kind"] == "run" and found[fleet.run]["kind"] == "fleet run"
+    assert found[earlier.name]["state"] == "interrupted"
+    (job.path / "state.json").write_text("{}")
+    status, out, told = dlbricks("list")
+    assert status == 1 and "is damaged" in told
+    assert f"trace      {earlier.name}" in out
+
+
+def test_the_time_left_is_that_which_a_job_tells_other_work(
+    dlbricks: Command, data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+    ticket = HostQueue(tmp_path / "host.lock").join(QueuedWork(WorkKind.PROOF, ["net"], data.path))
+    assert ticket.try_take()
+    ticket.progress(0.5, 1000.0)
+    folder = PROOF.create(data, ("net",), ProofOrder(ModelSource("net", Path("/net.onnx")), ()))
+    (found,) = json.loads(dlbricks("--json")[1])
+    ticket.leave()
+    assert found["id"] == folder.run and 900 < found["seconds_left"] <= 1000
+
+
+@pytest.mark.parametrize("action", [("watch",), ("replay", "--speed", "1000")])
+def test_a_job_is_watched_and_replayed_by_its_id_its_beginning_or_as_the_last(
+    dlbricks: Command, data: DataFolder, action: tuple[str, ...]
+) -> None:
+    folder = proof(data)
+    for name in (folder.run, folder.run[:-1], "last"):
+        status, _, told = dlbricks(*action, name)
+        assert (status, told.splitlines()) == (0, [*LINES, f"job {folder.run} is finished"])
+    with folder.events_file.open("ab") as file:
+        file.write(b'{"event":"Flown","when":"2026-11-21T08:00:00+00:00"}\n')
+    assert "1 event of another version left out: Flown\n" in dlbricks(*action, "last")[2]
+    status, out, told = dlbricks(*action, "last", "--quiet", "--json")
+    assert json.loads(out)["id"] == folder.run and LINES[0] not in told
+
+
+def test_the_reason_of_an_end_is_told(dlbricks: Command, data: DataFolder) -> None:
+    folder = proof(data, UserError("the worker was lost"))
+    status, _, told = dlbricks("watch", "last")
+    assert status == 1 and told.endswith(f"job {folder.run} is failed: the worker was lost\n")
+
+
+def test_a_job_that_has_ended_is_worked_on_again(
+    dlbricks: Command, data: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, started = proof(data, UserError("the worker was lost")), list[tuple[str, str]]()
+    monkeypatch.setattr(jobs, "start_detached", lambda it, _, function: started.append((it.run, function)))
+    status, _, told = dlbricks("resume", "last", "--detach")
+    assert (status, told) == (0, f"job {folder.run} goes on in a separate process\n")
+    assert started == [(folder.run, PROOF.function)]
+    folder.set_state(replace(folder.state(), state=State.RUNNING))
+    assert "is running already" in dlbricks("resume", "last")[2]
+    cancelled: list[str] = []
+    monkeypatch.setattr(JobFolder, "cancel", lambda it: cancelled.append(it.run))
+    assert dlbricks("cancel", "last")[0] == 0 and cancelled == [folder.run]
+
+
+def test_what_cannot_be_done_is_one_line(dlbricks: Command, data: DataFolder) -> None:
+    assert "no job is called 'last'" in dlbricks("watch", "last")[2]
+    proof(data)
+    assert "a proof cannot be paused: cancel it, and resume it later" in dlbricks("pause", "last")[2]
+    assert "there is nothing to cancel" in dlbricks("cancel", "last")[2]
+    assert "no job is called 'x'" in dlbricks("watch", "x")[2]
+
+
+def test_runs_and_fleet_runs_are_shown_by_their_own_commands(dlbricks: Command, data: DataFolder) -> None:
+    run = put_run(data, [planned(), ended()])
+    assert f"end of the replay: run {run.run} was finished" in dlbricks("replay", run.run, "--speed", "1000")[2]
+    assert "pauses after its current round" in dlbricks("pause", run.run)[2]
+    fleet = sample_fleet(data, State.FINISHED)
+    assert "c7i" in dlbricks("watch", fleet.run)[1]
