@@ -84,7 +84,7 @@ class AnalysisScreen(AnsweringScreen[None]):
 
     def on_mount(self) -> None:
         self._look_unless_measuring()
-        begun = partial(work.begun_proofs, self._model, self._session.data)
+        begun = partial(work.Proving.begun, self._model, self._session.data)
         self.run_in_thread(begun, "begun", self._go_on)
 
     def on_screen_resume(self) -> None:

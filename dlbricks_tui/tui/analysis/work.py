@@ -69,11 +69,6 @@ def read_kernels(
         return str(error)
 
 
-def begun_proofs(model: str, data: DataFolder) -> Proving | None:
-    """Return the proofs of a model that were begun before, and that nobody has followed to their end."""
-    return Proving.begun(model, data)
-
-
 def reason_not_to_prove(found: Analysis) -> str:
     """Return why no what-if of a model can be proved here; empty if nothing is against it."""
     from dlbricks_tui.host.fingerprint import fingerprint

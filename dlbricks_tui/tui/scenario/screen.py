@@ -77,7 +77,7 @@ class ScenarioScreen(AnsweringScreen[None]):
     def on_mount(self) -> None:
         self._load.show_placeholder(line(Span("Looking up what a request takes.", "muted")))
         self._look()
-        begun = partial(work.begun_measuring, self._spec.source.name, self._session.data)
+        begun = partial(work.LoadMeasuring.begun, self._spec.source.name, self._session.data)
         self.run_in_thread(begun, "begun", self._go_on)
 
     # The prediction

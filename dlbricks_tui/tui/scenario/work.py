@@ -66,11 +66,6 @@ class ScenarioView(NamedTuple):
         return any(it.uuid == test.uuid for it in self.answer.load_tests)
 
 
-def begun_measuring(model: str, data: DataFolder) -> LoadMeasuring | None:
-    """Return the measurement of a model that was begun before, and that nobody has followed to its end."""
-    return LoadMeasuring.begun(model, data)
-
-
 def predict_scenario(
     session: Session, spec: ModelSpec, choices: Choices, config: Config, settings: ScenarioSettings
 ) -> ScenarioView | str:

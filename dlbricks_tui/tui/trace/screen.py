@@ -72,7 +72,9 @@ class TraceScreen(AnsweringScreen[LayerPlace]):
     def on_mount(self) -> None:
         self._timeline.show_placeholder(line(Span("Looking for traces of this model.", "muted")))
         self.action_look_again()
-        self.run_in_thread(partial(work.begun_trace, self._spec.source.name, self._session.data), "begun", self._go_on)
+        self.run_in_thread(
+            partial(work.Tracing.begun, self._spec.source.name, self._session.data), "begun", self._go_on
+        )
 
     # Stored traces
 

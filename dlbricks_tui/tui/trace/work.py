@@ -39,11 +39,6 @@ class ListedTraces(NamedTuple):
     unreadable: tuple[str, ...] = ()
 
 
-def begun_trace(model: str, data: DataFolder) -> Tracing | None:
-    """Return the trace of a model that was begun before, and that nobody has followed to its end."""
-    return Tracing.begun(model, data)
-
-
 def list_traces(session: Session, model: str) -> ListedTraces | str:
     """Return the stored traces of a model, or the reason why they cannot be listed."""
     from dlbricks_tui.traces.file import stored_traces
