@@ -68,7 +68,7 @@ class JobScreen(TextDialog[None]):
         )
         yield BLANK
         for each in self._lines or ("It has told nothing yet.",):
-            yield line(capitalised(each))
+            yield line(each)
         if unread := unreadable_in_words(self._reader.unreadable):
             yield line(Span(unread, "warn"))
 
