@@ -72,6 +72,8 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
             case Plots(plots, lines, sentence):
                 said = wrapped(line(sentence), width) if sentence else []
                 yield from (*_plotted(plots, width, lines - len(said)), *said)
+            case _:
+                yield from wrapped(part.line, width)
         is_first = False
 
 

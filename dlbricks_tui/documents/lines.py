@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells
 
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.histogram import bar as bar_text
-
-if TYPE_CHECKING:
-    pass
 
 ELLIPSIS = "…"
 

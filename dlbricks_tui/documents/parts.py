@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.pictures import Plot
 
 Row = TypeVar("Row")
@@ -162,7 +163,17 @@ class Plots:
     sentence: str = ""
 
 
-Part = Heading | Sentence | MarkedSentence | Fact | Names | Figures | Table[Any] | SideBySide | Grid | Plots
+class DoorSentence(Protocol):
+    """A sentence that only one door can say, such as one with the keys of the workbench."""
+
+    @property
+    def line(self) -> Line:
+        """The sentence as styled text."""
+
+
+Part = (
+    Heading | Sentence | MarkedSentence | Fact | Names | Figures | Table[Any] | SideBySide | Grid | Plots | DoorSentence
+)
 
 
 def error_style(error: float) -> str:

@@ -29,12 +29,21 @@ from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
 from dlbricks_tui.tui.marks.marks import MARKABLE, Marks
-from dlbricks_tui.tui.memory import IdleCollections
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences, PreferenceFiles
 from dlbricks_tui.tui.run.updates import Replayed, RunUpdates
-from dlbricks_tui.tui.saving import SavingError, clipboard_sequence, save_copied, save_picture_file, show_message
-from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.saving import (
+    SavedCopy,
+    SavingError,
+    clipboard_sequence,
+    copy_picture,
+    copy_table,
+    copy_text,
+    picture_of,
+    save_picture_file,
+    show_message,
+)
+from dlbricks_tui.tui.session import IdleCollections, Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen
@@ -46,7 +55,7 @@ if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
     from dlbricks_tui.tui.dialogs.commands import Command
-    from dlbricks_tui.tui.dialogs.writing import CopiedForm
+    from dlbricks_tui.tui.dialogs.notices import CopiedForm
     from dlbricks_tui.tui.saving import SavedCopy
 
 # The kernel does not always report that the terminal has gone away.
@@ -117,9 +126,9 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         # The shell has overwritten the screen while the program was suspended.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         if self._replayed is not None:
-            self._runs.replay(self._replayed)
+            self._runs.watch.replay(self._replayed)
         # What it loads would take the processor from the first picture.
-        self.call_after_refresh(self._runs.open)
+        self.call_after_refresh(self._runs.watch.start)
         self._preferences.open()
 
     def _leave_if_hung_up(self) -> None:
@@ -148,7 +157,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._forget_screen()
 
     def on_unmount(self) -> None:
-        self._runs.close()
+        self._runs.watch.close()
         self._session.close()
 
     def on_run_seen(self, event: messages.RunSeen) -> None:
@@ -163,13 +172,13 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
             self._runs.catch_up(self.screen)
 
     def on_run_begun(self, event: messages.RunBegun) -> None:
-        self._runs.follow(event.run)
+        self._runs.watch.follow(event.run)
 
     def on_replay_wanted(self, event: messages.ReplayWanted) -> None:
-        self._runs.replay(Replayed(event.run))
+        self._runs.watch.replay(Replayed(event.run))
 
     def on_replay_changed(self, event: messages.ReplayChanged) -> None:
-        self._runs.change_replay(event.change)
+        self._runs.watch.change_replay(event.change)
 
     def on_results_stored(self) -> None:
         self._runs.take_results()
@@ -207,7 +216,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
             self.screen.zoom()
 
     def action_copy_shown(self) -> None:
-        from dlbricks_tui.tui.dialogs.writing import CopyScreen
+        from dlbricks_tui.tui.dialogs.notices import CopyScreen
 
         screen = self.screen
         panel = next((it for it in places_around(self) if isinstance(it, Panel)), None)
@@ -278,8 +287,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy the text to the terminal's clipboard and to a file."""
-        self._put_in_clipboard(text)
-        show_message(self, save_copied(text, self._session.data))
+        self._show_copied(copy_text(text, self._session.data))
 
     def notify(
         self,
@@ -312,8 +320,6 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
             self._driver.forget()
 
     def _copy_shown(self, screen: PanelledScreen[Any], panel: Panel, form: CopiedForm) -> None:
-        from dlbricks_tui.tui.saving import copy_table
-
         self._copied_form = form
         if form.table is None:
             # After the box has closed: the picture shows the screen behind it.
@@ -324,8 +330,6 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         screen.run_in_thread(copy, "copy", self._show_copied)
 
     def _copy_picture(self, panel: Panel | None) -> None:
-        from dlbricks_tui.tui.saving import copy_picture, picture_of
-
         if panel is None:
             what, svg = "a picture of the screen", self.export_screenshot(title=self.title)
         else:
@@ -336,14 +340,11 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
             self.post_message(Failed(error))
 
     def _show_copied(self, saved: SavedCopy) -> None:
-        if saved.copied.fits_clipboard:
-            self._put_in_clipboard(saved.copied.text)
+        if saved.text is not None:
+            self._clipboard = saved.text
+            if self._driver is not None:
+                self._driver.write(clipboard_sequence(saved.text, os.environ))
         show_message(self, saved.message)
-
-    def _put_in_clipboard(self, text: str) -> None:
-        self._clipboard = text
-        if self._driver is not None:
-            self._driver.write(clipboard_sequence(text, os.environ))
 
     def _save_picture(self) -> None:
         try:

@@ -90,7 +90,6 @@ class Choices:
 
 
 def choices_from(config: Config, data: DataFolder) -> Choices:
-    """Return the choices that the config file sets."""
     by_default = Choices()
     return Choices(
         format=None if config.runtime is None else _format_read_by(config.runtime, data),
@@ -140,6 +139,10 @@ def shown_settings(choices: Choices, *, expert: bool) -> tuple[Setting[Any], ...
     return tuple(
         it for it in CHOSEN if expert or it in BASIC_SETTINGS or getattr(choices, it.field) != getattr(usual, it.field)
     )
+
+
+def setting_named(name: str) -> Setting[Any]:
+    return next(it for it in CHOSEN if it.name == name)
 
 
 def change_setting(

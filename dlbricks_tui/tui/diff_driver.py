@@ -3,8 +3,6 @@
 Textual redraws whole lines, and the whole screen when a panel changes its frame. Of those 37 KB two are new.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import NamedTuple

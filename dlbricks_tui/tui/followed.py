@@ -1,16 +1,10 @@
 """A process that measures for a screen: it is followed to its end, or cancelled."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from dlbricks_tui.jobs.errors import JobError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dlbricks_tui.jobs.events import Event
-    from dlbricks_tui.jobs.process import JobProcess
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.process import JobProcess
 
 
 class FollowedProcess:

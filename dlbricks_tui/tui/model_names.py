@@ -1,19 +1,15 @@
 """Names of models in little space: the common part of a family is shown once, and different names look different."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells
 
 from dlbricks_tui.documents.lines import ELLIPSIS, cut
 from dlbricks_tui.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 # From this width on different names look different.
 LEAST_WIDTH = 10

@@ -131,7 +131,6 @@ class ListedModels:
         return next((it for it in self.sources if id_of(it) == id_of(source)), source)
 
     def spec(self, source: ModelSource, choices: Choices) -> ModelSpec:
-        """Return the spec of a model under the current settings."""
         file = source if choices.format is None else source.in_format(choices.format)
         shapes, values = self.shapes.get(id_of(source), {}), self.values.get(id_of(source), {})
         return ModelSpec(

@@ -1,17 +1,16 @@
 """The config file, the keys and the themes: read, applied, and read again when a file changes."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from textual.app import App
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from dlbricks_tui.config.config import Config, ConfigError
+from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.documents.pictures import STYLES
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import THEMES
@@ -21,11 +20,6 @@ from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.keys.keymap import Keymap, KeymapError, keymap_of
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.text import LineWidget, NamesKeys
-
-if TYPE_CHECKING:
-    from textual.app import App
-
-    from dlbricks_tui.config.reading import Sources
 
 if sys.version_info >= (3, 11):
     import tomllib

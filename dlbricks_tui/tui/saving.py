@@ -1,32 +1,25 @@
 """Copies texts and tables, and saves pictures of the screen."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.segment import Segment, Segments
+from textual.app import App
+from textual.geometry import Region
+from textual.screen import Screen
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.documents.lines import cut
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.text_tables import written
-
-if TYPE_CHECKING:
-    from textual.app import App
-    from textual.geometry import Region
-    from textual.screen import Screen
-
-    from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.wording.text_tables import TableFormat, TextTable
+from dlbricks_tui.wording.text_tables import TableFormat, TextTable, written
 
 _END = "\a"
 
@@ -55,25 +48,12 @@ class SavingError(UserError):
     """A file could not be saved."""
 
 
-def save_copied(text: str, data: DataFolder) -> str:
-    """Save the copied text to a file and return a message: the terminal may not support the clipboard."""
-    shown = cut(printable(text), _MOST_SHOWN)
-    try:
-        write_atomically(data.copied, text)
-    except OSError as error:
-        return (
-            f"Copied: {shown}. Some terminals do not allow that, and {data.copied} cannot be written: {error.strerror}"
-        )
-    return f"Copied: {shown}. Some terminals do not allow that: the text is also in {data.copied}"
-
-
 def picture_name() -> str:
     """Return a name with the present time for the file of a picture."""
     return f"dlbricks-{datetime.now().astimezone().strftime('%Y-%m-%d-%H%M%S')}.svg"
 
 
 def save_picture_file(svg: str, data: DataFolder) -> Path:
-    """Save a picture under a new name and return its path."""
     path = data.pictures / picture_name()
     try:
         write_atomically(path, svg)
@@ -82,36 +62,34 @@ def save_picture_file(svg: str, data: DataFolder) -> Path:
     return path
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """A copy, what it has in words, and the files that may take it: the first that can be written does."""
+class SavedCopy(NamedTuple):
+    """A copy in a file: its text, unless it is too long for a clipboard, and a message with the path of the file."""
 
-    text: str
-    what: str
-    files: tuple[Path, ...]
-
-    @property
-    def fits_clipboard(self) -> bool:
-        """Return whether terminals take the text in one sequence."""
-        return len(self.text.encode()) <= _MOST_IN_CLIPBOARD
+    text: str | None
+    message: str
 
 
-def save_copy(copied: Copied) -> str:
-    """Save a copy to a file, and return a message with the path of the file."""
-    refusals = list[str]()
-    for path in copied.files:
+def _saved_copy(text: str, what: str, *files: Path) -> SavedCopy:
+    """Save a copy, which `what` describes, to the first file that can be written."""
+    fits, refusals = len(text.encode()) <= _MOST_IN_CLIPBOARD, list[str]()
+    for path in files:
         try:
-            write_atomically(path, copied.text)
+            write_atomically(path, text)
         except OSError as error:
             refusals.append(f"{path} cannot be written: {error.strerror}")
             continue
-        if copied.fits_clipboard:
-            return f"Copied: {copied.what}. Some terminals do not allow that: the copy is also in {path}"
-        return f"The copy is in {path}: {copied.what}. It is too long for the clipboard of a terminal."
+        if fits:
+            return SavedCopy(text, f"Copied: {what}. Some terminals do not allow that: the copy is also in {path}")
+        return SavedCopy(None, f"The copy is in {path}: {what}. It is too long for the clipboard of a terminal.")
     refused = "; ".join(refusals)
-    if copied.fits_clipboard:
-        return f"Copied: {copied.what}. Some terminals do not allow that, and {refused}"
+    if fits:
+        return SavedCopy(text, f"Copied: {what}. Some terminals do not allow that, and {refused}")
     raise SavingError(f"The copy is too long for the clipboard of a terminal, and {refused}")
+
+
+def copy_text(text: str, data: DataFolder) -> SavedCopy:
+    """Save a text in the data folder."""
+    return _saved_copy(text, cut(printable(text), _MOST_SHOWN), data.copied)
 
 
 def show_message(app: App[None], text: str, *, warning: bool = False) -> None:
@@ -124,24 +102,17 @@ def show_message(app: App[None], text: str, *, warning: bool = False) -> None:
     )
 
 
-class SavedCopy(NamedTuple):
-    """A copy in a file; the message tells its path."""
-
-    copied: Copied
-    message: str
-
-
 def copy_table(table: TextTable, how: TableFormat, label: str, data: DataFolder) -> SavedCopy:
     """Save a table in the data folder, or in the current folder if that fails."""
     found = written(table, how)
     files = (data.copied.with_suffix(f".{how.value}"), Path.cwd() / f"dlbricks-copied.{how.value}")
-    return _saved(Copied(found.text, f"{counted(found.rows, 'row')} as {label}", files))
+    return _saved_copy(found.text, f"{counted(found.rows, 'row')} as {label}", *files)
 
 
 def copy_picture(svg: str, what: str, data: DataFolder) -> SavedCopy:
     """Save a picture in the folder of pictures, or in the current folder if that fails."""
     name = picture_name()
-    return _saved(Copied(svg, what, (data.pictures / name, Path.cwd() / name)))
+    return _saved_copy(svg, what, data.pictures / name, Path.cwd() / name)
 
 
 def picture_of(screen: Screen[Any], region: Region, title: str) -> str:
@@ -162,7 +133,3 @@ def picture_of(screen: Screen[Any], region: Region, title: str) -> str:
         segments += [*strip.crop(part.x, part.right), Segment.line()]
     console.print(Segments(segments), end="")
     return console.export_svg(title=title)
-
-
-def _saved(copied: Copied) -> SavedCopy:
-    return SavedCopy(copied, save_copy(copied))

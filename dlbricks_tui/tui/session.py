@@ -1,9 +1,11 @@
-"""The session: access to models, estimates, store and runs, from any thread."""
+"""The session: access to models, estimates, store and runs, from any thread; and memory that it gives back."""
 
 from __future__ import annotations
 
+import gc
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -11,10 +13,88 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 
 if TYPE_CHECKING:
+    from dlbricks_tui.answers.estimating import Estimator
+    from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.store.database import ResultsDatabase
+    from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.estimator import LatencyCache, ThreadSafeEstimator
     from dlbricks_tui.tui.model_reader import ModelReader
+    from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.run.runs import Runs
+
+
+# From malloc.h of glibc.
+_M_MMAP_THRESHOLD = -3
+_LARGE_BYTES = 128 * 1024
+
+
+def return_large_blocks() -> None:
+    """Let glibc return large blocks of memory to the system when they are freed.
+
+    Otherwise it raises the size from which it does so to that of the largest block freed so far. It would keep the
+    columns of each closed store, once for each thread. Other C libraries lack the setting.
+    """
+    # Loaded here: the first picture needs none of it.
+    import ctypes
+
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+
+
+# More collections of the younger objects than there ever are.
+_NEVER = 1 << 30
+# After as many of those Python itself would collect all objects.
+_WORTH_IT = 10
+_IDLE_SECONDS = 2.0
+
+
+class IdleCollections:
+    """Collections of all objects between keys. Each takes a tenth of a second, in which no key is answered."""
+
+    def __init__(self) -> None:
+        self._last_key = 0.0
+        gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
+
+    def key_pressed(self) -> None:
+        """Put the next collection off."""
+        self._last_key = time.monotonic()
+
+    def collect_if_idle(self) -> None:
+        """Collect all objects if that is due, and no key was pressed lately."""
+        if gc.get_count()[2] >= _WORTH_IT and time.monotonic() - self._last_key >= _IDLE_SECONDS:
+            gc.collect()
+
+
+def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:
+    """Return the options of the estimates that the workbench shows."""
+    from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.bricks.decomposition import Cutting
+    from dlbricks_tui.runtime.variant import Precision
+    from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
+    from dlbricks_tui.settings.setting import fields_of
+    from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM
+
+    return EstimateOptions(
+        **fields_of(choices, (*CUTTING, LEVEL, SYSTEM, RUNTIME, BATCH, WORKERS)),
+        inputs=spec.shapes,
+        usual_cutting=Cutting(config.granularity, config.cut, config.order),
+        # A runtime that was chosen has its own number of threads.
+        threads=choices.threads if choices.runtime is None else None,
+        usual_runtime=config.runtime,
+        usual_threads=config.threads,
+        precision=None if choices.precision is Precision.F32 else choices.precision,
+        measured_only=choices.measured_only,
+    )
+
+
+@contextmanager
+def own_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estimator]:
+    """Open an estimator with a store of its own: reading models takes long, and other panels estimate meanwhile."""
+    from dlbricks_tui.answers.estimating import Remarks, open_estimator
+
+    with open_estimator(options, data, Remarks(lambda _: None, str, lambda *_: None)) as estimator:
+        yield estimator
 
 
 class SharedStore:
@@ -31,7 +111,6 @@ class SharedStore:
         with self._lock:
             if self._store is None:
                 from dlbricks_tui.store.database import ResultsDatabase
-                from dlbricks_tui.tui.memory import return_large_blocks
 
                 return_large_blocks()
                 self._store = ResultsDatabase(self.folder)

@@ -1,4 +1,4 @@
-"""The look of the workbench that the user chose last, and the models opened lately; kept in a file of the data folder.
+"""The look of the workbench that the user chose last, and the models opened lately, in a file of the data folder.
 
 A file that cannot be read or written is no reason to stop: the usual look applies.
 """
@@ -6,17 +6,15 @@ A file that cannot be read or written is no reason to stop: the usual look appli
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.tui.open_model import ModelId
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # The number of models opened lately that are kept.
 MOST_RECENT = 5
@@ -49,7 +47,6 @@ class ViewState:
     next_steps: bool = True
 
     def opened(self, model: ModelId) -> ViewState:
-        """Return the state after a model was opened."""
         others = [it for it in self.recent if it != model]
         return replace(self, recent=(model, *others)[:MOST_RECENT])
 
@@ -105,3 +102,34 @@ def _models_in(found: Any) -> tuple[ModelId, ...]:
             case [str(path), str(name)]:
                 models.append(ModelId(Path(path), name))
     return tuple(models[:MOST_RECENT])
+
+
+# Layouts without sizes show one panel at a time.
+USUAL = {"-medium": PanelSizes(32, 42, 40), "-wide": PanelSizes(52, 58, 40)}
+_LEAST_LEFT, _LEAST_MIDDLE, _LEAST_RIGHT = 22, 24, 28
+_LEAST_UPPER, _MOST_UPPER = 15, 85
+STEP, STEP_UPPER = 4, 5
+
+
+def fitted(sizes: PanelSizes, width: int) -> PanelSizes:
+    """Return the sizes as far as a screen of this width has room for them."""
+    right = min(max(sizes.right, _LEAST_RIGHT), width - _LEAST_LEFT - _LEAST_MIDDLE)
+    left = min(max(sizes.left, _LEAST_LEFT), width - right - _LEAST_MIDDLE)
+    return PanelSizes(left, right, min(max(sizes.upper, _LEAST_UPPER), _MOST_UPPER))
+
+
+def wider(sizes: PanelSizes, panel: str, step: int) -> PanelSizes:
+    """Return the sizes after a panel became wider by so many columns, or narrower."""
+    if panel == "models":
+        return replace(sizes, left=sizes.left + step)
+    if panel == "tree":
+        # It takes them from both sides.
+        return replace(sizes, left=sizes.left - step // 2, right=sizes.right - step // 2)
+    return replace(sizes, right=sizes.right + step)
+
+
+def taller(sizes: PanelSizes, panel: str, step: int) -> PanelSizes:
+    """Return the sizes after a panel at the right became taller, or shorter; the others have the whole height."""
+    if panel not in ("details", "estimate"):
+        return sizes
+    return replace(sizes, upper=sizes.upper + (step if panel == "details" else -step))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.actions import parse
 from textual.app import App
 from textual.dom import DOMNode
 
@@ -30,18 +31,19 @@ def record(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     dispatch: Callable[..., Any] = App._dispatch_action
 
     async def recorded(app: App[None], node: DOMNode, name: str, parameters: Any) -> bool:
+        # Before the action may close a box.
+        ids = _ids(app, node, name, parameters)
         is_done: bool = await dispatch(app, node, name, parameters)
         if is_done:
-            found.update(_ids(node, name, parameters))
+            found.update(ids)
         return is_done
 
     monkeypatch.setattr(App, "_dispatch_action", recorded)
     return found
 
 
-def _ids(node: DOMNode, name: str, parameters: Any) -> set[str]:
-    # All actions that go to a panel share a method.
-    if parameters:
-        return {str(parameters[0])}
-    bindings = (each for kept in node._bindings.key_to_bindings.values() for each in kept)
-    return {it.id for it in bindings if it.id is not None and it.action == name}
+def _ids(app: App[None], node: DOMNode, name: str, parameters: Any) -> set[str]:
+    # The keys of a box may run actions of the application.
+    places = {node, app.screen} if node is app and app.screen_stack else {node}
+    bindings = (it for place in places for kept in place._bindings.key_to_bindings.values() for it in kept)
+    return {it.id for it in bindings if it.id is not None and parse(it.action)[1:] == (name, tuple(parameters))}

@@ -10,14 +10,14 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.answers import scope
 from dlbricks_tui.config.config import Config
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
 from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.analysis import work
-from dlbricks_tui.tui.analysis.boxes import RooflineScreen
-from dlbricks_tui.tui.analysis.panels import LayersPanel, WhatIfsPanel
+from dlbricks_tui.tui.analysis.panels import LayersPanel, RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.open_model import ModelSpec
@@ -71,9 +71,9 @@ async def test_a_key_analyses_the_open_model_once_during_a_run_and_again_if_the_
 ) -> None:
     analysed: list[object] = []
 
-    def analyse(*asked: object) -> str:
+    def analyse(*asked: object) -> None:
         analysed.append(asked)
-        return "the runtime cannot read it"
+        raise UserError("the runtime cannot read it")
 
     store_run(faster, ["alexnet"])
     async with running(app_on(faster, TWO_THREADS)) as pilot:

@@ -12,32 +12,27 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.bricks.corpus import compare, model_bricks
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.documents.lines import Span, bar, column, line, titles
+from dlbricks_tui.documents.lines import Span, column, line
 from dlbricks_tui.documents.results import RESULT_COLUMNS
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui import saving
 from dlbricks_tui.tui.analysis.panels import LayersPanel, WhatIfsPanel
 from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, LikenessPanel, UniquenessPanel
-from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.dialogs.writing import CopyScreen
+from dlbricks_tui.tui.dialogs.notices import CopyScreen, ErrorScreen
 from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel, RankingPanel
-from dlbricks_tui.tui.results.columns import FIRST_COLUMNS
 from dlbricks_tui.tui.results.panels import HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.results.table import ResultsPanel
-from dlbricks_tui.tui.run.bricks import BricksPanel
-from dlbricks_tui.tui.run.screen import EstimatesPanel, NotesPanel
+from dlbricks_tui.tui.results.table import FIRST_COLUMNS, ResultsPanel
+from dlbricks_tui.tui.run.screen import BricksPanel, EstimatesPanel, NotesPanel
 from dlbricks_tui.tui.scenario.panels import LoadTestsPanel
-from dlbricks_tui.tui.systems.panels import DoctorPanel, MachinesPanel, SystemsPanel
-from dlbricks_tui.tui.trace.panels import TracesPanel
-from dlbricks_tui.tui.trace.timeline import TimelinePanel
+from dlbricks_tui.tui.systems.screen import DoctorPanel, MachinesPanel, SystemsPanel
+from dlbricks_tui.tui.trace.panels import TimelinePanel, TracesPanel
 from dlbricks_tui.tui.variants.screen import By, VariantsPanel
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.text import columns_as_texts, lines_as_texts
-from dlbricks_tui.tui.workbench.details import DetailsPanel
+from dlbricks_tui.tui.widgets.text import lines_as_texts
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel
 from dlbricks_tui.tui.workbench.models import ModelsPanel
-from dlbricks_tui.tui.workbench.tree import TreePanel
+from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from tests.documents.test_ranking import MIXED
 from tests.fleet.sample_fleet import sample_fleet
 from tests.runs.live_runs import in_the_middle, put_run
@@ -74,24 +69,6 @@ def column_of(found: Table, title: str) -> list[str]:
 
 
 # Rows as texts
-
-
-def test_each_cell_is_in_the_column_in_which_it_begins_and_bars_are_left_out() -> None:
-    heading = (Span(" "), column("name", 8), *titles(("ms", 7), ("", 4), ("share", 7)), Span("  on"))
-    rows = [
-        (Span("•"), column("a", 8), column("1.5", 7, right=True), *bar(0.5, 4), column("50 %", 7), Span("  here")),
-        (Span(" "), Span("b "), Span("and c ", "match"), column("~2", 7, right=True), *bar(1.0, 4), column("", 7)),
-    ]
-    found = columns_as_texts(heading, rows)
-    assert found.titles == ("name", "ms", "share", "on")
-    assert found.rows == [["a", "1.5", "50 %", "here"], ["b and c", "~2", "", ""]]
-
-
-def test_a_column_of_drawings_is_left_out_and_an_empty_column_stays() -> None:
-    heading = (column("name", 8), column("so far", 8), column("failed", 8))
-    rows = [(column("a", 8), Span("▁▂█", "bar"), Span(" " * 5), column("", 8))]
-    found = columns_as_texts(heading, rows)
-    assert found.titles == ("name", "failed") and found.rows == [["a", ""]]
 
 
 def test_lines_have_a_name_if_they_begin_with_a_column() -> None:
@@ -146,9 +123,9 @@ async def test_copies_of_the_workbench_have_all_models_parts_and_facts(measured:
         doctor = pilot.app.screen.query_one(DoctorPanel)
         findings = table(pilot, DoctorPanel)
         cures = [told for told in column_of(findings, "value") if told.startswith("cure: ")]
-        assert cures == [f"cure: {it.cure}" for it in doctor._found if it.cure]
+        assert cures == [f"cure: {it.text}" for it in doctor._groups if it.text]
         # The keys of the panel still find the lines that are shown.
-        assert len(doctor._owners) == doctor.rows.row_count
+        assert len(doctor._texts) == doctor.rows.row_count
 
 
 async def test_copies_of_the_corpus_have_all_models_kinds_and_pairs(measured: DataFolder) -> None:

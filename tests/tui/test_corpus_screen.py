@@ -8,7 +8,7 @@ from dlbricks_tui.bricks.corpus import compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.tui.corpus import work
+from dlbricks_tui.tui.corpus import screen as work
 from dlbricks_tui.tui.corpus.panels import LikenessPanel, UniquenessPanel
 from dlbricks_tui.tui.corpus.screen import CorpusScreen
 from dlbricks_tui.tui.model_reader import ModelReader

@@ -2,7 +2,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.workbench.details import DetailsPanel
+from dlbricks_tui.tui.workbench.tree import DetailsPanel
 from tests.tui.application import app_on, press, running, screen_text, settled
 from tests.tui.snapshots import check_all
 

@@ -16,7 +16,7 @@ from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.run.updates import RunUpdates
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.variants.screen import VariantsScreen
-from dlbricks_tui.tui.widgets.answering import NOT_YET
+from dlbricks_tui.tui.widgets.screens import NOT_YET
 from dlbricks_tui.tui.workbench import work
 from tests.runs.live_runs import end, estimate, in_the_middle, put_run
 from tests.tui import results

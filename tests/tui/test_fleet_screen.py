@@ -19,15 +19,17 @@ from dlbricks_tui.jobs.folder import State, store_request
 from dlbricks_tui.settings.fleets import Question
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.fleet import fleets
-from dlbricks_tui.tui.fleet.boxes import (
+from dlbricks_tui.tui.fleet.fleets import Fleets
+from dlbricks_tui.tui.fleet.panels import (
     AllFleetsScreen,
     CancelFleetScreen,
+    FleetModelsPanel,
     FleetSettings,
     HostsFileScreen,
+    HostsPanel,
+    RankingPanel,
     StartFleetScreen,
 )
-from dlbricks_tui.tui.fleet.fleets import Fleets
-from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel, RankingPanel
 from dlbricks_tui.tui.fleet.screen import FleetScreen
 from tests.fleet.sample_fleet import RUN, changed, estimate, progress, sample_fleet, tell
 from tests.runs.runs import Site
@@ -80,7 +82,7 @@ async def test_a_fleet_run_is_followed_and_its_rankings_are_sorted(new: DataFold
             changed("c7i", FleetHostState.DONE),
             changed("m8g", FleetHostState.LOST, "it went away"),
         )
-        screen._look()
+        screen.look()
         await settled(pilot)
         rows = {row.name: row for row in screen.query_one(HostsPanel).found}
         assert (rows["c7i"].state, rows["c7i"].bricks) == (FleetHostState.DONE, 60)

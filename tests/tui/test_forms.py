@@ -9,8 +9,8 @@ from dlbricks_tui.settings.kinds import ValueRefusedError
 from dlbricks_tui.settings.loads import BOUND, RATE
 from dlbricks_tui.tui.language.panels import LanguageSettings, LanguageSettingsPanel
 from dlbricks_tui.tui.run.settings import RUN_ROWS, RunSettings
-from dlbricks_tui.tui.scenario.form import SCENARIO_ROWS, ScenarioSettings
-from dlbricks_tui.tui.trace.boxes import TRACE_ROWS, TraceSettings
+from dlbricks_tui.tui.scenario.panels import SCENARIO_ROWS, ScenarioSettings
+from dlbricks_tui.tui.trace.panels import TRACE_ROWS, TraceSettings
 from dlbricks_tui.tui.widgets.form import FormRow
 from tests.tui.forms import row_of
 

@@ -20,7 +20,7 @@ from dlbricks_tui.runs.request import InputShape, read_request
 from dlbricks_tui.tui.dialogs.input_shapes import InputShapesScreen
 from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel
-from dlbricks_tui.tui.widgets.search_line import Field
+from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.documents.outlines import sample
 from tests.models.table_framework import TableFramework

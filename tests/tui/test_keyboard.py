@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
 from dlbricks_tui.tui.keys.keyboard import KeyParser
-from dlbricks_tui.tui.widgets.search_line import Field
+from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import MEASURED_ONLY, app_on, running, settled

@@ -15,7 +15,7 @@ from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.marks.marks import ComparableRow, Marks
 from dlbricks_tui.tui.marks.screen import CircumstancesPanel, MarkedScreen, PartsPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.systems import work as systems_work
+from dlbricks_tui.tui.systems import screen as systems_work
 from dlbricks_tui.tui.variants.screen import By
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.documents.test_ranking import MIXED

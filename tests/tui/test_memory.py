@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from dlbricks_tui.tui.memory import IdleCollections
+from dlbricks_tui.tui.session import IdleCollections
 
 # Frees blocks of growing sizes in threads while smaller ones above them stay, as closed stores do.
 _PROGRAM = """
 import os, sys, threading
 import numpy as np
 from pathlib import Path
-from dlbricks_tui.tui.memory import return_large_blocks
+from dlbricks_tui.tui.session import return_large_blocks
 
 if sys.argv[1] == "return":
     return_large_blocks()

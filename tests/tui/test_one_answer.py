@@ -24,13 +24,13 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.analysis.work import analyse, options_of
+from dlbricks_tui.tui.analysis.work import analyse
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
-from dlbricks_tui.tui.scenario.form import ScenarioSettings
-from dlbricks_tui.tui.scenario.work import ScenarioView, predict_scenario
-from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.systems.work import rank
+from dlbricks_tui.tui.scenario.panels import ScenarioSettings
+from dlbricks_tui.tui.scenario.screen import ScenarioView, predict_scenario
+from dlbricks_tui.tui.session import Session, options_of
+from dlbricks_tui.tui.systems.screen import rank
 from dlbricks_tui.tui.workbench import work as workbench_work
 from dlbricks_tui.tui.workbench.work import (
     compare_combinations,

@@ -14,7 +14,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.runtime.variant import Kernels, Optimisation, Precision
-from dlbricks_tui.tui.corpus import work
+from dlbricks_tui.tui.corpus import screen as work
 from dlbricks_tui.tui.model_reader import MOST_KEPT, ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session

@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from dlbricks_tui.config.config import Config
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.analysis import work
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
@@ -75,7 +76,10 @@ async def test_the_panels_of_a_screen_about_a_model_have_keys_and_follow_one_ano
     name: str, new: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The panels are the same whatever the analysis says.
-    monkeypatch.setattr(work, "analyse", lambda *_: "nothing was measured")
+    def refuse(*_: object) -> None:
+        raise UserError("nothing was measured")
+
+    monkeypatch.setattr(work, "analyse", refuse)
     screen_of, panels = OF_A_MODEL[name]
     async with showing(new, screen_of, SIZES[0]) as pilot:
         await visit(pilot, panels)

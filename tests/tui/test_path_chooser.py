@@ -8,10 +8,10 @@ from textual.pilot import Pilot
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, OfferedPaths, OpenPathScreen, PathScreen, completions
-from dlbricks_tui.tui.results.dialogs import ExportScreen, ImportScreen
+from dlbricks_tui.tui.results.panels import ExportScreen, ImportScreen
 from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN
-from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import MEASURED_ONLY, SIZES, app_on, press, running, screen_text, showing
 

@@ -17,7 +17,7 @@ from dlbricks_tui.documents.drawing import drawn
 from dlbricks_tui.documents.lines import Line
 from dlbricks_tui.documents.pictures import Plot, Rows
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.tui.widgets.plot import PictureView
+from dlbricks_tui.tui.widgets.text import PictureView
 from tests.documents.test_drawing import BARS, ROOFS
 from tests.tui.application import NARROW, screen_text, settled, showing
 
@@ -116,7 +116,7 @@ def test_the_program_starts_without_what_only_later_screens_need() -> None:
         f"loaded = {{*sys.modules}} & {{*{late}}}\n"
         "assert not loaded, loaded\n"
         "import dlbricks_tui.tui.analysis.screen, dlbricks_tui.tui.fleet.screen\n"
-        "import dlbricks_tui.tui.scenario.screen, dlbricks_tui.tui.trace.screen, dlbricks_tui.tui.widgets.plot\n"
+        "import dlbricks_tui.tui.scenario.screen, dlbricks_tui.tui.trace.screen, dlbricks_tui.tui.widgets.text\n"
         "assert 'plotext' not in sys.modules\n"
         "assert not any(name.endswith('documents.drawing') for name in sys.modules)\n"
     )

@@ -288,7 +288,7 @@ async def test_copied_text_is_saved_in_a_file_whose_path_is_shown(new: DataFolde
         await pilot.pause()
         assert app.clipboard == new.copied.read_text() == "a brick's key"
         assert told(app) == [
-            f"Copied: a brick's key. Some terminals do not allow that: the text is also in {new.copied}"
+            f"Copied: a brick's key. Some terminals do not allow that: the copy is also in {new.copied}"
         ]
         new.copied.unlink()
         new.copied.mkdir()

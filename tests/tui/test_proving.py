@@ -23,8 +23,7 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
 from dlbricks_tui.tui.analysis import work
-from dlbricks_tui.tui.analysis.boxes import RooflineScreen
-from dlbricks_tui.tui.analysis.panels import WhatIfsPanel
+from dlbricks_tui.tui.analysis.panels import RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
@@ -196,7 +195,7 @@ async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_measures_the_pea
     async with analysis_screen(faster, WIDE) as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, AnalysisScreen)
-        monkeypatch.setattr(pilot.app._runs, "follow", followed.append)  # type: ignore[attr-defined]
+        monkeypatch.setattr(pilot.app._runs.watch, "follow", followed.append)  # type: ignore[attr-defined]
         await press(pilot, "x")
         assert told(pilot)[-1].endswith("m measures them.")
         assert "Missing: the peaks with 2 threads" in screen_text(pilot)

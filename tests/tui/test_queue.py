@@ -9,9 +9,9 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, host_queue
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.door import going_on
+from dlbricks_tui.tui.run.boxes import CancelWorkScreen, QueueScreen
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.host import status_lines
-from dlbricks_tui.tui.run.queue import CancelWorkScreen, QueueScreen
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen

@@ -74,4 +74,4 @@ def test_a_slow_connection_writes_only_changes_and_polls_less_often(new: DataFol
     assert (here.has_class("-slow-link"), there.has_class("-slow-link")) == (False, True)
     # There are no animations on any connection.
     assert (here.animation_level, there.animation_level) == ("none", "none")
-    assert (here._runs._watch.poll_factor, there._runs._watch.poll_factor) == (1.0, 4.0)
+    assert (here._runs.watch.poll_factor, there._runs.watch.poll_factor) == (1.0, 4.0)

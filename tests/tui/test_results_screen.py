@@ -15,11 +15,9 @@ from dlbricks_tui.store.statistics import summarise
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, HiddenMarksScreen
 from dlbricks_tui.tui.marks.screen import MarkedScreen
-from dlbricks_tui.tui.results.columns import FIRST_COLUMNS
-from dlbricks_tui.tui.results.dialogs import DeleteScreen
-from dlbricks_tui.tui.results.panels import HistoryPanel, RecordPanel
+from dlbricks_tui.tui.results.panels import DeleteScreen, HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.results.table import ResultsPanel
+from dlbricks_tui.tui.results.table import FIRST_COLUMNS, ResultsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import end_to_end, form, measurement, provenance
 from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, settled, showing

@@ -32,14 +32,12 @@ from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION, RUN
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.open_model import id_of
-from dlbricks_tui.tui.run.bricks import brick_heading, brick_row, summary_of
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.host import bar_lines
 from dlbricks_tui.tui.run.runs import request_for
-from dlbricks_tui.tui.run.screen import head_lines, model_heading, model_row
+from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, model_heading, model_row, summary_of
 from dlbricks_tui.tui.run.settings import RUN_ROWS, in_several_variants, settings_for
-from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
-from dlbricks_tui.tui.run.words import on_its_way
+from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot, on_its_way
 from dlbricks_tui.tui.workbench.estimate_rows import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small

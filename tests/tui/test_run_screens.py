@@ -33,15 +33,12 @@ from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
-from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.dialogs.writing import WritingScreen
+from dlbricks_tui.tui.dialogs.notices import ErrorScreen, WritingScreen
 from dlbricks_tui.tui.messages import ResultsStored, RunSeen
-from dlbricks_tui.tui.run.all_runs import AllJobsScreen, CancelScreen
+from dlbricks_tui.tui.run.boxes import AllJobsScreen, CancelScreen, JobScreen, StartRunScreen
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
-from dlbricks_tui.tui.run.job import JobScreen
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.run.settings import RUN_ROWS
-from dlbricks_tui.tui.run.start import StartRunScreen
 from dlbricks_tui.tui.widgets.form import FormRows
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView

@@ -29,9 +29,8 @@ from dlbricks_tui.scenarios.messages import (
 from dlbricks_tui.scenarios.scenario import PredictedLoad
 from dlbricks_tui.settings.loads import KIND
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.scenario.form import ScenarioSettings
-from dlbricks_tui.tui.scenario.screen import CancelLoadScreen, ScenarioScreen
-from dlbricks_tui.tui.scenario.work import LoadStanding
+from dlbricks_tui.tui.scenario.panels import ScenarioSettings
+from dlbricks_tui.tui.scenario.screen import CancelLoadScreen, LoadStanding, ScenarioScreen
 from dlbricks_tui.tui.session import Session
 from tests.jobs.carrying import stands_for_processes
 from tests.tui.application import NARROW, WIDE, WRITTEN, AppWithoutWorkbench, eventually, press, screen_text, settled

@@ -21,13 +21,11 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
 from dlbricks_tui.tui import estimator as judging
-from dlbricks_tui.tui.dialogs.writing import WritingScreen
+from dlbricks_tui.tui.dialogs.notices import WritingScreen
 from dlbricks_tui.tui.open_model import ModelSpec
-from dlbricks_tui.tui.scenario import work
-from dlbricks_tui.tui.scenario.form import SCENARIO_ROWS, SettingsPanel
-from dlbricks_tui.tui.scenario.panels import LoadTestsPanel
-from dlbricks_tui.tui.scenario.screen import ScenarioScreen
-from dlbricks_tui.tui.scenario.work import ScenarioView
+from dlbricks_tui.tui.scenario import screen as work
+from dlbricks_tui.tui.scenario.panels import SCENARIO_ROWS, LoadTestsPanel, SettingsPanel
+from dlbricks_tui.tui.scenario.screen import ScenarioScreen, ScenarioView
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import load_test, system

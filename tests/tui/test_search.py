@@ -5,8 +5,8 @@ from textual.pilot import Pilot
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import ResultsPanel
+from dlbricks_tui.tui.widgets.panel import SearchLine
 from dlbricks_tui.tui.widgets.rows import RowsView
-from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import LIBRARY, MEASURED_ONLY, app_on, press, running, screen_text

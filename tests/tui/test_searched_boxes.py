@@ -5,10 +5,9 @@ import pytest
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
-from dlbricks_tui.tui.results.columns import FIRST_COLUMNS, ColumnsScreen
 from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.results.table import ResultsPanel
-from dlbricks_tui.tui.run.all_runs import AllJobsScreen
+from dlbricks_tui.tui.results.table import FIRST_COLUMNS, ColumnsScreen, ResultsPanel
+from dlbricks_tui.tui.run.boxes import AllJobsScreen
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.widgets.text import TextView
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen

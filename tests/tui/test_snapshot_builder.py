@@ -4,8 +4,8 @@ from dlbricks_tui.jobs.events import Event, Paused, Resumed
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.events import BatchRestarted, RoundRepeated
 from dlbricks_tui.runs.events import FailedBefore
-from dlbricks_tui.tui.run.bricks import brick_row
 from dlbricks_tui.tui.run.follower import MOST_NOTES, MOST_WIDTHS, SnapshotBuilder
+from dlbricks_tui.tui.run.screen import brick_row
 from dlbricks_tui.tui.run.snapshot import BrickState
 from dlbricks_tui.wording.runs import Done, Tone
 from tests.runs.live_runs import (

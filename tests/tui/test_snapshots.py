@@ -26,22 +26,20 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.settings.kinds import several, whole
 from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
 from dlbricks_tui.tui import estimator as judging
-from dlbricks_tui.tui.analysis.boxes import MeasureScreen
-from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen
-from dlbricks_tui.tui.dialogs.writing import WritingScreen
-from dlbricks_tui.tui.fleet.boxes import AllFleetsScreen, CancelFleetScreen, HostsFileScreen, StartFleetScreen
+from dlbricks_tui.tui.analysis.panels import MeasureScreen
+from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen, WritingScreen
+from dlbricks_tui.tui.fleet.panels import AllFleetsScreen, CancelFleetScreen, HostsFileScreen, StartFleetScreen
 from dlbricks_tui.tui.language.screen import OpenLanguageModelScreen
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.run import updates
-from dlbricks_tui.tui.run.job import JobScreen
-from dlbricks_tui.tui.run.queue import CancelWorkScreen, QueueScreen
+from dlbricks_tui.tui.run.boxes import CancelWorkScreen, JobScreen, QueueScreen
 from dlbricks_tui.tui.scenario.screen import CancelLoadScreen
 from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.systems import work
+from dlbricks_tui.tui.systems import screen as work
 from dlbricks_tui.tui.systems.screen import SystemsScreen
-from dlbricks_tui.tui.trace.boxes import CancelTraceScreen, StartTraceScreen, TraceSettings, WriteTraceScreen
+from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen, TraceSettings, WriteTraceScreen
 from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
 from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from tests.runs.live_runs import in_the_middle, put_run
@@ -105,11 +103,14 @@ BOXES: Shown = {
     "model-columns": (lambda: ModelColumnsScreen(("estimate", "age")), ("j", "space")),
     "queue": (lambda: QueueScreen((MEASURING, WAITING), DataFolder(Path("/my/data"))), ()),
     "queue-cancel": (lambda: CancelWorkScreen(WAITING), ()),
-    "scenario-cancel": (lambda: CancelLoadScreen("Test 2 of 4 is in progress."), ()),
+    "scenario-cancel": (lambda: CancelLoadScreen(), ()),
     "scores": (lambda: ScoresScreen(lambda: SCORES), ()),
-    "suite-export": (lambda: ExportSuiteScreen(("squeezenet1.1",)), ('"/no/such/suite.dlbricks"', "enter")),
+    "suite-export": (
+        lambda: ExportSuiteScreen("Export the bricks of squeezenet1.1"),
+        ('"/no/such/suite.dlbricks"', "enter"),
+    ),
     "suite-written": (lambda: SuiteWrittenScreen(written()), ()),
-    "trace-cancel": (lambda: CancelTraceScreen("The model is being traced."), ()),
+    "trace-cancel": (lambda: CancelTraceScreen(), ()),
     "trace-start": (
         lambda: StartTraceScreen(
             "squeezenet1.1", TraceSettings(registered=("default", "default-openvino"), runtime="default", threads=1)
@@ -117,7 +118,7 @@ BOXES: Shown = {
         (),
     ),
     "language-open": (lambda: OpenLanguageModelScreen(), ('"m"',)),
-    "trace-write": (lambda: WriteTraceScreen("squeezenet1.1"), ('"tr"',)),
+    "trace-write": (lambda: WriteTraceScreen("Write the trace of squeezenet1.1 to a file"), ('"tr"',)),
     "writing": (
         lambda: WritingScreen("Batch sizes", "", "Whole numbers", several(whole(1, 64)).read),
         ('"1,x"', "enter"),

@@ -16,7 +16,7 @@ from dlbricks_tui.share.suites.suite_files import open_suite
 from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.run.job import JobScreen
+from dlbricks_tui.tui.run.boxes import JobScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, SuiteWrittenScreen
 from tests.jobs.carrying import stands_for_processes

@@ -234,7 +234,7 @@ def test_a_defect_restores_the_terminal_and_prints_one_line(tmp_path: Path) -> N
         "import sys\n"
         "from dlbricks_tui.__main__ import main\n"
         "from dlbricks_tui.tui.workbench.screen import WorkbenchScreen\n"
-        "WorkbenchScreen.action_finer = lambda self: 1 / 0\n"
+        "WorkbenchScreen.action_change = lambda self, *_: 1 / 0\n"
         "sys.exit(main())\n"
     )
     with started(tmp_path, program=[sys.executable, "-c", broken]) as terminal:

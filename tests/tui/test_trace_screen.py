@@ -15,9 +15,8 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.traces.trace import Trace
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.open_model import ModelSpec
-from dlbricks_tui.tui.trace.panels import TracesPanel
+from dlbricks_tui.tui.trace.panels import TimelinePanel, TracesPanel
 from dlbricks_tui.tui.trace.screen import TraceScreen
-from dlbricks_tui.tui.trace.timeline import TimelinePanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
 from tests.tui.application import MEDIUM, NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing

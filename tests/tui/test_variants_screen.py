@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -39,7 +40,12 @@ CHOICES = Choices(level=Level.WRITTEN, system="c5.xlarge", runtime="onnxruntime-
 def screen(
     batches: VariantCurve = MEASURED, ranking: Ranking | str = "nothing to compare", by: By = By.BATCH
 ) -> VariantsScreen:
-    return VariantsScreen("net", Readers(lambda: batches, lambda: BY_THREADS, lambda: ranking), by)
+    def combinations() -> Ranking:
+        if isinstance(ranking, str):
+            raise UserError(ranking)
+        return ranking
+
+    return VariantsScreen("net", Readers(lambda: batches, lambda: BY_THREADS, combinations), by)
 
 
 def _predicted(found: SystemEstimate) -> SystemEstimate:

@@ -3,8 +3,18 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.tui.open_model import ModelId
-from dlbricks_tui.tui.view_state import MOST_RECENT, PanelSizes, ViewState, read_view, write_view
-from dlbricks_tui.tui.workbench.panel_sizes import STEP, USUAL, fitted, taller, wider
+from dlbricks_tui.tui.view_state import (
+    MOST_RECENT,
+    STEP,
+    USUAL,
+    PanelSizes,
+    ViewState,
+    fitted,
+    read_view,
+    taller,
+    wider,
+    write_view,
+)
 
 MODELS = tuple(ModelId(Path(f"/models/{it}.onnx"), f"net{it}") for it in range(MOST_RECENT + 2))
 

@@ -23,13 +23,12 @@ from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.workbench.details import DetailsPanel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows
 from dlbricks_tui.tui.workbench.estimate_rows import UnderWay
 from dlbricks_tui.tui.workbench.model_columns import ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from dlbricks_tui.tui.workbench.tree import TreePanel
+from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from dlbricks_tui.tui.workbench.work import Refusal
 from tests.models.table_framework import TableFramework
 from tests.store.samples import measurement
@@ -442,7 +441,7 @@ async def test_a_file_is_opened_by_its_path_and_listed_until_it_is_removed(measu
         await press(pilot, "g", "d")
         assert "1 Models 7" in screen_text(pilot) and own.exists() and "my-net was removed" in told(pilot)[-1]
         await press(pilot, "d")
-        assert isinstance(pilot.app.screen, ErrorScreen) and "comes with dlbricks" in pilot.app.screen._text
+        assert isinstance(pilot.app.screen, ErrorScreen) and "comes with dlbricks" in pilot.app.screen._error
 
 
 def line_of(pilot: Pilot[None], model: str) -> str:

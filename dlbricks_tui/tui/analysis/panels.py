@@ -1,57 +1,53 @@
-"""The panels of the analysis screen: bounds, layers, kernels, what-ifs, and one change in detail."""
+"""The panels of the analysis screen (bounds, layers, what-ifs, a change), and its boxes."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from operator import attrgetter
+from typing import ClassVar
 
-from textual.message import Message
-
+from dlbricks_tui.analysis.bounds import GroupTimes
 from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel
-from dlbricks_tui.documents.analysis import fastest_words, kernels_table, layer_columns, layer_kernels_table
-from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.lines import BLANK, ELLIPSIS, Line, Span, fact, line, wrapped
-from dlbricks_tui.documents.parts import BLANK_LINE
+from dlbricks_tui.answers.analysis.analysing import Analysis
+from dlbricks_tui.answers.analysis.lacking import MeasuringPlan, lacks_in_words
+from dlbricks_tui.documents.analysis import (
+    AnalysisDocument,
+    fastest_words,
+    kernels_table,
+    layer_columns,
+    layer_kernels_table,
+)
+from dlbricks_tui.documents.lines import ELLIPSIS, line
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, Part, Sentence
+from dlbricks_tui.documents.pictures import Plot
 from dlbricks_tui.documents.what_ifs import (
     NO_WHAT_IFS,
+    ShownWhatIf,
     change_facts,
     change_reasons,
     gain_with_interval,
     gains_picture,
     what_if_columns,
 )
-from dlbricks_tui.tui.analysis import actions, work
-from dlbricks_tui.tui.dialogs.dialog import TextDialog
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.tui.analysis import work
+from dlbricks_tui.tui.analysis.work import Proving
+from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen, Dialog, TextDialog
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.widgets.panel import Orders, Panel, counts_text
-from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.tui.widgets.table import TablePanel
-from dlbricks_tui.tui.widgets.text import TextView
+from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, TablePanel, counts_text
+from dlbricks_tui.tui.widgets.text import PictureView
 from dlbricks_tui.wording.layers import common_beginning
 from dlbricks_tui.wording.numbers import counted, duration
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
-    from dlbricks_tui.analysis.bounds import GroupTimes
-    from dlbricks_tui.answers.analysis.analysing import Analysis
-    from dlbricks_tui.documents.analysis import AnalysisDocument
-    from dlbricks_tui.documents.parts import Column
-    from dlbricks_tui.documents.what_ifs import ShownWhatIf
-    from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.runtime.process import Worker
-    from dlbricks_tui.tui.analysis.work import Proving
-
-
-class BoundsPanel(Panel):
-    """The measured and estimated latency, the bounds below them, and the parts of the gap."""
-
-    scope = actions.BOUNDS
+class BoundsPanel(DocumentPanel):
+    scope = scopes.BOUNDS
+    ID = "bounds"
     TITLE = "Bounds"
     REACHED_BY = "analysis.go_to_bounds"
     PICTURED = True
+    NOTHING_TO_COPY = "This line has no command."
     ABOUT = (
         "Best measured is the sum over all layers of the least time of any execution that was measured here, without "
         "conversions. The roofline is the least time by arithmetic and bytes over the peaks of this system. "
@@ -59,53 +55,36 @@ class BoundsPanel(Panel):
         "is missing."
     )
 
-    def __init__(self) -> None:
-        self._list = LineRows(self._lines)
-        super().__init__(self._list, id="bounds")
-        self._document: AnalysisDocument | None = None
-        # The command that each line belongs to.
-        self._commands: tuple[str, ...] = ()
-
     def show(self, document: AnalysisDocument) -> None:
-        self._document = document
         self.show_picture(document.gap_picture)
-        self._list.remake()
-
-    def action_copy(self) -> None:
-        here = self._list.cursor
-        command = self._commands[here] if here < len(self._commands) else ""
-        self.copy(command or None, "This line has no command.")
-
-    def _lines(self, width: int) -> tuple[Line, ...]:
-        document = self._document
-        if document is None:
-            return ()
-        made: list[tuple[Line, str]] = []
         # What can be done comes first.
-        if document.found.best is None:
-            hint = Hint("On the workbench, {workbench.start_run} runs what is missing.", "muted").line
-            made += [(each, "") for each in wrapped(hint, width)]
+        hint = Hint("On the workbench, {workbench.start_run} runs what is missing.", "muted")
+        lacking = [Copyable((hint,))] * (document.found.best is None)
         for lack in document.found.missing:
-            lines = (line(Span(f"Missing: {lack.what}", "warn")), line(Span("  "), Span(lack.command, "strong")))
-            made += [(each, lack.command) for told in lines for each in wrapped(told, width)]
-        made += [(BLANK, "")] * bool(made)
-        made += [(each, "") for each in laid_out(document.latencies(), width)]
-        if document.found.lacks_peaks:
-            made.append((Hint("{analysis.measure} measures the peaks.", "muted").line, ""))
-        if document.found.gap is not None:
-            made += [(each, "") for each in (BLANK, *laid_out(document.gap(), width))]
-        self._commands = tuple(command for _, command in made)
-        return tuple(each for each, _ in made)
+            told = Sentence(f"Missing: {lack.what}", "warn"), Sentence(f"  {lack.command}", "strong")
+            lacking.append(Copyable(told, lack.command))
+        self.show_groups([*lacking, Copyable((*[BLANK_LINE] * bool(lacking), *_found_parts(document)))])
+
+
+def _found_parts(document: AnalysisDocument) -> Iterator[Part]:
+    yield from document.latencies()
+    if document.found.lacks_peaks:
+        yield Hint("{analysis.measure} measures the peaks.", "muted")
+    if document.found.gap is not None:
+        yield BLANK_LINE
+        yield from document.gap()
 
 
 class LayersPanel(TablePanel["GroupTimes"]):
-    """A row for each group of layers: its time here, the least time, and the execution that reached it."""
-
-    scope = actions.LAYERS
+    scope = scopes.LAYERS
+    ID = "layers"
     TITLE = "Layers"
     REACHED_BY = "analysis.go_to_layers"
     PICTURED = True
     SEARCH_HINT = "layer or execution"
+    PLACEHOLDER = (Hint("No layers to compare: not all of them were measured."),)
+    NOUN = "layer"
+    IDENTITY = attrgetter("layers")
     ABOUT = (
         "Runtimes fuse different layers, so the times are those of the smallest groups that all of them compute "
         "together. Slower is how much longer the model's own execution takes than the fastest one. "
@@ -117,7 +96,7 @@ class LayersPanel(TablePanel["GroupTimes"]):
     }
 
     def __init__(self) -> None:
-        super().__init__(id="layers")
+        super().__init__()
         # The beginning of all names, which the title shows once.
         self._common = ""
 
@@ -130,11 +109,8 @@ class LayersPanel(TablePanel["GroupTimes"]):
 
     def show(self, groups: Sequence[GroupTimes]) -> None:
         self._common = common_beginning([name for it in groups for name in it.layers])
-        self.show_placeholder(line("No layers to compare: not all of them were measured."))
+        self.show_placeholder(*self.PLACEHOLDER)
         self.show_items(groups)
-
-    def identity(self, item: GroupTimes) -> tuple[str, ...]:
-        return item.layers
 
     def searched(self, item: GroupTimes) -> str:
         return f"{' '.join(item.layers)} {fastest_words(item)}"
@@ -145,13 +121,15 @@ class LayersPanel(TablePanel["GroupTimes"]):
 
 
 class WhatIfsPanel(TablePanel["ShownWhatIf"]):
-    """A row for each change, with its predicted and its measured gain."""
-
-    scope = actions.WHAT_IFS
+    scope = scopes.WHAT_IFS
+    ID = "what-ifs"
     TITLE = "What-ifs"
     REACHED_BY = "analysis.go_to_what_ifs"
     PICTURED = True
     SEARCH_HINT = "kind, name, setting or layer"
+    NOUN = "what-if"
+    IDENTITY = attrgetter("what_if.id")
+    NOTHING_TO_COPY = "There is no what-if to copy."
     ABOUT = (
         "Changes of the way in which the model is executed. The gain is the share of the latency that a change saves, "
         "with its 95 % interval; a negative one costs time. For batches it is that of one item. A bound is a change "
@@ -162,17 +140,8 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
         "by gain": lambda it: -it.what_if.gain.value,
     }
 
-    @dataclass
-    class Selected(Message):
-        """The cursor has settled on a what-if; None if there is none."""
-
-        row: ShownWhatIf | None
-
-    class Opened(Message):
-        """The user wants to read about the selected what-if."""
-
     def __init__(self) -> None:
-        super().__init__(id="what-ifs")
+        super().__init__()
         self._proving: Proving | None = None
 
     def columns(self) -> tuple[Column[ShownWhatIf], ...]:
@@ -187,100 +156,93 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
         )
         self.show_items(rows)
         self.show_picture(gains_picture(rows))
-        self.cursor_settled()
 
     def show_proving(self, proving: Proving | None) -> None:
-        """Show how far the proofs are."""
         self._proving = proving
         self.columns_changed()
-
-    def identity(self, item: ShownWhatIf) -> str:
-        return item.what_if.id
 
     def searched(self, item: ShownWhatIf) -> str:
         found = item.what_if
         return f"{found.kind.value} {found.id} {found.how} {' '.join(found.layers)}"
 
-    def show_counts(self) -> None:
-        order = f", {self.order}" if len(self.items) > 1 else ""
-        self.show_title(f" {counts_text(len(self.found), len(self.items))}{order}")
-
-    def search_changed(self) -> None:
-        super().search_changed()
-        self.cursor_settled()
-
-    def cursor_settled(self) -> None:
-        self.post_message(self.Selected(self.selected))
-
-    def action_show(self) -> None:
-        if self.selected is not None:
-            self.post_message(self.Opened())
-
-    def action_copy(self) -> None:
-        self.copy(None if self.selected is None else self.selected.what_if.how, "There is no what-if to copy.")
+    def copied(self) -> str | None:
+        return self.selected.what_if.how if self.selected else None
 
 
-class ChangePanel(Panel):
-    """The selected what-if: how to make the change, the layers responsible, and how far to trust the prediction."""
-
-    scope = actions.CHANGE
+class ChangePanel(DocumentPanel):
+    scope = scopes.CHANGE
+    ID = "change"
     TITLE = "The change"
     REACHED_BY = "analysis.go_to_change"
+    PLACEHOLDER = (Hint("Select a what-if to read how it is done.", "muted"),)
+    NOTHING_TO_COPY = "Select a what-if first."
     ABOUT = "The selected what-if. {change.copy} copies the command or setting that makes the change."
 
-    def __init__(self) -> None:
-        self._list = LineRows(self._lines)
-        super().__init__(self._list, id="change")
-        self._row: ShownWhatIf | None = None
-        self._proving: Proving | None = None
-        # The reason why the last proof of a what-if failed, by its id.
-        self._failures: Mapping[str, str] = {}
-        self.show_placeholder(line(Span("Select a what-if to read how it is done.", "muted")))
-
-    def show(self, row: ShownWhatIf | None) -> None:
-        """Show a what-if; the cursor stays if it is the same one."""
-        if row != self._row:
-            if row is None or self._row is None or row.what_if.id != self._row.what_if.id:
-                self._list.move_to(0)
-            self._row = row
-            self.show_title(f": {row.what_if.id}" if row else "")
-            self._list.remake()
-
-    def show_proving(self, proving: Proving | None, failures: Mapping[str, str]) -> None:
-        """Show how far the proof of the selected what-if is, or why it failed."""
-        self._proving, self._failures = proving, failures
-        self._list.remake()
-
-    def action_copy(self) -> None:
-        self.copy(None if self._row is None else self._row.what_if.how, "Select a what-if first.")
-
-    def _lines(self, width: int) -> Iterator[Line]:
-        if self._row is not None:
-            proving = self._proving if self._proving and self._proving.now == self._row.what_if.id else None
-            failure = self._failures.get(self._row.what_if.id, "")
-            yield from laid_out(change_facts(self._row), width)
-            if self._row.proof is None and not self._row.is_bound and proving is None and not failure:
-                yield fact("proved", Span("not yet: ", "muted"), *Hint("{analysis.prove} carries it out", "muted").line)
-            if failure:
-                yield fact("failed", Span(failure, "bad"))
-            if proving is not None:
-                yield from _progress(proving)
-            yield BLANK
-            yield from laid_out(change_reasons(self._row), width)
+    def show(self, row: ShownWhatIf | None, proving: Proving | None, failures: Mapping[str, str]) -> None:
+        """Show a what-if, how far its proof is, or why it failed: `failures` are the reasons by the ids of what-ifs."""
+        self.show_title(f": {row.what_if.id}" if row else "")
+        if row is None:
+            self.show_groups(())
+        else:
+            proving = proving if proving and proving.now == row.what_if.id else None
+            parts = _change_parts(row, proving, failures.get(row.what_if.id, ""))
+            self.show_groups([Copyable(tuple(parts), row.what_if.how)], row.what_if.id)
 
 
-def _progress(proving: Proving) -> Iterator[Line]:
-    place = f" {proving.place}" if proving.place else ""
+def _change_parts(row: ShownWhatIf, proving: Proving | None, failure: str) -> Iterator[Part]:
+    yield from change_facts(row)
+    if row.proof is None and not row.is_bound and proving is None and not failure:
+        yield Hint("proved     not yet: {analysis.prove} carries it out", "muted")
+    if failure:
+        yield Fact("failed", failure, style="bad")
+    if proving is not None:
+        place = f" {proving.place}" if proving.place else ""
+        yield Fact("proving", _how_far(proving), place, "warn")
+        yield Hint("           {analysis.cancel} cancels it", "muted")
+    yield from change_reasons(row)
+
+
+def _how_far(proving: Proving) -> str:
     if proving.waits_for:
-        told = Span(f"waits for {proving.waits_for}", "warn")
-    elif proving.rounds is None:
-        told = Span("loading the model twice, before and after the change", "warn")
-    else:
-        done = proving.rounds
-        left = "" if done.seconds_left is None else f", about {duration(done.seconds_left)} left"
-        told = Span(f"{counted(done.rounds, 'round')}, {gain_with_interval(done.gain)} so far{left}", "warn")
-    yield fact("proving", told, Span(place, "muted"))
-    yield Hint("           {analysis.leave} cancels it", "muted").line
+        return f"waits for {proving.waits_for}"
+    done = proving.rounds
+    if done is None:
+        return "loading the model twice, before and after the change"
+    left = "" if done.seconds_left is None else f", about {duration(done.seconds_left)} left"
+    return f"{counted(done.rounds, 'round')}, {gain_with_interval(done.gain)} so far{left}"
+
+
+class MeasureScreen(ConfirmingScreen):
+    scope = scopes.MEASURE
+    HEADING = "Measure what is missing"
+    ABOUT = (
+        "The executions are measured in runs that you can watch, pause and cancel like any other. The peaks are the "
+        "most arithmetic and the highest bandwidths that this host reaches; the roofline needs them."
+    )
+
+    def __init__(self, plan: MeasuringPlan) -> None:
+        some = counted(len(plan.lacks), "execution")
+        lacking = f"{plan.model} was not measured in {some}" if plan.lacks else "The peaks of this host are not known"
+        parts: list[Part] = [Sentence(f"{lacking}; that takes about {duration(plan.seconds)}."), BLANK_LINE]
+        parts += [Fact(kind, words) for kind, words in lacks_in_words(plan)]
+        if plan.requests:
+            runs = f"{counted(len(plan.requests), 'run')}, one after the other while this screen is open."
+            parts += [BLANK_LINE, Sentence(runs, "muted")]
+        super().__init__(*parts)
+
+
+class RooflineScreen(Dialog[None]):
+    """Draws the layers as letters under the peaks, on logarithmic axes, as large as the terminal is."""
+
+    ABOUT = (
+        "Each letter is a layer: to the right the more operations it computes for a byte, to the top the faster it "
+        "computes. Far below the roofs there is time to save."
+    )
+
+    def __init__(self, model: str, picture: Plot) -> None:
+        view = PictureView()
+        view.show(picture)
+        super().__init__(view, heading=f"Roofline of {model}")
 
 
 class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
@@ -297,7 +259,7 @@ class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
     BOX_CLASSES = "-tall"
 
     def __init__(self, found: Analysis, data: DataFolder, known: Sequence[TimedKernel]) -> None:
-        super().__init__()
+        super().__init__(heading=f"Kernels of {found.source.name}")
         self._found = found
         self._data = data
         self._kernels = known
@@ -305,14 +267,10 @@ class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
         self._worker: Worker | None = None
         self._is_closed = False
 
-    @property
-    def heading(self) -> str:
-        return f"Kernels of {self._found.source.name}"
-
     def on_mount(self) -> None:
         if not self._kernels:
             read = partial(work.read_kernels, self._found, self._data, self._wait, self._check, self._started)
-            self.run_in_thread(read, "kernels", self._told)
+            self.run_in_thread(read, "kernels", self._told, self._refused)
 
     def on_unmount(self) -> None:
         self._is_closed = True
@@ -322,19 +280,17 @@ class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
     def action_close(self) -> None:
         self.dismiss(self._kernels)
 
-    def paragraphs(self) -> Iterator[Line]:
+    def parts(self) -> Iterator[Part]:
         if self._refusal:
-            yield line(Span(self._refusal, "warn"))
+            yield Sentence(self._refusal, "warn")
         elif not self._kernels:
             framework = self._found.baseline.execution.runtime.traits.title
-            yield line(f"{framework} loads the model, and tells the kernels that it chooses.")
+            yield Sentence(f"{framework} loads the model, and tells the kernels that it chooses.")
             if self._waits_for:
-                yield line(f"It waits for {self._waits_for}.")
-            yield Hint("{dialog.close} cancels it.", "muted").line
+                yield Sentence(f"It waits for {self._waits_for}.")
+            yield Hint("{dialog.close} cancels it.", "muted")
         else:
-            width = self.query_one(TextView).scrollable_content_region.width
-            parts = kernels_table(self._kernels), BLANK_LINE, layer_kernels_table(self._kernels)
-            yield from laid_out(parts, width)
+            yield from (kernels_table(self._kernels), BLANK_LINE, layer_kernels_table(self._kernels))
 
     def _wait(self, ahead: str) -> None:
         """Take the work before it in the line; the thread that waits calls this."""
@@ -347,7 +303,7 @@ class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
 
     def _show_waiting(self, ahead: str) -> None:
         self._waits_for = ahead
-        self.query_one(TextView).remake()
+        self.parts_changed()
 
     def _started(self, worker: Worker) -> None:
         """Keep the process, to end it with the box; the thread that asks it calls this."""
@@ -355,11 +311,10 @@ class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
         if self._is_closed:
             worker.interrupt()
 
-    def _told(self, found: Sequence[TimedKernel] | str) -> None:
-        if isinstance(found, str):
-            self._refusal = found
-        else:
-            self._kernels = found
-        text = self.query_one(TextView)
-        text.remake()
-        text.refresh(layout=True)
+    def _told(self, found: Sequence[TimedKernel]) -> None:
+        self._kernels = found
+        self.parts_changed()
+
+    def _refused(self, reason: str) -> None:
+        self._refusal = reason
+        self.parts_changed()

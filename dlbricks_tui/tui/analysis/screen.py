@@ -1,47 +1,48 @@
 """The screen of the analysis of a model: bounds, what-ifs, the gap, and the layers."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from textual import on
 
+from dlbricks_tui.analysis.kernels import TimedKernel
+from dlbricks_tui.analysis.what_if import WhatIf
+from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+from dlbricks_tui.config.config import Config
+from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.what_ifs import largest_gain
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
-from dlbricks_tui.jobs.events import Waiting
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.tui import messages
-from dlbricks_tui.tui.analysis import actions, work
-from dlbricks_tui.tui.analysis.panels import BoundsPanel, ChangePanel, LayersPanel, WhatIfsPanel
+from dlbricks_tui.tui.analysis import work
+from dlbricks_tui.tui.analysis.panels import (
+    BoundsPanel,
+    ChangePanel,
+    KernelsScreen,
+    LayersPanel,
+    MeasureScreen,
+    RooflineScreen,
+    WhatIfsPanel,
+)
+from dlbricks_tui.tui.analysis.work import Proving
+from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
+from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.saving import show_message
-from dlbricks_tui.tui.widgets.answering import AnsweringScreen
+from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.numbers import capitalised, duration, measured_ago, percent
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
-    from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.analysis.what_if import WhatIf
-    from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
-    from dlbricks_tui.config.config import Config
-    from dlbricks_tui.documents.analysis import AnalysisDocument
-    from dlbricks_tui.jobs.events import Event
-    from dlbricks_tui.runs.request import RunRequest
-    from dlbricks_tui.tui.analysis.work import Proving
-    from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.run.snapshot import RunSnapshot
-    from dlbricks_tui.tui.session import Session
-    from dlbricks_tui.tui.widgets.panel import Panel
-
-
-class AnalysisScreen(AnsweringScreen[None]):
+class AnalysisScreen(AnswerScreen[None]):
     """Analyses the open model in a thread."""
 
-    scope = actions.ANALYSIS
+    scope = scopes.ANALYSIS
     CSS_PATH = "analysis.tcss"
     WRAPS_STATE = True
     WANTS_NEW_RESULTS = True
@@ -55,7 +56,11 @@ class AnalysisScreen(AnsweringScreen[None]):
     def __init__(
         self, session: Session, spec: ModelSpec, choices: Choices, config: Config, run: RunSnapshot | None
     ) -> None:
-        super().__init__()
+        self._bounds = BoundsPanel()
+        self._what_ifs = WhatIfsPanel()
+        self._change = ChangePanel()
+        self._layers = LayersPanel()
+        super().__init__(self._bounds, self._what_ifs, self._change, self._layers)
         self._session = session
         self._analyse = partial(work.analyse, session, spec, choices, config)
         self._model = spec.source.name
@@ -73,22 +78,10 @@ class AnalysisScreen(AnsweringScreen[None]):
         # True if there are results that the analysis does not have yet.
         self._is_outdated = True
         self._has_looked = False
-        self._said: Line = (Span(" Reading the model as each runtime has it.", "muted"),)
-        self._bounds = BoundsPanel()
-        self._what_ifs = WhatIfsPanel()
-        self._change = ChangePanel()
-        self._layers = LayersPanel()
-
-    def panels(self) -> Iterable[Panel]:
-        return (self._bounds, self._what_ifs, self._change, self._layers)
 
     def on_mount(self) -> None:
-        self._look_unless_measuring()
         begun = partial(work.Proving.begun, self._model, self._session.data)
         self.run_in_thread(begun, "begun", self._go_on)
-
-    def on_screen_resume(self) -> None:
-        self.post_message(messages.RunStateNeeded())
 
     @property
     def _measuring(self) -> bool:
@@ -104,7 +97,7 @@ class AnalysisScreen(AnsweringScreen[None]):
         if self._run_line() != before:
             self.head_changed()
         if not self._measuring and self._is_outdated:
-            self._look_unless_measuring()
+            self.take_new_results()
 
     def _run_line(self) -> Line:
         """Return how far a run is that measures; nothing without one."""
@@ -117,30 +110,29 @@ class AnalysisScreen(AnsweringScreen[None]):
         share = "" if self._run.share is None else f", {percent(self._run.share)} done"
         return line(Span(f" A run measures{share}; its end brings the analysis up to date.", "warn"))
 
-    @on(messages.NewResults)
-    def _look_unless_measuring(self) -> None:
+    def take_new_results(self) -> None:
         """Analyse the model; while a run measures once, and again only if the user asks for it."""
         self._is_outdated = True
         if self._proving is None and not (self._measuring and self._has_looked):
-            self.action_look_again()
+            self.look()
 
-    @on(WhatIfsPanel.Selected)
-    def _what_if_selected(self, event: WhatIfsPanel.Selected) -> None:
-        self._change.show(event.row)
+    @on(WhatIfsPanel.Settled, "#what-ifs")
+    def _show_change(self) -> None:
+        self._change.show(self._what_ifs.selected, self._proving, self._failures)
 
-    @on(WhatIfsPanel.Opened)
+    @on(WhatIfsPanel.Opened, "#what-ifs")
     def _what_if_opened(self) -> None:
         self.go_to(self._change)
 
-    def action_look_again(self) -> None:
+    def look(self) -> None:
         if self._proving is not None:
             self._say_proving()
             return
         self._is_outdated = self._measuring
         self._has_looked = True
         if self._document is None:
-            self._say(line(Span("Reading the model as each runtime has it.", "muted")))
-        self.run_in_thread(self._analyse, "analysis", self._analysed)
+            self._say("Reading the model as each runtime has it.", "muted")
+        self.run_in_thread(self._analyse, "analysis", self._analysed, self._say)
 
     def action_leave(self) -> None:
         if self._proving is not None:
@@ -160,8 +152,6 @@ class AnalysisScreen(AnsweringScreen[None]):
         found = None if self._document is None else self._document.found
         picture = None if self._document is None else self._document.roofline
         if picture is not None:
-            from dlbricks_tui.tui.analysis.boxes import RooflineScreen
-
             self.app.push_screen(RooflineScreen(self._model, picture))
         else:
             measures = f": {key('analysis.measure')} measures them" if found is not None and found.lacks_peaks else ""
@@ -171,8 +161,6 @@ class AnalysisScreen(AnsweringScreen[None]):
         if self._proving is not None:
             self._say_proving()
         elif self._document is not None:
-            from dlbricks_tui.tui.analysis.panels import KernelsScreen
-
             box = KernelsScreen(self._document.found, self._session.data, self._kernels)
             self.app.push_screen(box, self._keep_kernels)
 
@@ -204,23 +192,22 @@ class AnalysisScreen(AnsweringScreen[None]):
         if self._proving is not None:
             self._say_proving()
         elif self._document is not None:
-            refusal = partial(work.reason_not_to_prove, self._document.found)
-            self.run_in_thread(refusal, "refusal", partial(self._start_proving, what_ifs))
+            check = partial(work.require_this_host, self._document.found)
+            start = partial(self._start_proving, what_ifs)
+            self.run_in_thread(check, "refusal", lambda _: start(), partial(self.notify, severity="warning"))
 
     def _say_proving(self) -> None:
         if self._proving is not None:
             self.notify(f"{self._proving.now} is being proved: {key('analysis.cancel')} cancels it.")
 
-    def _start_proving(self, what_ifs: tuple[WhatIf, ...], refusal: str) -> None:
+    def _start_proving(self, what_ifs: tuple[WhatIf, ...]) -> None:
         from dlbricks_tui.analysis.jobs import ProofOrder
-        from dlbricks_tui.tui.analysis.work import Proving
 
-        if refusal:
-            self.notify(refusal, severity="warning")
-        elif self._proving is None:
+        if self._proving is None:
             for each in what_ifs:
                 self._failures.pop(each.id, None)
-            self._go_on(Proving.new(ProofOrder(self._spec.source, what_ifs, self._spec.shapes), self._session.data))
+            order = ProofOrder(self._spec.source, what_ifs, self._spec.shapes)
+            self._go_on(work.Proving.new(order, self._session.data))
 
     def _go_on(self, proving: Proving | None) -> None:
         if proving is not None and self._proving is None:
@@ -237,7 +224,7 @@ class AnalysisScreen(AnsweringScreen[None]):
             if proving.stopped:
                 self.notify("The proof is cancelled; those before it are kept.")
             if self._is_outdated:
-                self._look_unless_measuring()
+                self.take_new_results()
 
     def _take_proof(self, message: Event) -> None:
         from dlbricks_tui.analysis.jobs import ProofDone
@@ -253,7 +240,7 @@ class AnalysisScreen(AnsweringScreen[None]):
 
     def _show_proving(self) -> None:
         self._what_ifs.show_proving(self._proving)
-        self._change.show_proving(self._proving, self._failures)
+        self._show_change()
         self.refresh_bindings()
 
     # What the what-ifs lack
@@ -266,13 +253,11 @@ class AnalysisScreen(AnsweringScreen[None]):
             self.notify(f"{measuring}: what is missing can be measured once that has ended.")
         elif self._document is not None:
             plan = partial(work.plan_measuring, self._document.found, self._session.data, self._spec.shapes)
-            self.run_in_thread(plan, "plan", self._planned)
+            self.run_in_thread(plan, "plan", self._planned, self.notify)
 
-    def _planned(self, plan: MeasuringPlan | str) -> None:
-        from dlbricks_tui.tui.analysis.boxes import MeasureScreen
-
-        if isinstance(plan, str):
-            self.notify(plan)
+    def _planned(self, plan: MeasuringPlan) -> None:
+        if plan.is_empty:
+            self.notify("The what-ifs lack nothing that this host can measure.")
         else:
             self.ask(MeasureScreen(plan), lambda _: self._measure(plan))
 
@@ -298,16 +283,13 @@ class AnalysisScreen(AnsweringScreen[None]):
             self.notify(str(error), severity="warning")
         self._measures_peaks, self._peaks_wait_for = False, ""
         self.head_changed()
-        self._look_unless_measuring()
+        self.take_new_results()
 
     def _show_waiting(self, event: Event) -> None:
         self._peaks_wait_for = event.holder if isinstance(event, Waiting) else ""
         self.head_changed()
 
-    def _analysed(self, found: AnalysisDocument | str) -> None:
-        if isinstance(found, str):
-            self._say(line(Span(found, "warn")))
-            return
+    def _analysed(self, found: AnalysisDocument) -> None:
         self._document = found
         self._kernels = ()
         self._bounds.show(found)
@@ -316,11 +298,11 @@ class AnalysisScreen(AnsweringScreen[None]):
         self._layers.show_picture(found.roofline)
         self.head_changed()
 
-    def _say(self, *lines: Line | Hint) -> None:
+    def _say(self, text: str, style: str = "warn") -> None:
         """Show a text in place of the analysis."""
         self._document = None
         for panel in (self._bounds, self._what_ifs, self._layers):
-            panel.show_placeholder(*lines)
+            panel.show_placeholder(Hint(text, style))
             panel.show_picture(None)
         self.head_changed()
 

@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.analysis.jobs import PEAKS, PROOF, PeaksOrder, ProofDone
 from dlbricks_tui.analysis.proving import ProofError, RoundsDone
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Waiting
 from dlbricks_tui.jobs.process import JobProcess
-from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
-from dlbricks_tui.settings.setting import fields_of
-from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM
+from dlbricks_tui.tui.session import options_of, own_estimator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +18,10 @@ if TYPE_CHECKING:
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.answers.analysis.analysing import Analysis
     from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
-    from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.analysis import AnalysisDocument
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.events import Event
-    from dlbricks_tui.jobs.process import JobProcess
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.runtime.process import Worker
     from dlbricks_tui.tui.choices import Choices
@@ -35,19 +29,13 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.session import Session
 
 
-def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config) -> AnalysisDocument | str:
-    """Analyse a model from stored results; return the reason where that is not possible."""
+def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config) -> AnalysisDocument:
+    """Analyse a model from stored results; raise a UserError where that is not possible."""
     from dlbricks_tui.answers.analysis.analysing import Analyser
-    from dlbricks_tui.answers.estimating import Remarks, open_estimator
     from dlbricks_tui.documents.analysis import AnalysisDocument
 
-    silent = Remarks(lambda _: None, str, lambda *_: None)
-    try:
-        # A store of its own: reading models takes long, and other panels estimate meanwhile.
-        with open_estimator(options_of(spec, choices, config), session.data, silent) as estimator:
-            document = AnalysisDocument(next(iter(Analyser(estimator).analyses([spec.source]))))
-    except UserError as error:
-        return str(error)
+    with own_estimator(options_of(spec, choices, config), session.data) as estimator:
+        document = AnalysisDocument(next(iter(Analyser(estimator).analyses([spec.source]))))
     document.prepare()
     return document
 
@@ -58,62 +46,35 @@ def read_kernels(
     tell_waiting: Callable[[str], None],
     check: Callable[[], None],
     started: Callable[[Worker], None],
-) -> Sequence[TimedKernel] | str:
-    """Return the kernel of each layer, or the reason why the runtime does not tell them."""
+) -> Sequence[TimedKernel]:
+    """Return the kernel of each layer; raise a UserError where the runtime does not tell them."""
     from dlbricks_tui.answers.analysis.kernels import kernels_of
     from dlbricks_tui.host.queue import host_queue
 
-    try:
-        return kernels_of(found, data, host_queue(), tell_waiting, check, started)
-    except UserError as error:
-        return str(error)
+    return kernels_of(found, data, host_queue(), tell_waiting, check, started)
 
 
-def reason_not_to_prove(found: Analysis) -> str:
-    """Return why no what-if of a model can be proved here; empty if nothing is against it."""
+def require_this_host(found: Analysis) -> None:
+    """Raise ProvingError if a model was analysed on another system."""
+    from dlbricks_tui.answers.analysis.asked_proofs import ProvingError
     from dlbricks_tui.host.fingerprint import fingerprint
 
     if found.system != fingerprint().id:
-        return f"{found.source.name} was analysed on another system, and proofs run on this host."
-    return ""
+        raise ProvingError(f"{found.source.name} was analysed on another system, and models run on this host.")
 
 
-def plan_measuring(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) -> MeasuringPlan | str:
-    """Return what the what-ifs of a model lack on this host, or the reason why nothing can be measured."""
+def plan_measuring(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) -> MeasuringPlan:
+    """Return what the what-ifs of a model lack on this host; raise a UserError where nothing can be measured."""
     from dlbricks_tui.analysis.what_if import WhatIfKind
     from dlbricks_tui.answers.analysis.lacking import plan_of
-    from dlbricks_tui.host.fingerprint import fingerprint
 
-    if found.system != fingerprint().id:
-        return f"{found.source.name} was analysed on another system, and this host can only measure for itself."
-    try:
-        plan = plan_of(found, tuple(WhatIfKind), data, inputs, {})
-    except UserError as error:
-        return str(error)
-    return "The what-ifs lack nothing that this host can measure." if plan.is_empty else plan
+    require_this_host(found)
+    return plan_of(found, tuple(WhatIfKind), data, inputs, {})
 
 
 def peaks_process(threads: int, data: DataFolder) -> JobProcess:
     """Return the process that measures the peaks of this host; it has not started yet."""
     return JobProcess.new(PEAKS, PeaksOrder(threads), data)
-
-
-def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:
-    """Return the options of the estimates that the workbench shows."""
-    from dlbricks_tui.answers.scope import EstimateOptions
-    from dlbricks_tui.bricks.decomposition import Cutting
-
-    return EstimateOptions(
-        **fields_of(choices, (*CUTTING, LEVEL, SYSTEM, RUNTIME, BATCH, WORKERS)),
-        inputs=spec.shapes,
-        usual_cutting=Cutting(config.granularity, config.cut, config.order),
-        # A runtime that was chosen has its own number of threads.
-        threads=choices.threads if choices.runtime is None else None,
-        usual_runtime=config.runtime,
-        usual_threads=config.threads,
-        precision=None if choices.precision is Precision.F32 else choices.precision,
-        measured_only=choices.measured_only,
-    )
 
 
 class Proving:

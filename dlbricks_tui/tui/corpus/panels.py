@@ -1,13 +1,12 @@
 """The panels of unique layers, of repeated kinds, of accuracy by granularity, and of alike models."""
 
-from __future__ import annotations
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import ClassVar
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from textual.app import ComposeResult
 
-from textual.message import Message
-
-from dlbricks_tui.bricks.corpus import RepeatedType
+from dlbricks_tui.bricks.corpus import Corpus, RepeatedType
 from dlbricks_tui.documents.corpus import (
     CountedLayers,
     GroupAccuracy,
@@ -22,31 +21,26 @@ from dlbricks_tui.documents.grid import legend, shaded
 from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
 from dlbricks_tui.documents.look import PANEL
 from dlbricks_tui.documents.parts import Column
-from dlbricks_tui.tui.corpus import actions
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.model_names import LEAST_WIDTH, longest, told_apart
-from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, counts_text
+from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.rows import ItemRows
-from dlbricks_tui.tui.widgets.table import TablePanel
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import counted, percent
 from dlbricks_tui.wording.text_tables import TextTable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from textual.app import ComposeResult
-
-    from dlbricks_tui.bricks.corpus import Corpus
 
 
 class UniquenessPanel(TablePanel[CountedLayers]):
     """The share of unique layers in each model (figure 5 of the paper), and in all of them together."""
 
-    scope = actions.UNIQUENESS
+    scope = scopes.UNIQUENESS
+    ID = "uniqueness"
     TITLE = "Unique layers"
     REACHED_BY = "corpus.go_to_uniqueness"
     SEARCH_HINT = "name of a model"
+    NOUN = "model"
+    IDENTITY = attrgetter("number")
     ABOUT = (
         "The number of layers (or sequences) of each model that differ from all others of the same model: only these "
         "need to be run. The last row also counts what models share with each other only once."
@@ -58,14 +52,8 @@ class UniquenessPanel(TablePanel[CountedLayers]):
         "by name": lambda it: (it.name, it.number),
     }
 
-    @dataclass
-    class Chosen(Message):
-        """The user wants to see the models that are most similar to this one."""
-
-        number: int
-
     def __init__(self) -> None:
-        super().__init__(id="uniqueness")
+        super().__init__()
         self._unit = "layer"
 
     def columns(self) -> tuple[Column[CountedLayers], ...]:
@@ -80,22 +68,18 @@ class UniquenessPanel(TablePanel[CountedLayers]):
     def searched(self, item: CountedLayers) -> str:
         return item.name
 
-    def identity(self, item: CountedLayers) -> int | None:
-        return item.number
-
     def show_counts(self) -> None:
         noun = "model" if len(self.items) == 1 else "models"
         self.show_title(f" in {counts_text(len(self.found), len(self.items))} {noun}" if self.items else "")
         self.border_subtitle = self.order if self.items else ""
 
-    def action_show_likeness(self) -> None:
-        if self.selected is not None and self.selected.number is not None:
-            self.post_message(self.Chosen(self.selected.number - 1))
+    action_show_likeness = TablePanel.action_open
 
 
 class KindsPanel(TablePanel[RepeatedType]):
     """The kinds of layers that repeat, the most repeated first (figure 6 of the paper)."""
 
+    ID = "kinds"
     TITLE = "Repeated kinds"
     REACHED_BY = "corpus.go_to_kinds"
     ABOUT = (
@@ -104,7 +88,7 @@ class KindsPanel(TablePanel[RepeatedType]):
     )
 
     def __init__(self) -> None:
-        super().__init__(id="kinds")
+        super().__init__()
         self._unit, self._layers = "layer", 0
 
     def columns(self) -> tuple[Column[RepeatedType], ...]:
@@ -125,17 +109,15 @@ class GranularitiesPanel(TablePanel[GroupAccuracy]):
     One row per granularity, for each system and way of measuring.
     """
 
+    ID = "granularities"
     TITLE = "Speed-up and accuracy"
+    PLACEHOLDER = (Hint("Reading the store.", "muted"),)
     REACHED_BY = "corpus.go_to_granularities"
     ABOUT = (
         "For each granularity that was run, over all models measured both end to end and brick by brick: the time of "
         "the whole models over the time of their unique bricks (the paper's speed-up), the mean absolute error of the "
         "estimates, and the worst error."
     )
-
-    def __init__(self) -> None:
-        super().__init__(id="granularities")
-        self.show_placeholder(line(Span("Reading the store.", "muted")))
 
     def columns(self) -> tuple[Column[GroupAccuracy], ...]:
         return granularity_columns(self.items)
@@ -175,7 +157,6 @@ class LikenessRows(ItemRows[int]):
         self._shown: tuple[int, list[str]] = (0, [])
 
     def show(self, corpus: Corpus | None) -> None:
-        """Show other models."""
         self.corpus, self._shown = corpus, (0, [])
 
     @property
@@ -249,7 +230,8 @@ class LikenessRows(ItemRows[int]):
 class LikenessPanel(ItemPanel[int]):
     """The similarity of each pair of models (figure 7 of the paper)."""
 
-    scope = actions.LIKENESS
+    scope = scopes.LIKENESS
+    ID = "likeness"
     TITLE = "Likeness"
     REACHED_BY = "corpus.go_to_likeness"
     SEARCH_HINT = "name of a model, among the rows"
@@ -262,7 +244,7 @@ class LikenessPanel(ItemPanel[int]):
 
     def __init__(self) -> None:
         self._grid = LikenessRows()
-        super().__init__(self._grid, id="likeness")
+        super().__init__(self._grid)
         self._foot = TextLines(self._foot_lines, classes="likeness-foot")
 
     def compose(self) -> ComposeResult:
@@ -298,11 +280,8 @@ class LikenessPanel(ItemPanel[int]):
             self.select(number)
             self.action_most_alike()
 
-    def action_right(self) -> None:
-        self._go(self._grid.current + 1)
-
-    def action_left(self) -> None:
-        self._go(self._grid.current - 1)
+    def action_step(self, step: int) -> None:
+        self._go(self._grid.current + step)
 
     def action_most_alike(self) -> None:
         corpus, pair = self._grid.corpus, self._grid.pair
@@ -319,6 +298,7 @@ class LikenessPanel(ItemPanel[int]):
                 self._go(row)
 
     def cursor_settled(self) -> None:
+        super().cursor_settled()
         self._foot.refresh()
 
     def _go(self, number: int) -> None:

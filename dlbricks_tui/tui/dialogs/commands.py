@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 
-from textual.app import ComposeResult
 from textual.dom import DOMNode
 from textual.widgets import Input
 
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread
-from dlbricks_tui.tui.dialogs.dialog import Box, Dialog, SearchedDialog
+from dlbricks_tui.tui.dialogs.dialog import Dialog, SearchedDialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.actions import Action
 from dlbricks_tui.tui.keys.keymap import Hint, key_labels, keys_of
 from dlbricks_tui.tui.keys.registry import scope_of
+from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import ItemRows
-from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.widgets.text import TextView
 
 _KEYS = 16
@@ -22,6 +21,7 @@ _KEYS = 16
 class HelpScreen(SearchedDialog[None]):
     """The actions that work here, the innermost first, with a paragraph about each place."""
 
+    HEADING = "Help"
     SEARCH_HINT = "action or key"
 
     def __init__(self, about: Sequence[str], actions: Iterable[Action]) -> None:
@@ -31,17 +31,16 @@ class HelpScreen(SearchedDialog[None]):
         self._actions = tuple(actions)
         self._words: tuple[str, ...] = ()
 
-    def compose(self) -> ComposeResult:
-        with Box("Help", actions.BOX, classes="-tall"):
-            yield self._text
-            yield self.search_line
-
     def show_found(self, words: Sequence[str]) -> None:
         self._words = tuple(words)
         self._text.remake()
 
-    def _lines(self) -> Iterable[Line]:
-        found = [action for action in self._actions if _action_matches(action, self._words)]
+    def _lines(self, _: int) -> Iterable[Line]:
+        found = [
+            action
+            for action in self._actions
+            if contains_all(f"{key_labels(keys_of(action))} {action.label} {action.help}", self._words)
+        ]
         if not self._words:
             for paragraph in self._about:
                 yield line(paragraph)
@@ -59,10 +58,6 @@ class HelpScreen(SearchedDialog[None]):
             yield line(column(key_labels(keys_of(action)), _KEYS, "accent"), action.help)
 
 
-def _action_matches(action: Action, words: Sequence[str]) -> bool:
-    return contains_all(f"{key_labels(keys_of(action))} {action.label} {action.help}", words)
-
-
 Command = tuple[Action, DOMNode]
 
 
@@ -70,28 +65,22 @@ class PaletteScreen(Dialog[Command]):
     """Returns the selected action and the node that runs it."""
 
     scope = actions.PALETTE
+    HEADING = "Commands"
+    BOX_CLASSES = "-tall"
     AUTO_FOCUS = "Input"
     ABOUT = "Type some words of the command."
 
     def __init__(self, commands: Sequence[Command]) -> None:
-        super().__init__()
         self._commands = tuple(commands)
         self._list = _CommandRows(self._commands)
-
-    def compose(self) -> ComposeResult:
-        with Box("Commands", actions.PALETTE, classes="-tall"):
-            yield Field(hint="command")
-            yield self._list
+        super().__init__(Field(hint="command"), self._list)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         words = event.value.casefold().split()
-        self._list.show([command for command in self._commands if _command_matches(command[0], words)])
+        self._list.show([it for it in self._commands if contains_all(f"{it[0].label} {it[0].help}", words)])
 
-    def action_next(self) -> None:
-        self._list.action_down()
-
-    def action_previous(self) -> None:
-        self._list.action_up()
+    def action_step(self, step: int) -> None:
+        self._list.move_to(self._list.cursor + step)
 
     def action_take(self) -> None:
         if self._list.selected is not None:
@@ -116,7 +105,3 @@ class _CommandRows(ItemRows[Command], can_focus=False):
 
     def on_mount(self) -> None:
         self.rows_changed()
-
-
-def _command_matches(action: Action, words: Sequence[str]) -> bool:
-    return contains_all(f"{action.label} {action.help}", words)

@@ -1,30 +1,23 @@
 """The box of the settings in the config file."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from dlbricks_tui.config.config import BY_DEFAULT, CONFIGURED, ConfigError, in_file
+from dlbricks_tui.config.config import BY_DEFAULT, CONFIGURED, ConfigError, Given, in_file
 from dlbricks_tui.config.writing import change
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, spread, wrapped
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.settings.kinds import next_of, with_own
+from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import RUNTIME
 from dlbricks_tui.settings.workbench import THEME
-from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
+from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.messages import Failed
+from dlbricks_tui.tui.preferences import LivePreferences
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import capitalised
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from dlbricks_tui.config.config import Given
-    from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.settings.setting import Setting
-    from dlbricks_tui.tui.preferences import LivePreferences
 
 _NAME, _VALUE = 21, 16
 # The lines of the longest explanation, so that the box keeps its height.
@@ -35,22 +28,18 @@ class ConfigScreen(Dialog[None]):
     """Writes each change to the config file at once."""
 
     scope = actions.CONFIG
+    HEADING = "Config"
     ABOUT = (
         "The settings are stored in your config file. You can edit it as well: changes apply as soon as the file is "
         "saved. The section [keys] of the file changes keys."
     )
 
     def __init__(self, preferences: LivePreferences, data: DataFolder) -> None:
-        super().__init__()
         self._preferences = preferences
         self._data = data
         self._rows = _SettingRows(preferences, data)
         self._below = TextLines(self._below_lines, classes="config-meaning")
-
-    def compose(self) -> ComposeResult:
-        with Box("Config", actions.CONFIG):
-            yield self._rows
-            yield self._below
+        super().__init__(self._rows, self._below)
 
     def on_mount(self) -> None:
         self._rows.rows_changed()
@@ -58,16 +47,10 @@ class ConfigScreen(Dialog[None]):
     def on_rows_view_cursor_settled(self) -> None:
         self._below.refresh()
 
-    def action_next(self) -> None:
-        self._step(1)
-
-    def action_previous(self) -> None:
-        self._step(-1)
-
     def action_reset(self) -> None:
         self._give(None)
 
-    def _step(self, step: int) -> None:
+    def action_step(self, step: int) -> None:
         setting = CONFIGURED[self._rows.cursor]
         value = self._preferences.config.given[setting.config].value
         try:

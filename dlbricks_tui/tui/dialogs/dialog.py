@@ -10,14 +10,15 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from dlbricks_tui.documents.lines import Line
+from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.parts import Part
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.actions import Action, Scope
 from dlbricks_tui.tui.keys.keymap import keys_of, shown, types_text
 from dlbricks_tui.tui.keys.registry import BY_ID, binding, bindings
+from dlbricks_tui.tui.widgets.panel import SearchLine
 from dlbricks_tui.tui.widgets.screens import ThreadedScreen
-from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.widgets.text import NamesKeys, TextView
 
 # Between the keys at the foot of a box, and the width of its frame beside them.
@@ -27,8 +28,8 @@ _BETWEEN_KEYS, _BESIDE_KEYS = " · ", 6
 class Box(Vertical, NamesKeys):
     """The frame of a box, as high as its content, with keys at its foot."""
 
-    def __init__(self, title: str, scope: Scope, *, classes: str = "") -> None:
-        super().__init__(classes=classes)
+    def __init__(self, title: str, scope: Scope, *content: Widget, classes: str = "") -> None:
+        super().__init__(*content, classes=classes)
         self.border_title = Text(printable(title))
         self._offered = [action for each in (scope, *scope.outer) for action in each.actions if action.footer]
         self._typing = scope.typing
@@ -57,20 +58,27 @@ class Dialog(ThreadedScreen[Result], ModalScreen[Result], Generic[Result]):
     """A box in the middle of the screen; closing it returns None."""
 
     scope: ClassVar[Scope] = actions.DIALOG
+    # The title, unless it is given.
+    HEADING: ClassVar[str] = ""
+    BOX_CLASSES: ClassVar[str] = ""
+
+    def __init__(self, *content: Widget, heading: str = "") -> None:
+        super().__init__()
+        self._content = content
+        self._heading = heading or self.HEADING
+
+    def compose(self) -> ComposeResult:
+        yield Box(self._heading, self.scope, *self._content, classes=self.BOX_CLASSES)
 
     def action_close(self) -> None:
         self.dismiss(None)
-
-    async def action_show_help(self) -> None:
-        # A modal screen hides the keys of the application.
-        await self.run_action("app.show_help")
 
     def action_leave(self) -> None:
         self.app.exit()
 
 
 class SearchedDialog(Dialog[Result], Generic[Result]):
-    """A box with a search; subclasses place `search_line` and show the rows that match."""
+    """A box with a list and a search; subclasses show the rows that match."""
 
     scope = actions.BOX
     # While there is a search, escape ends it before it closes the box.
@@ -79,12 +87,13 @@ class SearchedDialog(Dialog[Result], Generic[Result]):
         binding(BY_ID["find.clear"]),
         *bindings(actions.DIALOG),
     ]
+    BOX_CLASSES = "-tall"
     # The kind of text to search for.
     SEARCH_HINT: ClassVar[str]
 
     def __init__(self, searched: Widget) -> None:
-        super().__init__()
         self.search_line = SearchLine(self.SEARCH_HINT, searched)
+        super().__init__(searched, self.search_line)
 
     def show_found(self, words: Sequence[str]) -> None:
         """Show the rows that contain all of these lower-case words; all rows if there are none."""
@@ -107,25 +116,23 @@ class SearchedDialog(Dialog[Result], Generic[Result]):
 class TextDialog(Dialog[Result], Generic[Result]):
     """A box with a text."""
 
-    HEADING: ClassVar[str] = ""
-    BOX_CLASSES: ClassVar[str] = ""
+    def __init__(self, *parts: Part, heading: str = "") -> None:
+        self._text = TextView(lambda width: laid_out(self.parts(), width))
+        super().__init__(self._text, heading=heading)
+        self._parts = parts
 
-    @property
-    def heading(self) -> str:
-        """The title of the box."""
-        return self.HEADING
+    def parts(self) -> Iterable[Part]:
+        """Return the text as it is now."""
+        return self._parts
 
-    def compose(self) -> ComposeResult:
-        with Box(self.heading, self.scope, classes=self.BOX_CLASSES):
-            yield TextView(self.paragraphs)
-
-    def paragraphs(self) -> Iterable[Line]:
-        """Return the text."""
-        raise NotImplementedError
+    def parts_changed(self) -> None:
+        """Show the text anew, in a box as high as it needs."""
+        self._text.remake()
+        self._text.refresh(layout=True)
 
 
 class ConfirmingScreen(TextDialog[bool]):
-    """Returns True if the user confirms."""
+    """Asks for a confirmation; returns True if the user gives it."""
 
     def action_confirm(self) -> None:
         self.dismiss(True)

@@ -12,16 +12,14 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.input_shapes import parse_input
 from dlbricks_tui.models.input_values import parse_value_option
-from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
+from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.open_model import GivenInputs
-from dlbricks_tui.tui.widgets.search_line import Field
+from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.text import TextLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from textual.app import ComposeResult
 
     from dlbricks_tui.models.graph import Numbers, Shape
     from dlbricks_tui.tui.open_model import AskedShape
@@ -44,21 +42,14 @@ class InputShapesScreen(Dialog["GivenInputs"]):
     )
 
     def __init__(self, model: str, inputs: Inputs | Callable[[], Inputs], reason: str = "") -> None:
-        super().__init__()
-        self._model = model
         self._read = inputs if callable(inputs) else None
         self._reason = "Reading the inputs of the model." if callable(inputs) else reason
         self._problem = ""
         self._inputs: Inputs = {} if callable(inputs) else inputs
         self._fields = _fields(self._inputs)
-        self._form = VerticalScroll(can_focus=False)
+        self._form = VerticalScroll(*self._labelled_fields(), can_focus=False)
         self._below = TextLines(self._below_lines)
-
-    def compose(self) -> ComposeResult:
-        with Box(f"Shapes of the inputs of {self._model}", actions.FORM):
-            with self._form:
-                yield from self._labelled_fields()
-            yield self._below
+        super().__init__(self._form, self._below, heading=f"Shapes of the inputs of {model}")
 
     def on_mount(self) -> None:
         if self._read is not None:

@@ -1,16 +1,24 @@
-"""Boxes that say or ask one thing."""
+"""Boxes that say or ask one thing: notices, a choice, a written value."""
 
 from collections.abc import Callable, Iterable, Sized
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from textual.app import App
 
-from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line
-from dlbricks_tui.tui.dialogs.dialog import TextDialog
+from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
+from dlbricks_tui.documents.parts import BLANK_LINE, Part, Sentence
+from dlbricks_tui.settings.kinds import ValueRefusedError
+from dlbricks_tui.tui.dialogs.dialog import Dialog, TextDialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.tui.widgets.panel import Field
+from dlbricks_tui.tui.widgets.rows import DrawnRows
+from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.wording.numbers import capitalised, counted
+from dlbricks_tui.wording.text_tables import TableFormat
 
 
 class ErrorScreen(TextDialog[None]):
@@ -21,18 +29,12 @@ class ErrorScreen(TextDialog[None]):
     BOX_CLASSES = "-bad"
 
     def __init__(self, text: str, log: Path | None = None) -> None:
-        super().__init__()
-        self._text = text
-        self._log = log
+        defect = f"This is a defect in dlbricks. Details for a report: {log}"
+        super().__init__(Sentence(text), *((BLANK_LINE, Sentence(defect, "muted")) if log else ()))
+        self._error = text
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self._text)
-
-    def paragraphs(self) -> Iterable[Line]:
-        yield line(self._text)
-        if self._log is not None:
-            yield BLANK
-            yield line(Span(f"This is a defect in dlbricks. Details for a report: {self._log}", "muted"))
+        self.app.copy_to_clipboard(self._error)
 
 
 class HiddenMarksScreen(TextDialog[bool]):
@@ -42,14 +44,10 @@ class HiddenMarksScreen(TextDialog[bool]):
     ABOUT = "A row that a search hides stays marked. Select whether hidden rows count too."
 
     def __init__(self, what: str, in_view: int, hidden: int) -> None:
-        super().__init__()
+        super().__init__(heading=f"Some marked {what}s are hidden")
         self._what = what
         self._in_view = in_view
         self._hidden = hidden
-
-    @property
-    def heading(self) -> str:
-        return f"Some marked {self._what}s are hidden"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self._in_view > 0 if action == "in_view" else True
@@ -60,22 +58,20 @@ class HiddenMarksScreen(TextDialog[bool]):
     def action_everything(self) -> None:
         self.dismiss(True)
 
-    def paragraphs(self) -> Iterable[Line]:
+    def parts(self) -> Iterable[Part]:
         everything = self._in_view + self._hidden
         marked = counted(everything, f"marked {self._what}")
+        hidden = f"{self._hidden:,}" if self._in_view else "all"
+        yield Sentence(f"The search hides {hidden} of {marked}.", "strong")
+        yield BLANK_LINE
         if self._in_view:
-            yield line(Span(f"The search hides {self._hidden:,} of {marked}.", "strong"))
-            yield BLANK
-            yield Hint(f"{{hidden_marks.in_view}}  only the {self._in_view:,} in view").line
-            yield Hint(f"{{hidden_marks.everything}}  all {everything:,}, including the {self._hidden:,} hidden").line
+            yield Hint(f"{{hidden_marks.in_view}}  only the {self._in_view:,} in view")
+            yield Hint(f"{{hidden_marks.everything}}  all {everything:,}, including the {self._hidden:,} hidden")
         else:
-            yield line(Span(f"The search hides all of {marked}.", "strong"))
-            yield BLANK
-            yield Hint("{hidden_marks.everything}  use them").line
-        yield Hint("{dialog.close}  cancel").line
+            yield Hint("{hidden_marks.everything}  use them")
+        yield Hint("{dialog.close}  cancel")
 
 
-_KEYS = 8
 Rows = TypeVar("Rows", bound=Sized)
 
 
@@ -95,60 +91,159 @@ def ask_which_marked(
     app.push_screen(HiddenMarksScreen(what, len(in_view), hidden), answered)
 
 
-class WelcomeScreen(TextDialog[bool]):
-    """Offers a newcomer a first run; returns True if it is accepted."""
+@dataclass(frozen=True, slots=True)
+class KeyLine:
+    """A key in a column of its own, and what it does."""
+
+    action: str
+    text: str
+
+    @property
+    def line(self) -> Line:
+        return line(column(key(self.action), 8, "accent"), self.text)
+
+
+class _FirstScreen(TextDialog[bool]):
+    """Greets the user at the start; returns True if the user wants to begin."""
+
+    def action_begin(self) -> None:
+        self.dismiss(True)
+
+
+class WelcomeScreen(_FirstScreen):
+    """Offers a newcomer a first run."""
 
     scope = actions.WELCOME
     HEADING = "Welcome to dlbricks"
     ABOUT = "This data folder has no measurements yet. A first estimate takes about ten seconds."
 
     def __init__(self, sample: str) -> None:
-        super().__init__()
-        self._sample = sample
-
-    def action_begin(self) -> None:
-        self.dismiss(True)
-
-    def paragraphs(self) -> Iterable[Line]:
-        yield line(Span("How fast does a deep-learning model run on this machine?", "strong"))
-        yield BLANK
-        yield line(
-            "Most layers of a model occur again and again, in it and in others. dlbricks runs each of them once, as a "
-            "brick, and adds up the latency of every model from the bricks that it has measured."
+        super().__init__(
+            Sentence("How fast does a deep-learning model run on this machine?", "strong"),
+            BLANK_LINE,
+            Sentence(
+                "Most layers of a model occur again and again, in it and in others. dlbricks runs each of them once, "
+                "as a brick, and adds up the latency of every model from the bricks that it has measured."
+            ),
+            BLANK_LINE,
+            Sentence(
+                f"Nothing was measured here yet. {sample} is a small model to begin with. Its first estimate, beside "
+                "the measured latency, takes about ten seconds; it becomes more exact for some seconds more."
+            ),
+            BLANK_LINE,
+            KeyLine("welcome.begin", f"measure {sample}"),
+            KeyLine("dialog.close", "explore first"),
+            KeyLine("app.show_help", "list the keys, on any screen"),
         )
-        yield BLANK
-        yield line(
-            f"Nothing was measured here yet. {self._sample} is a small model to begin with. Its first estimate, beside "
-            "the measured latency, takes about ten seconds; it becomes more exact for some seconds more."
-        )
-        yield BLANK
-        yield line(column(key("welcome.begin"), _KEYS, "accent"), f"measure {self._sample}")
-        yield line(column(key("dialog.close"), _KEYS, "accent"), "explore first")
-        yield line(column(key("app.show_help"), _KEYS, "accent"), "list the keys, on any screen")
 
 
-class DemonstrationScreen(TextDialog[bool]):
-    """Says whose numbers a demonstration shows; returns True if the user wants to see a model."""
+class DemonstrationScreen(_FirstScreen):
+    """Says whose numbers a demonstration shows."""
 
     scope = actions.DEMONSTRATION
     HEADING = "A demonstration of dlbricks"
     ABOUT = "The results were recorded on another host. Nothing is measured here."
 
     def __init__(self, origin: str) -> None:
-        super().__init__()
-        self._origin = origin
-
-    def action_begin(self) -> None:
-        self.dismiss(True)
-
-    def paragraphs(self) -> Iterable[Line]:
-        yield line(Span(f"All numbers were {self._origin}.", "strong"))
-        yield BLANK
-        yield line(
-            "Everything can be looked at, and needs no framework. A run of that day is replayed meanwhile. Nothing is "
-            "measured: that takes `dlbricks` itself."
+        super().__init__(
+            Sentence(f"All numbers were {origin}.", "strong"),
+            BLANK_LINE,
+            Sentence(
+                "Everything can be looked at, and needs no framework. A run of that day is replayed meanwhile. Nothing "
+                "is measured: that takes `dlbricks` itself."
+            ),
+            BLANK_LINE,
+            KeyLine("demonstration.begin", "open a model"),
+            KeyLine("workbench.show_run", "show the run that is replayed"),
+            KeyLine("app.show_help", "list the keys, on any screen"),
         )
-        yield BLANK
-        yield line(column(key("demonstration.begin"), _KEYS, "accent"), "open a model")
-        yield line(column(key("workbench.show_run"), _KEYS, "accent"), "show the run that is replayed")
-        yield line(column(key("app.show_help"), _KEYS, "accent"), "list the keys, on any screen")
+
+
+Value = TypeVar("Value")
+
+
+class WritingScreen(Dialog[Value], Generic[Value]):
+    """Returns what `read` makes of the text, or shows why it refuses it; `note` says what to write."""
+
+    scope = actions.NUMBERS
+    ABOUT = (
+        "Write a number, or whole numbers with commas between them, such as 1,2,4. An empty line is the usual value."
+    )
+
+    def __init__(self, title: str, text: str, note: str, read: Callable[[str], Value]) -> None:
+        self._note = note
+        self._read = read
+        self._field = Field(text, hint="")
+        self._problem = ""
+        self._below = TextLines(self._below_lines)
+        super().__init__(self._field, self._below, heading=title)
+
+    def on_input_changed(self) -> None:
+        self._say("")
+
+    def action_submit(self) -> None:
+        try:
+            found = self._read(self._field.value.strip())
+        except ValueRefusedError as error:
+            self._say(capitalised(str(error)))
+        else:
+            self.dismiss(found)
+
+    def _say(self, problem: str) -> None:
+        self._problem = problem
+        self._below.refresh(layout=True)
+
+    def _below_lines(self, width: int) -> tuple[Line, ...]:
+        told = self._problem or self._note
+        return tuple(wrapped(line(Span(told, "bad" if self._problem else "muted")), width))
+
+
+_NAME = 13
+
+
+class CopiedForm(Enum):
+    """The forms of a copy; those of a table have its format."""
+
+    MARKDOWN = ("Markdown", "all rows as a table for documents", TableFormat.MARKDOWN)
+    CSV = ("CSV", "all rows for spreadsheets", TableFormat.CSV)
+    JSON = ("JSON", "all rows for programs, as texts", TableFormat.JSON)
+    PANEL = ("SVG, panel", "a picture of the panel", None)
+    SCREEN = ("SVG, screen", "a picture of the whole screen", None)
+
+    def __init__(self, label: str, about: str, table: TableFormat | None) -> None:
+        self.label = label
+        self.about = about
+        self.table = table
+
+    @property
+    def is_panel(self) -> bool:
+        """Return whether the copy is of the panel, not of the whole screen."""
+        return self is not CopiedForm.SCREEN
+
+
+class CopyScreen(Dialog[CopiedForm]):
+    """Returns the selected form; the cursor begins on the one that was used last."""
+
+    scope = actions.COPYING
+    ABOUT = (
+        "A copy has all rows that the search finds, also those out of view. It goes to the clipboard of your terminal, "
+        "and to a file. Tables leave out bars. What is too long for a terminal is only in the file."
+    )
+
+    def __init__(self, panel: str, last: CopiedForm | None) -> None:
+        self._last = last or CopiedForm.MARKDOWN
+        self._list: DrawnRows[CopiedForm] = DrawnRows(self._row)
+        self._list.items = tuple(CopiedForm)
+        super().__init__(self._list, heading=f"Copy: {panel}")
+
+    def on_mount(self) -> None:
+        self._list.rows_changed()
+        self._list.move_to(self._list.items.index(self._last))
+
+    def action_copy(self) -> None:
+        if self._list.selected is not None:
+            self.dismiss(self._list.selected)
+
+    def _row(self, index: int, width: int) -> Line:
+        form = self._list.items[index]
+        return line(column(form.label, _NAME, "strong"), Span(form.about, "muted"))

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual import events
-from textual.app import ComposeResult
 
 from dlbricks_tui.documents.lines import Line, Span, cut_start, line, wrapped
 from dlbricks_tui.models.library import MODEL_SUFFIXES
 from dlbricks_tui.printable import printable
-from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
+from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import ItemRows
-from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.widgets.text import TextLines
 
 _LATELY = "  opened lately"
@@ -48,7 +48,6 @@ def completions(typed: str, endings: tuple[str, ...] = MODELS) -> tuple[str, ...
 
 
 def common_beginning(offered: tuple[str, ...]) -> str:
-    """Return the longest common prefix."""
     first, last = min(offered, default=""), max(offered, default="")
     return next((first[:place] for place, sign in enumerate(first) if last[place : place + 1] != sign), first)
 
@@ -115,25 +114,16 @@ class PathScreen(Dialog[Path]):
     # The endings of the files to offer.
     ENDINGS: ClassVar[tuple[str, ...]]
 
-    def __init__(self) -> None:
-        super().__init__()
+    BOX_CLASSES = "-tall"
+
+    def __init__(self, heading: str = "") -> None:
         self._path = Field(hint=self.HINT)
         self._problem = ""
         # The problem stays in view until the text changes.
         self._refused = ""
         self._below = TextLines(self._below_lines)
         self._list = OfferedPaths()
-
-    @property
-    def prompt(self) -> str:
-        """The title of the box."""
-        raise NotImplementedError
-
-    def compose(self) -> ComposeResult:
-        with Box(self.prompt, actions.PATH, classes="-tall"):
-            yield self._path
-            yield self._below
-            yield self._list
+        super().__init__(self._path, self._below, self._list, heading=heading)
 
     def on_mount(self) -> None:
         self._below.display = False
@@ -147,11 +137,8 @@ class PathScreen(Dialog[Path]):
     def action_complete(self) -> None:
         self._type(self._list.chosen or common_beginning(self._list.items) or self._path.value)
 
-    def action_next(self) -> None:
-        self._list.walk(1)
-
-    def action_previous(self) -> None:
-        self._list.walk(-1)
+    def action_walk(self, step: int) -> None:
+        self._list.walk(step)
 
     def action_take(self) -> None:
         chosen = self._list.chosen
@@ -178,7 +165,6 @@ class PathScreen(Dialog[Path]):
             self.dismiss(path.absolute())
 
     def _type(self, path: str) -> None:
-        """Put the path into the field."""
         self._list.leave()
         self._path.value = path
         self._path.cursor_position = len(path)
@@ -192,16 +178,42 @@ class PathScreen(Dialog[Path]):
         self.run_in_thread(partial(completions, self._path.value, self.ENDINGS), "complete", self.show_offered)
 
     def show_offered(self, offered: tuple[str, ...]) -> None:
-        """Show what the typed text may become."""
         self._list.show(offered)
 
     def _below_lines(self, width: int) -> tuple[Line, ...]:
         return tuple(wrapped(line(Span(self._problem, "bad")), width))
 
 
+class NewFileScreen(PathScreen):
+    """Asks for a file to write; an existing one has to be confirmed."""
+
+    ENDINGS = ANY_FILE
+
+    def __init__(self, heading: str) -> None:
+        super().__init__(heading)
+        self._warned_of: Path | None = None
+
+    def problem_with(self, path: Path) -> str:
+        if path.is_dir():
+            return f"{path} is a folder: name a file in it"
+        if not path.absolute().parent.is_dir():
+            return f"No such folder: {path.absolute().parent}"
+        if problem := self.format_problem(path):
+            return problem
+        if path.exists() and path != self._warned_of:
+            self._warned_of = path
+            return f"{path} already exists: press {key('path.take')} again to replace it"
+        return ""
+
+    def format_problem(self, path: Path) -> str:
+        """Return why no file of this ending can be written; empty if it can."""
+        return ""
+
+
 class OpenPathScreen(PathScreen):
     """Asks for a model file or a folder of models that exists."""
 
+    HEADING = "Open a model file or a folder of models"
     HINT = "~/models/resnet50-symbol.json"
     ENDINGS = MODELS
     ABOUT = (
@@ -213,10 +225,6 @@ class OpenPathScreen(PathScreen):
     def __init__(self, recent: Sequence[Path] = ()) -> None:
         super().__init__()
         self._recent = recent
-
-    @property
-    def prompt(self) -> str:
-        return "Open a model file or a folder of models"
 
     def show_offered(self, offered: tuple[str, ...]) -> None:
         recent = () if self._path.value else tuple(filter(os.path.exists, map(str, self._recent)))

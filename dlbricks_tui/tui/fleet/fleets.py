@@ -1,26 +1,23 @@
-"""Starts, controls and lists fleet runs; each is a separate process."""
+"""Starts, controls, lists and reads fleet runs; each is a separate process."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request, require_resumable
+from dlbricks_tui.answers.fleets.results import FleetResult, fleet_result
 from dlbricks_tui.answers.measuring import MeasureOptions
 from dlbricks_tui.fleet.driving.running import start_detached
-from dlbricks_tui.fleet.folder import FleetFolders, create_fleet
+from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, create_fleet
 from dlbricks_tui.fleet.hosts_file import read_hosts
+from dlbricks_tui.fleet.request import EVENTS, FleetProgress, HostRow
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.events import EventReader
+from dlbricks_tui.jobs.folder import JobState, StoredJobs
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from dlbricks_tui.fleet.folder import FleetFolder
-    from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.jobs.folder import StoredJobs
-    from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.fleet.boxes import FleetSettings
-    from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.fleet.panels import FleetSettings
+from dlbricks_tui.tui.open_model import ModelSpec
 
 
 class Fleets:
@@ -30,7 +27,6 @@ class Fleets:
         self._data = data
 
     def newest(self) -> FleetFolder | None:
-        """Return the newest fleet run, if there is one."""
         states = self.stored().states
         return self.folder(states[-1].run) if states else None
 
@@ -42,7 +38,6 @@ class Fleets:
         return FleetFolders(self._data.fleets).stored()
 
     def runtimes(self) -> tuple[str, ...]:
-        """Return the names of the registered runtimes."""
         return tuple(each.name for each in Registry(self._data.path).all())
 
     def start(self, sources: Sequence[ModelSource], hosts_file: Path, settings: FleetSettings) -> FleetFolder:
@@ -72,3 +67,33 @@ class Fleets:
 def sources_of(marked: Sequence[ModelSource], spec: ModelSpec | None) -> tuple[ModelSource, ...]:
     """Return the models of a new fleet run: the marked ones, or else the open one."""
     return tuple(marked) or ((spec.source,) if spec is not None else ())
+
+
+@dataclass(frozen=True, slots=True)
+class FleetView:
+    """A fleet run at a moment."""
+
+    state: JobState
+    hosts: tuple[HostRow, ...]
+    result: FleetResult
+
+
+class FleetReader:
+    """Reads a fleet run again and again; cheap while nothing happens."""
+
+    def __init__(self, folder: FleetFolder) -> None:
+        self.folder = folder
+        self._events = EventReader(folder.events_file, EVENTS)
+        self._progress = FleetProgress()
+        self._last: FleetView | None = None
+
+    def read(self) -> FleetView | None:
+        """Return the fleet run if anything has changed since the last call."""
+        state, news = self.folder.state(), self._events.new()
+        if self._last is not None and not news and state == self._last.state:
+            return None
+        for event in news:
+            self._progress.take(event)
+        hosts = tuple(self._progress.hosts.values())
+        self._last = FleetView(state, hosts, fleet_result(state, self._progress))
+        return self._last

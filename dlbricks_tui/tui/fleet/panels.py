@@ -1,9 +1,9 @@
-"""The panels of the hosts of a fleet, of the models that it measures, and of the hosts of one model."""
+"""The panels of the fleet screen (hosts, models, the hosts of a model), and its boxes."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from operator import attrgetter
+from typing import ClassVar
 
 from textual.message import Message
 
@@ -16,25 +16,34 @@ from dlbricks_tui.documents.fleet import (
     hosts_picture,
     latency_on,
 )
-from dlbricks_tui.documents.lines import Span, line
-from dlbricks_tui.documents.parts import Column, name_column
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Sentence, name_column
 from dlbricks_tui.fleet.request import HostRow
-from dlbricks_tui.tui.fleet import actions
+from dlbricks_tui.jobs.folder import JobState, StoredJobs
+from dlbricks_tui.settings.fleets import PROBE, QUESTION, Question
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
+from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
+from dlbricks_tui.tui.dialogs.paths import PathScreen
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.widgets.panel import Orders
-from dlbricks_tui.tui.widgets.table import TablePanel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from dlbricks_tui.tui.run.boxes import RunRows, StoredRunsScreen
+from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
+from dlbricks_tui.tui.widgets.panel import Orders, TablePanel
+from dlbricks_tui.wording.numbers import names_of
 
 
 class HostsPanel(TablePanel[HostRow]):
-    """A row for each host: its state, its progress, and what disturbs it."""
-
-    scope = actions.HOSTS
+    scope = scopes.FLEET_HOSTS
+    ID = "fleet-hosts"
     TITLE = "Hosts"
     REACHED_BY = "fleet.go_to_hosts"
     SEARCH_HINT = "name, state or system"
+    PLACEHOLDER = (
+        Hint("There is no fleet run yet."),
+        Hint("{fleet.start} starts one; see docs/guides/many-hosts.md.", "muted"),
+    )
+    NOUN = "host"
+    IDENTITY = attrgetter("name")
+    NOTHING_TO_COPY = "This host reports nothing."
     ABOUT = (
         "The hosts of the fleet run. Bricks with a result here are counted, of all that are wanted. Disturbed rounds "
         "were repeated, as other programs ran. A lost host goes on when it returns. A distrusted one returned what is "
@@ -45,60 +54,35 @@ class HostsPanel(TablePanel[HostRow]):
     class Told(Message):
         """The user wants something of the selected host: `pause` or `cancel`."""
 
-        host: str
+        host: HostRow
         what: str
-
-    def __init__(self) -> None:
-        super().__init__(id="fleet-hosts")
-        self.show_placeholder(
-            line("There is no fleet run yet."),
-            Hint("{fleet.start} starts one; see docs/guides/many-hosts.md.", "muted"),
-        )
 
     def columns(self) -> tuple[Column[HostRow], ...]:
         return host_columns(self.items, in_panel=True)
 
-    def show(self, hosts: Sequence[HostRow]) -> None:
-        self.show_items(tuple(hosts))
-
-    def identity(self, item: HostRow) -> str:
-        return item.name
-
     def searched(self, item: HostRow) -> str:
         return f"{item.name} {item.state.value} {item.system} {item.system_name} {item.message}"
 
-    def action_pause(self) -> None:
-        self._tell("pause")
+    def copied(self) -> str | None:
+        return self.selected.message if self.selected else None
 
-    def action_cancel(self) -> None:
-        self._tell("cancel")
-
-    def action_copy(self) -> None:
-        told = self.selected.message if self.selected is not None else ""
-        self.copy(told or None, "This host reports nothing.")
-
-    def _tell(self, what: str) -> None:
+    def action_tell(self, what: str) -> None:
         if self.selected is not None:
-            self.post_message(self.Told(self.selected.name, what))
+            self.post_message(self.Told(self.selected, what))
 
 
 class FleetModelsPanel(TablePanel[FleetModel]):
-    """A row for each model: the fastest host, its latency, and whether the order of the hosts is settled."""
-
+    ID = "fleet-models"
     TITLE = "Models"
     REACHED_BY = "fleet.go_to_models"
     SEARCH_HINT = "model, runtime or host"
+    PLACEHOLDER = (Hint("No host has an estimate yet.", "muted"),)
+    NOUN = "model"
+    IDENTITY = attrgetter("model", "runtime")
     ABOUT = (
         "The models of the fleet run, with the host that is fastest so far. ~: a part is predicted; …: a part is "
         "missing. An order is settled once it is right with 95 % confidence."
     )
-
-    class Selected(Message):
-        """The cursor has settled on a model, or there is none."""
-
-    def __init__(self) -> None:
-        super().__init__(id="fleet-models")
-        self.show_placeholder(line(Span("No host has an estimate yet.", "muted")))
 
     def columns(self) -> tuple[Column[FleetModel], ...]:
         return (
@@ -113,22 +97,8 @@ class FleetModelsPanel(TablePanel[FleetModel]):
             ),
         )
 
-    def show(self, models: Sequence[FleetModel]) -> None:
-        self.show_items(tuple(models))
-        self.cursor_settled()
-
-    def identity(self, item: FleetModel) -> tuple[str, str]:
-        return item.model, item.runtime
-
     def searched(self, item: FleetModel) -> str:
         return f"{item.model} {item.runtime} {' '.join(fastest_hosts(item))}"
-
-    def search_changed(self) -> None:
-        super().search_changed()
-        self.cursor_settled()
-
-    def cursor_settled(self) -> None:
-        self.post_message(self.Selected())
 
 
 def _of_fastest(model: FleetModel, told: Callable[[FleetEstimate], str]) -> str:
@@ -139,7 +109,8 @@ def _of_fastest(model: FleetModel, told: Callable[[FleetEstimate], str]) -> str:
 class RankingPanel(TablePanel[FleetEstimate]):
     """The hosts of the selected model as bars, with interval, throughput and cost."""
 
-    scope = actions.RANKING
+    scope = scopes.FLEET_RANKING
+    ID = "fleet-ranking"
     TITLE = "Ranking"
     REACHED_BY = "fleet.go_to_ranking"
     PICTURED = True
@@ -147,15 +118,12 @@ class RankingPanel(TablePanel[FleetEstimate]):
         "The estimates of the selected model on each host. Latencies are in milliseconds. The price is that "
         "of a million inferences one after another, by the prices of the hosts file or of prices.toml."
     )
-
+    PLACEHOLDER = (Hint("Select a model.", "muted"),)
+    IDENTITY = attrgetter("host")
     ORDERS: ClassVar[Orders] = {
         "latency": lambda it: (it.sequential_ms is None, it.sequential_ms or 0.0),
         "cost": lambda it: (it.dollars_per_million is None, it.dollars_per_million or 0.0),
     }
-
-    def __init__(self) -> None:
-        super().__init__(id="fleet-ranking")
-        self.show_placeholder(line(Span("Select a model.", "muted")))
 
     def columns(self) -> tuple[Column[FleetEstimate], ...]:
         return estimate_columns(max((it.sequential_ms or 0.0 for it in self.items), default=0.0))
@@ -168,5 +136,69 @@ class RankingPanel(TablePanel[FleetEstimate]):
     def show_counts(self) -> None:
         """Leave the title as it is: it names the model."""
 
-    def identity(self, item: FleetEstimate) -> str:
-        return item.host
+
+class HostsFileScreen(PathScreen):
+    """Returns the path of a hosts file."""
+
+    HEADING = "Hosts file"
+    HINT = "~/hosts.toml"
+    ENDINGS = (".toml",)
+    ABOUT = (
+        "The path of a hosts file, which names the hosts that are reached over SSH. "
+        "docs/guides/many-hosts.md describes it. {path.next} selects one of the names below."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """The settings of a new fleet run; None is the usual value."""
+
+    question: Question = Question.WHICH_HOST
+    probe_seconds: float = 20.0
+    runtime: str | None = None
+    threads: int | None = None
+
+
+class StartFleetScreen(FormDialog[FleetSettings]):
+    """Returns the settings to start the fleet run with."""
+
+    scope = scopes.START_FLEET
+    CSS_PATH = "fleet.tcss"
+    ABOUT = (
+        "`which-host` measures until the order of the hosts is certain; `everything` measures all bricks on all hosts. "
+        "The probe measures the bricks that tell most, before any other. The fleet run is a separate process that "
+        "continues if you quit."
+    )
+
+    def __init__(self, models: tuple[str, ...], runtimes: tuple[str, ...]) -> None:
+        rows = (
+            FormRow(setting=QUESTION),
+            FormRow(setting=PROBE, label="probe", words=lambda it: f"{it.probe_seconds:g} s"),
+            FormRow(setting=RUNTIME, usual="usual", meaning="that measures on all hosts", offered=lambda _: runtimes),
+            FormRow(setting=THREADS, usual="usual", meaning="on all hosts", offered=lambda _: (1, 2, 4, 8, 16)),
+        )
+        super().__init__(rows, FleetSettings(), heading=f"Measure {names_of(models)} on a fleet")
+
+
+class AllFleetsScreen(StoredRunsScreen[str]):
+    """Returns the id of the fleet run to watch."""
+
+    scope = scopes.FLEETS
+    HEADING = "Fleet runs"
+    ABOUT = "All fleet runs, the newest first, including those that were started in other terminals."
+
+    def __init__(self, stored: Callable[[], StoredJobs], resume: Callable[[str], None]) -> None:
+        super().__init__(RunRows("fleet run", "{fleet.start}"), stored, resume)
+
+    def result_for(self, job: JobState) -> str:
+        return job.run
+
+
+class CancelFleetScreen(ConfirmingScreen):
+    HEADING = "Cancel the fleet run?"
+    scope = scopes.CANCEL_FLEET
+    ABOUT = "The store keeps all results. You can resume the fleet run later."
+
+    def __init__(self, run: str, models: tuple[str, ...]) -> None:
+        told = "Its hosts end what they measure. Its results are kept, and it can be resumed later."
+        super().__init__(Sentence(f"Fleet run {run} of {names_of(models)}."), BLANK_LINE, Sentence(told))

@@ -7,33 +7,44 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.tui.fleet import actions
-from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel, RankingPanel
-from dlbricks_tui.tui.fleet.words import answer_line, question_of, state_line
-from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.widgets.answering import AnsweringScreen
+from dlbricks_tui.documents.fleet import fastest_sentence, fleet_question
+from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.fleet.request import FleetHostState
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.tui.fleet.panels import (
+    AllFleetsScreen,
+    CancelFleetScreen,
+    FleetModelsPanel,
+    FleetSettings,
+    HostsFileScreen,
+    HostsPanel,
+    RankingPanel,
+    StartFleetScreen,
+)
+from dlbricks_tui.tui.keys import scopes
+from dlbricks_tui.tui.keys.keymap import Hint, key
+from dlbricks_tui.tui.run.snapshot import STATE_STYLES
+from dlbricks_tui.tui.widgets.screens import AnswerScreen
+from dlbricks_tui.wording.fleets import settled_line
+from dlbricks_tui.wording.numbers import ago
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.fleet.folder import FleetFolder
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.fleet.boxes import FleetSettings
-    from dlbricks_tui.tui.fleet.fleets import Fleets
-    from dlbricks_tui.tui.fleet.view import FleetReader, FleetView
+    from dlbricks_tui.tui.fleet.fleets import FleetReader, Fleets, FleetView
     from dlbricks_tui.tui.session import Session
-    from dlbricks_tui.tui.widgets.panel import Panel
 
 # Over SSH each change of the screen costs time.
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
-class FleetScreen(AnsweringScreen[None]):
+class FleetScreen(AnswerScreen[None]):
     """Shows a fleet run, which goes on when the screen is closed."""
 
-    scope = actions.FLEET
+    scope = scopes.FLEET
     CSS_PATH = "fleet.tcss"
     ABOUT = (
         "Many hosts that measure for you: the models stay here, and only their layers travel. {fleet.start} starts a "
@@ -41,23 +52,20 @@ class FleetScreen(AnsweringScreen[None]):
     )
 
     def __init__(self, session: Session, sources: tuple[ModelSource, ...]) -> None:
-        super().__init__()
+        self._hosts = HostsPanel()
+        self._models = FleetModelsPanel()
+        self._ranking = RankingPanel()
+        super().__init__(self._hosts, self._models, self._ranking)
         self._session = session
         self._sources = sources
         self._fleets: Fleets | None = None
         self._reader: FleetReader | None = None
         self._view: FleetView | None = None
         self._is_looking = False
-        self._hosts = HostsPanel()
-        self._models = FleetModelsPanel()
-        self._ranking = RankingPanel()
-
-    def panels(self) -> Iterable[Panel]:
-        return (self._hosts, self._models, self._ranking)
 
     def on_mount(self) -> None:
         self.run_in_thread(self._find_newest, "open", self._watch)
-        self.set_interval(_SECONDS_BETWEEN_LOOKS, self._look)
+        self.set_interval(_SECONDS_BETWEEN_LOOKS, self.look)
 
     # Watching
 
@@ -70,12 +78,12 @@ class FleetScreen(AnsweringScreen[None]):
     def _watch(self, folder: FleetFolder | None) -> None:
         if folder is None:
             return
-        from dlbricks_tui.tui.fleet.view import FleetReader
+        from dlbricks_tui.tui.fleet.fleets import FleetReader
 
         self._reader, self._is_looking = FleetReader(folder), False
-        self._look()
+        self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
         # A slow disk must not let threads pile up.
         if self._reader is not None and not self._is_looking and self.app.screen is self:
             self._is_looking = True
@@ -89,23 +97,29 @@ class FleetScreen(AnsweringScreen[None]):
         if view is None:
             return
         self._view = view
-        self._hosts.show(view.hosts)
-        self._models.show(view.result.models)
+        self._hosts.show_items(view.hosts)
+        self._models.show_items(view.result.models)
         self.head_changed()
-        self.refresh_bindings()
 
-    @on(FleetModelsPanel.Selected)
+    @on(FleetModelsPanel.Settled, "#fleet-models")
     def _model_selected(self) -> None:
         self._ranking.show(self._models.selected)
 
     def question(self) -> str:
-        return question_of(self._view)
-
-    def answer(self) -> Iterable[Line]:
-        yield answer_line(self._view)
+        view = self._view
+        if view is None:
+            return "Which host is best?"
+        return fleet_question(view.result.question, view.state.models, len(view.hosts))
 
     def state(self) -> Line:
-        return state_line(self._view)
+        if self._view is None:
+            return ()
+        state = self._view.state
+        named = Span(f"  {state.run}, begun {ago(state.started)}", "muted")
+        return line(Span(f" {state.state.value}", STATE_STYLES.get(state.state, "text")), named)
+
+    def answer(self) -> Iterable[Line]:
+        yield _answer_of(self._view)
 
     # Control
 
@@ -118,8 +132,6 @@ class FleetScreen(AnsweringScreen[None]):
         return super().check_action(action, parameters)
 
     def action_start(self) -> None:
-        from dlbricks_tui.tui.fleet.boxes import HostsFileScreen
-
         if not self._sources:
             self.notify(f"Mark models on the workbench with {key('models.mark')}, or open one.")
         else:
@@ -130,8 +142,6 @@ class FleetScreen(AnsweringScreen[None]):
             self.run_in_thread(self._fleets.runtimes, "runtimes", partial(self._ask_with_runtimes, hosts_file))
 
     def _ask_with_runtimes(self, hosts_file: Path, runtimes: tuple[str, ...]) -> None:
-        from dlbricks_tui.tui.fleet.boxes import StartFleetScreen
-
         names = tuple(source.name for source in self._sources)
         self.ask(StartFleetScreen(names, runtimes), partial(self._start, hosts_file))
 
@@ -142,8 +152,6 @@ class FleetScreen(AnsweringScreen[None]):
             self.run_in_thread(start, "start", self._watch)
 
     def action_show_fleets(self) -> None:
-        from dlbricks_tui.tui.fleet.boxes import AllFleetsScreen
-
         if self._fleets is not None:
             fleets = self._fleets
             self.ask(AllFleetsScreen(fleets.stored, fleets.resume), lambda run: self._watch(fleets.folder(run)))
@@ -154,8 +162,6 @@ class FleetScreen(AnsweringScreen[None]):
             self._tell(folder.unpause if folder.pause_file.exists() else folder.pause)
 
     def action_cancel(self) -> None:
-        from dlbricks_tui.tui.fleet.boxes import CancelFleetScreen
-
         folder, view = self._folder, self._view
         if folder is not None and view is not None:
             self.ask(CancelFleetScreen(view.state.run, view.state.models), lambda _: self._tell(folder.cancel))
@@ -165,8 +171,6 @@ class FleetScreen(AnsweringScreen[None]):
             self._tell(partial(self._fleets.resume, self._view.state.run))
 
     def action_add(self) -> None:
-        from dlbricks_tui.tui.fleet.boxes import HostsFileScreen
-
         if self._fleets is not None and self._view is not None:
             add = partial(self._fleets.add, self._view.state.run)
             self.ask(HostsFileScreen(), lambda path: self._tell(partial(add, path)))
@@ -174,14 +178,11 @@ class FleetScreen(AnsweringScreen[None]):
     @on(HostsPanel.Told)
     def _host_told(self, event: HostsPanel.Told) -> None:
         folder = self._folder
-        if folder is None or self._view is None:
+        if folder is None:
             return
-        row = next((it for it in self._view.hosts if it.name == event.host), None)
-        if event.what == "cancel":
-            self._tell(partial(folder.cancel_host, event.host))
-        else:
-            is_paused = row is not None and row.state.value == "paused"
-            self._tell(partial(folder.unpause_host if is_paused else folder.pause_host, event.host))
+        is_paused = event.host.state is FleetHostState.PAUSED
+        change = folder.unpause_host if is_paused else folder.pause_host
+        self._tell(partial(folder.cancel_host if event.what == "cancel" else change, event.host.name))
 
     @property
     def _folder(self) -> FleetFolder | None:
@@ -194,3 +195,19 @@ class FleetScreen(AnsweringScreen[None]):
 
 def _read(reader: FleetReader) -> tuple[FleetReader, FleetView | None]:
     return reader, reader.read()
+
+
+def _answer_of(view: FleetView | None) -> Line:
+    """Return the answer so far in one line."""
+    if view is None:
+        return Hint(" {fleet.start} starts a fleet run of the marked or open models.", "muted").line
+    if view.state.state is State.FAILED and view.state.message:
+        return line(Span(f" {view.state.message}", "bad"))
+    models = view.result.models
+    if not models:
+        return line(Span(" Nothing is known yet.", "muted"))
+    is_settled = all(it.settled for it in models)
+    found = f" {fastest_sentence(models, is_final=is_settled or not view.state.active)}"
+    if is_settled:
+        return line(Span(f"{found}; settled.", "good"))
+    return line(Span(found, "strong"), Span(f"; {settled_line(it.settled for it in models)}.", "warn"))

@@ -23,6 +23,8 @@ class Action:
     first: bool = False
     # True if it also works in front of boxes and while the user types; only for the scope `app`.
     always: bool = False
+    # What Textual runs, if it is not the method of this name: `step(1)`.
+    does: str = ""
     # The name of the scope.
     scope: str = ""
 
@@ -38,8 +40,8 @@ class Action:
 
     @property
     def call(self) -> str:
-        """The method that Textual calls; all actions that go to a panel share one."""
-        return f"go_to('{self.id}')" if self.method.startswith("go_to_") else self.method
+        """The call that Textual runs; all actions that go to a panel share a method."""
+        return self.does or (f"go_to('{self.id}')" if self.method.startswith("go_to_") else self.method)
 
 
 class Scope:
@@ -65,8 +67,8 @@ class Scope:
 
 # Every screen with panels has these.
 PANEL_STEPS = (
-    Action("next_panel", "tab", "next panel", "Go to the next panel."),
-    Action("previous_panel", "shift+tab", "previous panel", "Go to the previous panel."),
+    Action("next_panel", "tab", "next panel", "Go to the next panel.", does="step_panel(1)"),
+    Action("previous_panel", "shift+tab", "previous panel", "Go to the previous panel.", does="step_panel(-1)"),
 )
 
 EVERYWHERE = Scope(
@@ -112,7 +114,7 @@ DIALOG = Scope(
     "dialog",
     "In this box",
     Action("close", "escape q", "close", "Close the box without doing anything.", footer=True),
-    Action("show_help", "f1 ?", "help", "List the keys that work here."),
+    Action("show_help", "f1 ?", "help", "List the keys that work here.", does="app.show_help"),
     Action("leave", "ctrl+c", "quit", "Quit dlbricks."),
 )
 
@@ -138,8 +140,10 @@ PATH = Scope(
     "While you type a path",
     Action("take", "enter", "use", "Use the path or the selected file; open a selected folder.", footer=True),
     Action("complete", "tab", "complete", "Complete the path as far as it is unique.", footer=True),
-    Action("next", "down ctrl+n", "next", "Select the next of the names below.", footer=True),
-    Action("previous", "up ctrl+p", "previous", "Select the previous name; before the first, the path."),
+    Action("next", "down ctrl+n", "next", "Select the next of the names below.", footer=True, does="walk(1)"),
+    Action(
+        "previous", "up ctrl+p", "previous", "Select the previous name; before the first, the path.", does="walk(-1)"
+    ),
     outer=(DIALOG,),
     typing=True,
 )
@@ -185,8 +189,8 @@ PALETTE = Scope(
     "palette",
     "In the command palette",
     Action("take", "enter", "do it", "Run the selected command.", footer=True),
-    Action("next", "down ctrl+n", "next", "Select the next command.", footer=True),
-    Action("previous", "up ctrl+p", "previous", "Select the previous command."),
+    Action("next", "down ctrl+n", "next", "Select the next command.", footer=True, does="step(1)"),
+    Action("previous", "up ctrl+p", "previous", "Select the previous command.", does="step(-1)"),
     outer=(DIALOG,),
     typing=True,
 )
@@ -201,8 +205,8 @@ COPYING = Scope(
 CONFIG = Scope(
     "config",
     "In the settings of the config file",
-    Action("next", "l right space enter", "next value", "Change to the next value.", footer=True),
-    Action("previous", "h left", "previous value", "Change to the previous value.", footer=True),
+    Action("next", "l right space enter", "next value", "Change to the next value.", footer=True, does="step(1)"),
+    Action("previous", "h left", "previous value", "Change to the previous value.", footer=True, does="step(-1)"),
     Action("reset", "x", "reset", "Remove the setting from the file: its default applies.", footer=True),
     outer=IN_DIALOG,
 )

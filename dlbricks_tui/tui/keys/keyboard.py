@@ -1,25 +1,20 @@
 """Keys as they arrive from the terminal: parsed, and handled one after another."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from textual import events
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual._keyboard_protocol import FUNCTIONAL_KEYS
 from textual._xterm_parser import XTermParser
+from textual.app import App
+from textual.dom import DOMNode
 from textual.drivers import linux_driver
 from textual.keys import Keys
 from textual.message import Message
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
-    from textual.app import App
-    from textual.dom import DOMNode
 
 Typed: TypeAlias = events.Key | events.Paste
 

@@ -1,22 +1,17 @@
 """The keys of all actions: defaults, changes by the config file, and their labels."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from textual.keys import _character_to_key, key_to_character
 
+from dlbricks_tui.config.config import KeysGiven
 from dlbricks_tui.documents.lines import Line, Span
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.keys.actions import Action
 from dlbricks_tui.tui.keys.registry import BY_ID, CHAINS, scope_of
-
-if TYPE_CHECKING:
-    from dlbricks_tui.config.config import KeysGiven
 
 # Textual's names of keys with a sign.
 _SIGNS = {"plus": "+", "minus": "-", "slash": "/", "backslash": "\\", "at": "@", "underscore": "_"}
@@ -115,7 +110,6 @@ class Keymap:
     changed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def keys_of(self, action: Action) -> tuple[str, ...]:
-        """Return the keys of an action; the first is the one that is shown."""
         return self.changed.get(action.id, action.keys)
 
     def for_textual(self) -> dict[str, str]:
@@ -133,7 +127,6 @@ def use(keymap: Keymap) -> None:
 
 
 def keys_of(action: Action) -> tuple[str, ...]:
-    """Return the current keys of an action."""
     return _in_use.keys_of(action)
 
 

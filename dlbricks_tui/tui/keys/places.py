@@ -1,21 +1,16 @@
 """Screens, panels and widgets as places where actions apply."""
 
-from __future__ import annotations
+from collections.abc import Iterator
+from typing import ClassVar
 
-from typing import TYPE_CHECKING, ClassVar
-
+from textual.app import App
 from textual.binding import BindingType
+from textual.dom import DOMNode
+from textual.screen import Screen
 
 from dlbricks_tui.tui.keys.actions import BOX, DIALOG, FORM, LIST, PALETTE, PATH, SEARCH, Action, Scope
 from dlbricks_tui.tui.keys.keymap import with_keys
 from dlbricks_tui.tui.keys.registry import ACTIONS, bindings, scope_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from textual.app import App
-    from textual.dom import DOMNode
-    from textual.screen import Screen
 
 # The palette leaves out actions that only make sense while the user types or reads.
 _NOT_IN_PALETTE = frozenset({LIST, SEARCH, DIALOG, BOX, FORM, PALETTE, PATH})
@@ -52,7 +47,11 @@ def actions_on(screen: Screen[object]) -> Iterator[tuple[Action, DOMNode]]:
     nodes = {scope: node for node in everything if (scope := getattr(node, "scope", None)) is not None}
     for action in ACTIONS:
         node = nodes.get(scope_of(action))
-        if node is not None and scope_of(action) not in _NOT_IN_PALETTE and node.check_action(action.method, ()):
+        if (
+            node is not None
+            and scope_of(action) not in _NOT_IN_PALETTE
+            and node.check_action(action.call.partition("(")[0], ())
+        ):
             yield action, node
 
 

@@ -2,58 +2,30 @@
 
 from textual.binding import Binding, BindingType
 
-from dlbricks_tui.tui.analysis import actions as analysis
-from dlbricks_tui.tui.corpus import actions as corpus
-from dlbricks_tui.tui.fleet import actions as fleet
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys import actions, scopes
 from dlbricks_tui.tui.keys.actions import Action, Scope
-from dlbricks_tui.tui.language import actions as language
-from dlbricks_tui.tui.marks import actions as marks
-from dlbricks_tui.tui.results import actions as results
-from dlbricks_tui.tui.run import actions as run
-from dlbricks_tui.tui.scenario import actions as scenario
-from dlbricks_tui.tui.systems import actions as systems
-from dlbricks_tui.tui.trace import actions as trace
-from dlbricks_tui.tui.variants import actions as variants
-from dlbricks_tui.tui.workbench import actions as workbench
 
-_SCREENS = (
-    workbench.SCOPES,
-    run.SCOPES,
-    results.SCOPES,
-    corpus.SCOPES,
-    systems.SCOPES,
-    analysis.SCOPES,
-    variants.SCOPES,
-    scenario.SCOPES,
-    trace.SCOPES,
-    language.SCOPES,
-    fleet.SCOPES,
-    marks.SCOPES,
-)
-
-# Of each screen the screen itself first, then its panels and boxes.
-SCOPES: tuple[Scope, ...] = (*actions.SCOPES, *(scope for screen in _SCREENS for scope in screen))
-# From the inside out.
-_INNERMOST_FIRST = (*(scope for screen in _SCREENS for scope in (*screen[1:], screen[0])), *reversed(actions.SCOPES))
+_OF_SCREENS = tuple(it for it in vars(scopes).values() if isinstance(it, Scope) and it not in actions.SCOPES)
+SCOPES: tuple[Scope, ...] = (*actions.SCOPES, *_OF_SCREENS)
+_SURROUNDING = {outer for scope in SCOPES for outer in scope.outer}
+# Panels and boxes before the screens around them.
+_INNERMOST_FIRST = (*sorted(_OF_SCREENS, key=_SURROUNDING.__contains__), *reversed(actions.SCOPES))
 ACTIONS: tuple[Action, ...] = tuple(action for scope in _INNERMOST_FIRST for action in scope.actions)
 BY_ID = {action.id: action for action in ACTIONS}
 
 _SCOPE_OF = {action.id: scope for scope in SCOPES for action in scope.actions}
-_SURROUNDING = {outer for scope in SCOPES for outer in scope.outer}
 # The scopes whose keys work at the same time, from the inside out, for each place where the focus can be. Within a
 # chain a key has one meaning.
 CHAINS = tuple((scope, *scope.outer) for scope in SCOPES if scope not in _SURROUNDING)
 
 
 def scope_of(action: Action) -> Scope:
-    """Return the scope that declares an action."""
     return _SCOPE_OF[action.id]
 
 
-def bindings(*scopes: Scope) -> list[BindingType]:
-    """Return the Textual bindings of all actions of some scopes."""
-    return [binding(action) for scope in scopes for action in scope.actions]
+def bindings(scope: Scope) -> list[BindingType]:
+    """Return the Textual bindings of all actions of a scope."""
+    return [binding(action) for action in scope.actions]
 
 
 def binding(action: Action) -> Binding:

@@ -1,14 +1,14 @@
 """The panels of the language models, of the answer of one, of its curves, and of the settings."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, ClassVar
+from operator import attrgetter
+from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.message import Message
 
 from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
 from dlbricks_tui.documents.language import (
@@ -19,40 +19,33 @@ from dlbricks_tui.documents.language import (
     language_plots,
     library_columns,
 )
-from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Span, line
-from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Part
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.settings.kinds import with_own
 from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.measuring import END_TO_END
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
-from dlbricks_tui.tui.dialogs.writing import WritingScreen
+from dlbricks_tui.tui.dialogs.notices import WritingScreen
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.language import actions
 from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
-from dlbricks_tui.tui.widgets.panel import Orders, Panel, counts_text
-from dlbricks_tui.tui.widgets.plot import PictureView
-from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.tui.widgets.table import TablePanel
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from textual.app import ComposeResult
-
-    from dlbricks_tui.documents.parts import Column
+from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
+from dlbricks_tui.tui.widgets.text import PictureView
 
 _FILTERS = "{language_models.only_fitting} and {language_models.at_least}"
 
 
 class LanguageModelsPanel(TablePanel[LanguageAnswer]):
-    """A row for each model of the library, and for those that the user has opened."""
-
-    scope = actions.MODELS
+    scope = scopes.LANGUAGE_MODELS
+    ID = "language-models"
     TITLE = "Language models"
     REACHED_BY = "language.go_to_models"
     SEARCH_HINT = "name"
+    PLACEHOLDER = (Hint("Predicting the models of the library.", "muted"),)
+    NOUN = "model"
+    IDENTITY = attrgetter("model")
+    NOTHING_TO_COPY = "Select a model first."
     ABOUT = (
         "Each model with its speed, the time until its first token, and its memory; ~ is predicted from what was "
         f"measured on this host. {{language_models.sort}} sorts; {_FILTERS} show only models that fit, or fast ones."
@@ -66,14 +59,8 @@ class LanguageModelsPanel(TablePanel[LanguageAnswer]):
         "name": lambda it: it.title.casefold(),
     }
 
-    class Selected(Message):
-        """The cursor has settled on a model, or the figures of that model have changed."""
-
-    class Opened(Message):
-        """The user wants to read the answer of the selected model."""
-
     def __init__(self) -> None:
-        super().__init__(id="language-models")
+        super().__init__()
         self.answers: Sequence[LanguageAnswer] = ()
         self._only_fitting = False
         self._at_least = 0.0
@@ -88,9 +75,6 @@ class LanguageModelsPanel(TablePanel[LanguageAnswer]):
         self.show_placeholder(line(Span(refusal, "warn")) if refusal else none)
         self.show_items([it for it in answers if self._is_wanted(it)])
 
-    def identity(self, item: LanguageAnswer) -> str:
-        return item.model
-
     def searched(self, item: LanguageAnswer) -> str:
         return f"{item.model} {item.title}"
 
@@ -99,16 +83,6 @@ class LanguageModelsPanel(TablePanel[LanguageAnswer]):
         fast = f", at least {self._at_least:g} tokens/s" * (self._at_least > 0)
         counts = counts_text(len(self.found), len(self.answers))
         self.show_title(f" {counts}{fit}{fast}, by {self.order}" if self.answers else "")
-
-    def search_changed(self) -> None:
-        super().search_changed()
-        self.cursor_settled()
-
-    def cursor_settled(self) -> None:
-        self.post_message(self.Selected())
-
-    def action_open(self) -> None:
-        self.post_message(self.Opened())
 
     def action_only_fitting(self) -> None:
         self._only_fitting = not self._only_fitting
@@ -123,8 +97,8 @@ class LanguageModelsPanel(TablePanel[LanguageAnswer]):
         )
         self.app.push_screen(box, self._show_at_least)
 
-    def action_copy(self) -> None:
-        self.copy(None if self.selected is None else language_command(self.selected), "Select a model first.")
+    def copied(self) -> str | None:
+        return language_command(self.selected) if self.selected else None
 
     def _show_at_least(self, rate: float | None) -> None:
         # The box that is closed returns nothing.
@@ -136,32 +110,22 @@ class LanguageModelsPanel(TablePanel[LanguageAnswer]):
         return it.decode_tokens_per_second >= self._at_least and (it.fits or not (self._only_fitting or self._at_least))
 
 
-class LanguageAnswerPanel(Panel):
-    """Everything about the selected model, and how other executions of it compare."""
-
+class LanguageAnswerPanel(DocumentPanel):
+    ID = "language-answer"
     TITLE = "Answer"
     REACHED_BY = "language.go_to_answer"
     ABOUT = "All figures of the model, where its time goes, its memory, and other ways to execute it."
 
-    def __init__(self) -> None:
-        self._model, self._parts = "", list[Part]()
-        self._list = LineRows(lambda width: laid_out(self._parts, width))
-        super().__init__(self._list, id="language-answer")
-
     def show(self, *answers: LanguageAnswer) -> None:
         """Show an answer, and the executions after it."""
-        model = answers[0].model if answers else ""
-        if not model or model != self._model:
-            self._list.move_to(0)
-        self._model, self._parts = model, [part for it in answers[:1] for part in language_parts(it, on_screen=True)]
+        parts = [part for it in answers[:1] for part in language_parts(it, on_screen=True)]
         if len(answers) > 1:
-            self._parts += [BLANK_LINE, Heading("Other executions"), *executions_parts(answers[1:])]
-        self._list.remake()
+            parts += [BLANK_LINE, Heading("Other executions"), *executions_parts(answers[1:])]
+        self.show_parts(parts, answers[0].model if answers else None)
 
 
-class LanguageCurvesPanel(Panel):
-    """Tokens per second by context length, and time to first token by prompt length, as pictures and as rows."""
-
+class LanguageCurvesPanel(DocumentPanel):
+    ID = "language-curves"
     TITLE = "Speed by length"
     REACHED_BY = "language.go_to_curves"
     ABOUT = (
@@ -170,9 +134,7 @@ class LanguageCurvesPanel(Panel):
     )
 
     def __init__(self) -> None:
-        self._parts: list[Part] = []
-        self._list = LineRows(lambda width: laid_out(self._parts, width))
-        super().__init__(self._list, id="language-curves")
+        super().__init__()
         self._second = PictureView()
 
     def compose(self) -> ComposeResult:
@@ -182,11 +144,10 @@ class LanguageCurvesPanel(Panel):
         yield self.rows
 
     def show(self, answer: LanguageAnswer) -> None:
-        self._parts = list(curve_parts(answer))
         self.show_title(f" of {answer.title}")
         for view, picture in zip_longest((self.picture, self._second), language_plots(answer)):
             view.show(picture)
-        self._list.remake()
+        self.show_parts(curve_parts(answer))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,9 +167,8 @@ class LanguageSettings(LanguageOptions):
 
 
 class LanguageSettingsPanel(FormPanel):
-    """The length of the prompt, the number of generated tokens, and how models are executed."""
-
-    scope = actions.SETTINGS
+    scope = scopes.LANGUAGE_SETTINGS
+    ID = "language-settings"
     TITLE = "Settings"
     REACHED_BY = "language.go_to_settings"
     ROWS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,11 +10,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
+from dlbricks_tui.answers.language import asking
 from dlbricks_tui.documents.language import execution_words, line_of
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.process import JobProcess
+from dlbricks_tui.language import opening
+from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageMeasured
 from dlbricks_tui.tui.dialogs.paths import PathScreen
+from dlbricks_tui.tui.followed import FollowedProcess
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.language import actions, work
 from dlbricks_tui.tui.language.panels import (
     LanguageAnswerPanel,
     LanguageCurvesPanel,
@@ -22,21 +30,88 @@ from dlbricks_tui.tui.language.panels import (
     LanguageSettingsPanel,
 )
 from dlbricks_tui.tui.saving import show_message
-from dlbricks_tui.tui.widgets.answering import AnsweringScreen
+from dlbricks_tui.tui.widgets.screens import AnswerScreen
+from dlbricks_tui.wording.jobs import language_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dlbricks_tui.answers.language.results import LanguageAnswer
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.language.opening import NamedModel
     from dlbricks_tui.tui.session import Session
-    from dlbricks_tui.tui.widgets.panel import Panel
+
+    Answers = tuple[LanguageAnswer, ...]
+
+
+def list_models(opened: Sequence[NamedModel], settings: LanguageSettings, data: DataFolder) -> Answers:
+    """Return the answers of the models that the user has opened, and of the library."""
+    library = asking.library_answers(settings, data)
+    return (*asking.stored_answers(opened, settings, data), *library) if opened else library
+
+
+def read_details(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> Iterator[Answers]:
+    """Yield the answer of a model with its curves, then the same before those of other executions."""
+    # The list of the models tells the same errors.
+    with suppress(UserError):
+        named = named_model(model)
+        (answer,) = asking.stored_answers([named], settings, data)
+        yield (answer,)
+        yield (answer, *asking.stored_answers([named], settings.alternatives, data))
+
+
+def runtimes_here(data: DataFolder) -> tuple[str, ...]:
+    with suppress(UserError):
+        return asking.runtimes_here(data)
+    return ()
+
+
+def named_model(model: NamedModel | str) -> NamedModel:
+    """Return a model, or that of a path or a name; raise a UserError where there is none."""
+    return opening.open_language_model(model) if isinstance(model, str) else model
+
+
+class LanguageMeasuring(FollowedProcess):
+    """A language model that is measured."""
+
+    def __init__(self, process: JobProcess) -> None:
+        super().__init__(process)
+        # The last message; None until the process has written one.
+        self._last: Event | None = None
+
+    @classmethod
+    def new(cls, model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> LanguageMeasuring:
+        """Return a measurement that starts when it is followed; raise a UserError if the model cannot be measured."""
+        return cls(asking.language_process([named_model(model)], settings, data, end_to_end=settings.end_to_end))
+
+    @classmethod
+    def begun(cls, data: DataFolder) -> LanguageMeasuring | None:
+        """Return the newest measurement that was begun before, and that nobody has followed to its end."""
+        found = LANGUAGE.last_unseen(data)
+        return None if found is None else cls(JobProcess.started_before(LANGUAGE, found, data))
+
+    @property
+    def progress(self) -> str:
+        if self.cancelled:
+            return "cancelling"
+        return "the measurement starts" if self._last is None else language_line(self._last)
+
+    @property
+    def has_result(self) -> bool:
+        return isinstance(self._last, LanguageMeasured)
+
+    def take(self, message: Event) -> None:
+        if language_line(message):
+            self._last = message
+        if isinstance(message, LanguageFailed):
+            self.failure = message.line
 
 
 class OpenLanguageModelScreen(PathScreen):
     """Returns the path of a model, or a name as a path."""
 
+    HEADING = "Open a language model"
     HINT = "~/models/config.json"
     ENDINGS: ClassVar = (".json", ".gguf", ".onnx")
     ABOUT = (
@@ -44,19 +119,15 @@ class OpenLanguageModelScreen(PathScreen):
         "{path.next} selects one of the names below. A ~ stands for your home folder."
     )
 
-    @property
-    def prompt(self) -> str:
-        return "Open a language model"
-
     def problem_with(self, path: Path) -> str:
         # It may be a name, also one with a slash: opening it says what is wrong.
         return ""
 
 
-class LanguageScreen(AnsweringScreen[None]):
+class LanguageScreen(AnswerScreen[None]):
     """Predicts the models of the library in a thread, and measures one of them in a process."""
 
-    scope = actions.LANGUAGE
+    scope = scopes.LANGUAGE
     CSS_PATH = "language.tcss"
     AUTO_FOCUS = "#language-models RowsView"
     ABOUT = (
@@ -65,68 +136,63 @@ class LanguageScreen(AnsweringScreen[None]):
     )
 
     def __init__(self, session: Session, config: Config) -> None:
-        super().__init__()
-        self._data = session.data
         self._settings = LanguageSettings(threads=() if config.threads is None else (config.threads,))
+        self._models = LanguageModelsPanel()
+        self._answer = LanguageAnswerPanel()
+        self._curves = LanguageCurvesPanel()
+        self._form = LanguageSettingsPanel(self._settings)
+        super().__init__(self._models, self._answer, self._curves, self._form)
+        self._data = session.data
         # The models that the user has opened, by their names.
         self._opened: dict[str, NamedModel] = {}
         # Why there are no models, and why the last measurement failed.
         self._refusal = self._failure = ""
-        self._measuring: work.LanguageMeasuring | None = None
+        self._measuring: LanguageMeasuring | None = None
         # True while the models are looked up, and if that has to be repeated.
         self._is_looking = self._is_outdated = False
         # The model to select once it is listed.
         self._wanted = ""
-        self._models = LanguageModelsPanel()
-        self._answer = LanguageAnswerPanel()
-        self._curves = LanguageCurvesPanel()
-        self._form = LanguageSettingsPanel(self._settings, id="language-settings")
-
-    def panels(self) -> Iterable[Panel]:
-        return (self._models, self._answer, self._curves, self._form)
 
     def on_mount(self) -> None:
-        self._models.show_placeholder(line(Span("Predicting the models of the library.", "muted")))
-        self.action_look_again()
-        self.run_in_thread(partial(work.runtimes_here, self._data), "runtimes", self._runtimes_listed)
-        self.run_in_thread(partial(work.LanguageMeasuring.begun, self._data), "begun", self._go_on)
+        self.run_in_thread(partial(runtimes_here, self._data), "runtimes", self._runtimes_listed)
+        self.run_in_thread(partial(LanguageMeasuring.begun, self._data), "begun", self._go_on)
 
     # The models
 
-    def action_look_again(self) -> None:
+    def look(self) -> None:
         # One look at a time: each computes for seconds.
         self._is_outdated = self._is_looking
         if not self._is_looking:
             self._is_looking = True
-            look = partial(work.list_models, tuple(self._opened.values()), self._settings, self._data)
-            self.run_in_thread(look, "models", self._listed)
+            look = partial(list_models, tuple(self._opened.values()), self._settings, self._data)
+            self.run_in_thread(look, "models", self._listed, partial(self._listed, ()))
 
-    def _listed(self, found: tuple[LanguageAnswer, ...] | str) -> None:
+    def _listed(self, found: tuple[LanguageAnswer, ...], refusal: str = "") -> None:
         self._is_looking = False
         if self._is_outdated:
-            self.action_look_again()
+            self.look()
             return
-        self._refusal = found if isinstance(found, str) else ""
-        self._models.show(() if isinstance(found, str) else found, self._refusal)
+        self._refusal = refusal
+        self._models.show(found, refusal)
         if self._wanted:
             self._models.select(self._wanted)
             self._wanted = ""
 
-    @on(LanguageModelsPanel.Selected)
+    @on(LanguageModelsPanel.Settled, "#language-models")
     def _model_selected(self) -> None:
         answer = self._models.selected
         self._answer.show(*([] if answer is None else [answer]))
         if answer is not None:
-            read = partial(work.read_details, self._named(answer), self._settings, self._data)
+            read = partial(read_details, self._named(answer), self._settings, self._data)
             self.run_steps_in_thread(read, "details", self._show_details)
-        self._show_head()
+        self.head_changed()
 
     def _show_details(self, answers: tuple[LanguageAnswer, ...]) -> None:
         if self._models.selected is not None and self._models.selected.model == answers[0].model:
             self._answer.show(*answers)
             self._curves.show(answers[0])
 
-    @on(LanguageModelsPanel.Opened)
+    @on(LanguageModelsPanel.Opened, "#language-models")
     def _model_opened(self) -> None:
         self.go_to(self._answer)
 
@@ -139,13 +205,13 @@ class LanguageScreen(AnsweringScreen[None]):
     def _open(self, path: Path) -> None:
         # A name looks like a file of the folder that this process is in.
         named = str(path) if path.exists() else str(path).removeprefix(f"{Path.cwd()}/")
-        self.run_in_thread(partial(work.named_model, named), "open", self._add)
+        self.run_in_thread(partial(named_model, named), "open", self._add)
 
     def _add(self, model: NamedModel) -> None:
         self._wanted = model.name
         if all(it.model != model.name for it in self._models.answers):
             self._opened[model.name] = model
-        self.action_look_again()
+        self.look()
 
     # The settings
 
@@ -157,13 +223,9 @@ class LanguageScreen(AnsweringScreen[None]):
     def _chosen(self, event: LanguageSettingsPanel.Chosen) -> None:
         self._settings = event.settings
         self._form.show(self._settings)
-        self.action_look_again()
+        self.look()
 
     # What is shown
-
-    def _show_head(self) -> None:
-        self.head_changed()
-        self.refresh_bindings()
 
     def question(self) -> str:
         answer = self._models.selected
@@ -203,31 +265,33 @@ class LanguageScreen(AnsweringScreen[None]):
         elif answer is None:
             self.notify("Select a model to measure.")
         else:
-            new = partial(work.LanguageMeasuring.new, self._named(answer), self._settings, self._data)
-            self.run_in_thread(new, "order", self._go_on)
+            new = partial(LanguageMeasuring.new, self._named(answer), self._settings, self._data)
+            self.run_in_thread(new, "order", self._go_on, self._fail)
 
-    def _go_on(self, measuring: work.LanguageMeasuring | str | None) -> None:
-        if isinstance(measuring, str):
-            self._failure = measuring
-        elif measuring is not None and self._measuring is None:
+    def _fail(self, reason: str) -> None:
+        self._failure = reason
+        self.head_changed()
+
+    def _go_on(self, measuring: LanguageMeasuring | None) -> None:
+        if measuring is not None and self._measuring is None:
             self._measuring, self._failure = measuring, ""
             self.run_worker(self._follow(measuring), group="measurement", exit_on_error=False)
-        self._show_head()
+        self.head_changed()
 
-    async def _follow(self, measuring: work.LanguageMeasuring) -> None:
+    async def _follow(self, measuring: LanguageMeasuring) -> None:
         try:
             await measuring.follow(self.head_changed)
         finally:
             self._measuring, self._failure = None, measuring.failure
             if measuring.cancelled:
                 self.notify("The measurement is cancelled; what it has stored is kept.")
-            self._show_head()
-            self.action_look_again()
+            self.head_changed()
+            self.look()
 
     def action_cancel(self) -> None:
         if self._measuring is not None:
             self._measuring.cancel()
-            self._show_head()
+            self.head_changed()
 
     def action_leave(self) -> None:
         if self._measuring is not None:

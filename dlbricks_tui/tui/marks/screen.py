@@ -1,12 +1,10 @@
 """The screen that compares the two marked rows: the verdict, both latencies, what differs most, and what else."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from textual import on
-
+from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedTwo
 from dlbricks_tui.documents.comparison import (
     answer_words,
     difference_parts,
@@ -15,30 +13,24 @@ from dlbricks_tui.documents.comparison import (
     side_parts,
     verdict_words,
 )
-from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.tui import messages
-from dlbricks_tui.tui.marks import actions, work
+from dlbricks_tui.documents.parts import Column
+from dlbricks_tui.tui.keys import scopes
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.marks import work
+from dlbricks_tui.tui.marks.marks import Marks
 from dlbricks_tui.tui.marks.work import latencies_picture
-from dlbricks_tui.tui.widgets.answering import AnsweringScreen
-from dlbricks_tui.tui.widgets.panel import Orders, Panel, counts_text
-from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.tui.widgets.table import TablePanel
+from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
+from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.checks import verdict_counts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedTwo
-    from dlbricks_tui.documents.parts import Column
-    from dlbricks_tui.tui.marks.marks import Marks
-    from dlbricks_tui.tui.session import Session
 
 
 class PartsPanel(TablePanel["ComparedPart"]):
     """The parts of both, the largest difference first, below both latencies as a picture."""
 
-    scope = actions.PAIRS
+    scope = scopes.PAIRS
+    ID = "parts"
     TITLE = "Differences"
     REACHED_BY = "marked.go_to_parts"
     SEARCH_HINT = "operator, shape, model, or: slower"
@@ -49,6 +41,7 @@ class PartsPanel(TablePanel["ComparedPart"]):
         "change": lambda it: (-abs(it.change or 0.0), it.name),
         "name": lambda it: it.name,
     }
+    PLACEHOLDER = (Hint("Comparing.", "muted"),)
     ABOUT = (
         "The bricks that A and B have in common, or the kinds of layers where they have few in common: the time of "
         "each in A and in B, the difference, and the change. Those with the largest difference come first. 'slower' "
@@ -56,8 +49,7 @@ class PartsPanel(TablePanel["ComparedPart"]):
     )
 
     def __init__(self) -> None:
-        super().__init__(id="parts")
-        self.show_placeholder(line(Span("Comparing.", "muted")))
+        super().__init__()
         self._found: ComparedTwo | None = None
 
     def columns(self) -> tuple[Column[ComparedPart], ...]:
@@ -82,9 +74,10 @@ class PartsPanel(TablePanel["ComparedPart"]):
         return f"{item.name} {verdict_words(item)}"
 
 
-class CircumstancesPanel(Panel):
+class CircumstancesPanel(DocumentPanel):
     """Both sides, what else differs between them, and remarks."""
 
+    ID = "circumstances"
     TITLE = "What else differs"
     REACHED_BY = "marked.go_to_circumstances"
     ABOUT = (
@@ -92,24 +85,11 @@ class CircumstancesPanel(Panel):
         "version of the runtime, and what to know before you trust the comparison."
     )
 
-    def __init__(self) -> None:
-        self._list = LineRows(self._lines)
-        super().__init__(self._list, id="circumstances")
-        self._found: ComparedTwo | None = None
 
-    def show(self, found: ComparedTwo | str) -> None:
-        self._found = None if isinstance(found, str) else found
-        self._list.remake()
-
-    def _lines(self, width: int) -> Iterator[Line]:
-        if self._found is not None:
-            yield from laid_out([*side_parts(self._found), *difference_parts(self._found)], width)
-
-
-class MarkedScreen(AnsweringScreen[None]):
+class MarkedScreen(AnswerScreen[None]):
     """Compares A with B in a thread."""
 
-    scope = actions.MARKED
+    scope = scopes.MARKED
     CSS_PATH = "marks.tcss"
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True
@@ -123,28 +103,15 @@ class MarkedScreen(AnsweringScreen[None]):
     def __init__(
         self, session: Session, marks: Marks, settings: Callable[[], work.ComparedSettings] | None = None
     ) -> None:
-        super().__init__()
+        self._parts = PartsPanel()
+        self._circumstances = CircumstancesPanel()
+        super().__init__(self._parts, self._circumstances)
         self._session = session
         self._marks = marks
         # The user may unmark them meanwhile.
         self._rows = marks.rows
         self._settings = settings
         self._found: ComparedTwo | str | None = None
-        self._parts = PartsPanel()
-        self._circumstances = CircumstancesPanel()
-
-    def panels(self) -> Iterable[Panel]:
-        return (self._parts, self._circumstances)
-
-    def on_mount(self) -> None:
-        self._compare()
-
-    @on(messages.NewResults)
-    def _new_results(self) -> None:
-        self._compare()
-
-    def action_look_again(self) -> None:
-        self._compare()
 
     def action_exchange(self) -> None:
         self._rows = self._rows[::-1]
@@ -152,17 +119,17 @@ class MarkedScreen(AnsweringScreen[None]):
             self._marks.exchange()
         self._found = None
         self.head_changed()
-        self._compare()
+        self.look()
 
-    def _compare(self) -> None:
+    def look(self) -> None:
         first, second = self._rows
         compare = partial(work.compare_rows, self._session, first, second, self._settings and self._settings())
-        self.run_in_thread(compare, "compare", self._compared)
+        self.run_in_thread(compare, "compare", self._compared, self._compared)
 
     def _compared(self, found: ComparedTwo | str) -> None:
         self._found = found
         self._parts.show(found)
-        self._circumstances.show(found)
+        self._circumstances.show_parts(() if isinstance(found, str) else [*side_parts(found), *difference_parts(found)])
         self.head_changed()
 
     def question(self) -> str:

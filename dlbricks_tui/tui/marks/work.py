@@ -9,7 +9,6 @@ from dlbricks_tui.answers.comparisons.named import KINDS, NamedSelection, PairKi
 from dlbricks_tui.answers.pairs.compared import NotComparableError
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide, compare_estimates
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
@@ -37,25 +36,22 @@ class ComparedSettings(NamedTuple):
 
 def compare_rows(
     session: Session, first: ComparableRow, second: ComparableRow, settings: ComparedSettings | None
-) -> ComparedTwo | str:
-    """Compare two rows; return the reason where that is not possible."""
-    try:
-        if first.kind in (PairKind.MODEL, PairKind.VARIANT):
-            sides = [_estimated(session, row, settings) for row in (first, second)]
-            cure = f"{key('workbench.start_run')} on the workbench measures it"
-            return compare_estimates(first.kind, sides[0], sides[1], cure=cure)
-        # Loaded here: most comparisons are of models. The store is opened a second time, as reading many results takes
-        # long and other panels need the shared one meanwhile.
-        from dlbricks_tui.answers.pairs.naming import compare_named
+) -> ComparedTwo:
+    """Compare two rows; raise a UserError where that is not possible."""
+    if first.kind in (PairKind.MODEL, PairKind.VARIANT):
+        sides = [_estimated(session, row, settings) for row in (first, second)]
+        cure = f"{key('workbench.start_run')} on the workbench measures it"
+        return compare_estimates(first.kind, sides[0], sides[1], cure=cure)
+    # Loaded here: most comparisons are of models. The store is opened a second time, as reading many results takes long
+    # and other panels need the shared one meanwhile.
+    from dlbricks_tui.answers.pairs.naming import compare_named
 
-        if first.kind == PairKind.SELECTION:
-            # They were found in the shared store.
-            with session.store.held() as store:
-                return compare_named(store, *(_named(store, row) for row in (first, second)))
-        with ResultsDatabase(session.data.store) as store:
+    if first.kind == PairKind.SELECTION:
+        # They were found in the shared store.
+        with session.store.held() as store:
             return compare_named(store, *(_named(store, row) for row in (first, second)))
-    except UserError as error:
-        return str(error)
+    with ResultsDatabase(session.data.store) as store:
+        return compare_named(store, *(_named(store, row) for row in (first, second)))
 
 
 def _estimated(session: Session, row: ComparableRow, settings: ComparedSettings | None) -> EstimatedSide:

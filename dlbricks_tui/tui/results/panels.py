@@ -1,96 +1,71 @@
-"""The panels beside the table of results: one result, and its history."""
+"""The panels beside the table of results, and the boxes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from textual.message import Message
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.answers.comparisons.named import PairKind
-from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.documents.parts import Column
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, Part, Sentence
 from dlbricks_tui.documents.results import KEY_DIGITS, cell, history_columns, result_parts, title_of
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.errors import ExchangeError
+from dlbricks_tui.store.exporting import export_format
+from dlbricks_tui.store.selections import Selection
+from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
+from dlbricks_tui.tui.dialogs.paths import ANY_FILE, NewFileScreen, PathScreen
+from dlbricks_tui.tui.keys import scopes
+from dlbricks_tui.tui.keys.keymap import Hint, with_keys
 from dlbricks_tui.tui.marks.marks import ComparableRow
-from dlbricks_tui.tui.results import actions
-from dlbricks_tui.tui.results.columns import NO_RESULT
-from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.tui.widgets.table import TablePanel
-from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, TablePanel
+from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.share.galleries import Imported
+    from dlbricks_tui.share.suites.results_file import SuiteImport
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.tui.results.work import ResultRead
+    from dlbricks_tui.tui.session import SharedStore
 
 
-class RecordPanel(Panel):
-    """The selected result."""
+NO_RESULT = "No result is selected."
 
-    scope = actions.RESULT
+
+class RecordPanel(DocumentPanel):
+    scope = scopes.RESULT
+    ID = "result"
     TITLE = "Result"
     REACHED_BY = "results.go_to_result"
+    PLACEHOLDER = (Hint("Select a result to read about it.", "muted"),)
+    NOTHING_TO_COPY = NO_RESULT
     ABOUT = (
         "One result: its brick or model, how it was measured, the distribution of its samples, and the conditions on "
         "the host."
     )
 
-    def __init__(self) -> None:
-        self._list = LineRows(self._lines)
-        super().__init__(self._list, id="result")
-        self._shown: ResultRead | None = None
-        self._list.show_placeholder(line(Span("Select a result to read about it.", "muted")))
-
-    @property
-    def summary(self) -> Summary | None:
-        """The summary of the result in view."""
-        return self._shown.summary if self._shown else None
-
-    def show(self, read: ResultRead | None) -> None:
-        before, self._shown = self.summary, read
-        if before is None or self.summary is None or before.id != self.summary.id:
-            self._list.move_to(0)
-        self._list.remake()
-
-    def action_copy(self) -> None:
-        self.copy(self.summary.key if self.summary else None, NO_RESULT)
-
-    def _lines(self, width: int) -> Iterator[Line]:
-        if (read := self._shown) is not None:
-            yield from laid_out(result_parts(read.summary, read.result, read.provenance, read.layers), width)
+    def show(self, read: ResultRead) -> None:
+        parts = result_parts(read.summary, read.result, read.provenance, read.layers)
+        self.show_groups([Copyable(tuple(parts), read.summary.key)], read.summary.id)
 
 
 def result_row(summary: Summary) -> ComparableRow:
-    """Return a result as a row to compare."""
     name = summary.name or title_of(summary)[:KEY_DIGITS]
     return ComparableRow(PairKind.RESULT, summary.id, f"{name}, {cell('when', summary.when)}", summary.id)
 
 
 class HistoryPanel(TablePanel["Summary"]):
-    """The results of all runs for one brick or model in one way, the newest first."""
-
-    scope = actions.HISTORY
+    scope = scopes.HISTORY
+    ID = "history"
     TITLE = "History"
     REACHED_BY = "results.go_to_history"
+    PLACEHOLDER = (Hint("Select a result to see its history.", "muted"),)
+    NOTHING_TO_COPY = NO_RESULT
     ABOUT = (
         "The results of all runs for the brick in its context, or for the model, on the same system by the same "
         "runtime, the newest first: time, milliseconds, and the change since the previous run. A change in brackets "
         "may be due to sampling, because the intervals overlap."
     )
-
-    @dataclass
-    class Opened(Message):
-        """The user wants to read about another measurement."""
-
-        summary: Summary
-
-    def __init__(self) -> None:
-        super().__init__(id="history")
-        self.rows.stands_for = lambda index: result_row(self.items[index]) if index < len(self.items) else None
-        self.show_placeholder(line(Span("Select a result to see its history.", "muted")))
 
     def columns(self) -> tuple[Column[Summary], ...]:
         return history_columns(self.items)
@@ -105,9 +80,111 @@ class HistoryPanel(TablePanel["Summary"]):
     def show_counts(self) -> None:
         self.show_title(f" {counted(len(self.items), 'run')}" if self.items else "")
 
-    def action_open(self) -> None:
-        if self.selected is not None:
-            self.post_message(self.Opened(self.selected))
+    def comparable(self, item: Summary) -> ComparableRow:
+        return result_row(item)
 
-    def action_copy(self) -> None:
-        self.copy(self.selected.id if self.selected else None, NO_RESULT)
+    def copied(self) -> str | None:
+        return self.selected.id if self.selected else None
+
+
+_MOST_NAMED = 6
+
+
+class DeleteScreen(ConfirmingScreen):
+    HEADING = "Delete?"
+    scope = scopes.DELETE_RESULTS
+    ABOUT = (
+        "Estimates no longer use deleted results. {results.undo_delete} on the screen of results restores them until "
+        "you quit dlbricks. Export them first to keep them longer."
+    )
+
+    def __init__(self, results: Selection, total: int) -> None:
+        count = len(results)
+        named: list[Part] = [
+            Fact(it.name, f"{cell('when', it.when)}  {it.system}  {cell('trimmed_mean_ms', it.trimmed_mean_ms)} ms")
+            for it in results[:_MOST_NAMED]
+        ]
+        if count > _MOST_NAMED:
+            named.append(Sentence(f"and {counted(count - _MOST_NAMED, 'other')}", "muted"))
+        restored = Hint("{results.undo_delete} restores them until you quit dlbricks.")
+        super().__init__(Sentence(f"{counted(count, 'result')} of {total:,}:", "strong"), *named, BLANK_LINE, restored)
+
+
+class ImportScreen(PathScreen):
+    """Asks for an existing file."""
+
+    HEADING = "Import results from a file"
+    HINT = "~/results.json"
+    ENDINGS = ANY_FILE
+    ABOUT = (
+        "A file that was exported here or by `dlbricks results export` on any host, or one that `dlbricks suite run` "
+        "has written of a suite whose key is in this data folder. Results that are already in the store stay as they "
+        "are. `dlbricks results import` on the command line imports the paper's published measurements."
+    )
+
+    def problem_with(self, path: Path) -> str:
+        return f"{path} is a folder: name a file in it" if path.is_dir() else super().problem_with(path)
+
+
+class ExportScreen(NewFileScreen):
+    """Asks for the file of an export."""
+
+    HINT = "~/results.json"
+    ABOUT = (
+        "The ending selects the format. A .json or .json.gz file contains the results with their systems and runtimes "
+        "and can be imported on any host. A .csv or .jsonl file contains one row per result."
+    )
+
+    def format_problem(self, path: Path) -> str:
+        try:
+            export_format(path)
+        except ExchangeError as error:
+            return str(error)
+        return ""
+
+
+class ImportTold(NamedTuple):
+    """The outcome of an import in words, and whether something is wrong or missing."""
+
+    text: str
+    is_warning: bool
+
+
+def import_from(shared: SharedStore, path: Path, data: DataFolder) -> ImportTold:
+    """Import a file that was exported on any host, or the results of a suite that was exported here."""
+    # Loaded here: imports are rare.
+    from dlbricks_tui.answers.suites.measuring import import_suite_results
+    from dlbricks_tui.share.galleries import Trust, import_paths
+    from dlbricks_tui.share.signatures import signers_of
+    from dlbricks_tui.share.suites.results_file import has_suite_results
+
+    # An import takes long, so it opens the store a second time instead of locking the shared one.
+    with ResultsDatabase(shared.folder) as store:
+        if has_suite_results(path):
+            return _suite_told(import_suite_results(store, path, data))
+        return _file_told(path, import_paths(store, [path], Trust(signers_of(data))))
+
+
+def _suite_told(done: SuiteImport) -> ImportTold:
+    from dlbricks_tui.wording.fleets import import_outcome
+
+    lists = with_keys("{results.leave} {workbench.show_systems} lists the systems")
+    told = f"{import_outcome(done)}. {lists}: select {done.system} to estimate {names_of(done.models)}."
+    return ImportTold(told, bool(done.failed or done.missing))
+
+
+def _file_told(path: Path, done: Imported) -> ImportTold:
+    files = [it for one in done.paths for it in one.files]
+    reports = [it.report for it in files]
+    told = f"{counted(sum(it.new for it in reports), 'new record')} in {path.name}, "
+    told += f"{sum(it.known for it in reports):,} known."
+    if signers := sorted({it.signer for it in files if it.signer}):
+        told += f" Signed by {', '.join(signers)}."
+    if conflicts := sum(len(it.conflicts) for it in reports):
+        told += f" {conflicts:,} differ from those in the store; both are kept."
+    if done.claims:
+        told += f" {counted(len(done.claims), 'result')} contradict others: `dlbricks results import` lists them."
+    refused = [str(each) for it in reports for each in it.refused] + [it.refusal for it in files if it.refusal]
+    if refused:
+        told += f" {len(refused):,} cannot be read: {refused[0]}"
+    return ImportTold(told, bool(refused or done.claims))

@@ -1,36 +1,36 @@
 """The screen of all results."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from textual import on
+from textual.app import ComposeResult
 from textual.containers import Container
 
 from dlbricks_tui.answers.comparisons.named import NamedSelection, PairKind
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.marks.marks import ComparableRow, Marks
-from dlbricks_tui.tui.results import actions, dialogs, work
-from dlbricks_tui.tui.results.panels import HistoryPanel, RecordPanel
+from dlbricks_tui.tui.results import work
+from dlbricks_tui.tui.results.panels import (
+    DeleteScreen,
+    ExportScreen,
+    HistoryPanel,
+    ImportScreen,
+    RecordPanel,
+    import_from,
+)
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.saving import show_message
+from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from textual.app import ComposeResult
-
-    from dlbricks_tui.store.selections import Selection
-    from dlbricks_tui.tui.results.dialogs import ImportTold
-    from dlbricks_tui.tui.session import Session
 
 _EVERYTHING = "all results"
 
@@ -38,7 +38,7 @@ _EVERYTHING = "all results"
 class ResultsScreen(PanelledScreen[None]):
     """Connects the panels with the worker threads."""
 
-    scope = actions.RESULTS
+    scope = scopes.RESULTS
     CSS_PATH = "results.tcss"
     WANTS_NEW_RESULTS = True
     ABOUT = (
@@ -83,7 +83,7 @@ class ResultsScreen(PanelledScreen[None]):
     def _found(self, found: work.QueriedResults) -> None:
         self._table.show(found)
         if not found.selection:
-            self._record.show(None)
+            self._record.show_groups(())
             self._history.show(())
 
     @on(ResultsPanel.Selected)
@@ -99,10 +99,12 @@ class ResultsScreen(PanelledScreen[None]):
     def _opened(self) -> None:
         self.go_to(self._record)
 
-    @on(HistoryPanel.Opened)
-    def _older_opened(self, event: HistoryPanel.Opened) -> None:
-        self.run_in_thread(partial(work.read_again, self._store, event.summary), "read", self._result_read)
-        self.go_to(self._record)
+    @on(HistoryPanel.Opened, "#history")
+    def _older_opened(self) -> None:
+        if self._history.selected is not None:
+            read = partial(work.read_again, self._store, self._history.selected)
+            self.run_in_thread(read, "read", self._result_read)
+            self.go_to(self._record)
 
     def _changed(self, told: str, warning: bool = False) -> None:
         """Report a change of the store, and update everything that depends on it."""
@@ -129,8 +131,6 @@ class ResultsScreen(PanelledScreen[None]):
         self._choose(self._table.shown, self._ask_where_to_export)
 
     def action_import_file(self) -> None:
-        from dlbricks_tui.tui.results.dialogs import ImportScreen
-
         self.ask(ImportScreen(), self._import)
 
     def action_keep(self) -> None:
@@ -172,17 +172,16 @@ class ResultsScreen(PanelledScreen[None]):
         return NamedSelection(marked or self._table.result_query.text or _EVERYTHING, chosen)
 
     def _ask_to_delete(self, chosen: Selection) -> None:
-        from dlbricks_tui.tui.results.dialogs import DeleteScreen
+        def delete(_: bool) -> None:
+            self.run_in_thread(partial(work.delete, self._store, chosen), then=partial(self._deleted, chosen))
 
-        self.ask(DeleteScreen(chosen, self._table.total), partial(self._delete, chosen))
+        self.ask(DeleteScreen(chosen, self._table.total), delete)
 
     def _ask_where_to_export(self, chosen: Selection) -> None:
-        from dlbricks_tui.tui.results.dialogs import ExportScreen
+        def export(path: Path) -> None:
+            self.run_in_thread(partial(work.export, self._store, chosen, path), then=partial(self._exported, path))
 
-        self.ask(ExportScreen(len(chosen)), partial(self._export, chosen))
-
-    def _delete(self, chosen: Selection, _: bool) -> None:
-        self.run_in_thread(partial(work.delete, self._store, chosen), then=partial(self._deleted, chosen))
+        self.ask(ExportScreen(f"Export {counted(len(chosen), 'result')} to a file"), export)
 
     def _deleted(self, chosen: Selection, count: int) -> None:
         self._undo.append(chosen)
@@ -190,18 +189,12 @@ class ResultsScreen(PanelledScreen[None]):
         self._table.mark_restored(frozenset())
         self._changed(f"{counted(count, 'result')} deleted; {key('results.undo_delete')} restores the results.")
 
-    def _export(self, chosen: Selection, path: Path) -> None:
-        self.run_in_thread(partial(work.export, self._store, chosen, path), then=partial(self._exported, path))
-
     def _exported(self, path: Path, count: int) -> None:
         self.notify(f"{counted(count, 'result')} written to {path}", markup=False)
 
     def _import(self, path: Path) -> None:
         self.notify(f"Reading {path.name}.", markup=False)
-        self.run_in_thread(partial(dialogs.import_from, self._store, path, self._data), then=self._imported)
-
-    def _imported(self, done: ImportTold) -> None:
-        self._changed(done.text, done.is_warning)
+        self.run_in_thread(partial(import_from, self._store, path, self._data), then=lambda done: self._changed(*done))
 
     def _foot_lines(self, width: int) -> tuple[Line, ...]:
         if self._kept is None:

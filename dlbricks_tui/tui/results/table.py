@@ -1,38 +1,156 @@
-"""The table of results; only the visible cells are made."""
+"""The table of results, of which only the visible cells are made, and the box that chooses its columns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from textual.message import Message
 
-from dlbricks_tui.documents.lines import Line, Span, column, line
+from dlbricks_tui.documents.lines import Line, Span, column, contains_all, line
 from dlbricks_tui.documents.results import RESULT_COLUMNS, cell, short_cell
 from dlbricks_tui.store.columns import COLUMNS, Content
-from dlbricks_tui.store.selections import Selection
+from dlbricks_tui.store.selections import Selection, SortOrder
+from dlbricks_tui.tui.dialogs.dialog import SearchedDialog
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.results import actions
-from dlbricks_tui.tui.results.columns import (
-    NO_RESULT,
-    Arrangement,
-    ColumnsScreen,
-    first_to_show,
-    is_right,
-    placed,
-)
-from dlbricks_tui.tui.results.panels import result_row
-from dlbricks_tui.tui.results.work import ResultQuery, quoted
+from dlbricks_tui.tui.marks.marks import ComparableRow
+from dlbricks_tui.tui.results.panels import NO_RESULT, result_row
+from dlbricks_tui.tui.results.work import QueriedResults, ResultQuery, quoted
 from dlbricks_tui.tui.widgets.panel import Panel, counts_text, marks_text
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.rows import DrawnRows, RowsView, place_of
 from dlbricks_tui.wording.text_tables import TextTable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+# Later orders would only decide between a few equal results.
+_MOST_ORDERS = 3
+_WIDEST_NAME = 60
+_GAP = 1
+# Those up to the age fit on 80 columns: they tell results of one brick or model apart.
+FIRST_COLUMNS = (
+    *("name", "runtime", "threads", "batch_size", "trimmed_mean_ms", "when"),
+    *("precision", "models", "samples", "system", "context", "level", "good"),
+)
 
-    from dlbricks_tui.tui.marks.marks import ComparableRow
-    from dlbricks_tui.tui.results.work import QueriedResults
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """The visible columns and the sort orders, the first order first."""
+
+    columns: tuple[str, ...] = FIRST_COLUMNS
+    orders: tuple[SortOrder, ...] = (SortOrder("when", descending=True),)
+
+    def sorted_by(self, column: str) -> Arrangement:
+        """Return the arrangement sorted by a column; the current one is reversed."""
+        first = self.orders[0]
+        # Users mostly look for the greatest number and the newest time.
+        begins = COLUMNS[column] in (Content.NUMBER, Content.TIME)
+        descending = not first.descending if first.column == column else begins
+        rest = [order for order in self.orders if order.column != column]
+        return replace(self, orders=(SortOrder(column, descending), *rest)[:_MOST_ORDERS])
+
+
+class PlacedColumn(NamedTuple):
+    """A column that fits, with its width."""
+
+    column: str
+    width: int
+
+
+def placed(columns: Sequence[str], first: int, width: int) -> tuple[PlacedColumn, ...]:
+    """Return the columns from `first` on that fit; names get the remaining width."""
+    found: list[PlacedColumn] = []
+    left = width
+    for name in columns[first:]:
+        needed = RESULT_COLUMNS[name].width + _GAP
+        if needed > left and found:
+            break
+        found.append(PlacedColumn(name, min(needed, left) - _GAP))
+        left -= needed
+    more = max(0, left)
+    return tuple(
+        PlacedColumn(column, min(own + more, _WIDEST_NAME) if column == "name" else own) for column, own in found
+    )
+
+
+def first_to_show(columns: Sequence[str], current: int, first: int, width: int) -> int:
+    """Return the first column to show so that the current one is visible, with as little scrolling as possible."""
+    first = min(first, current)
+    while len(placed(columns, first, width)) <= current - first:
+        first += 1
+    return first
+
+
+def is_right(column: str) -> bool:
+    return COLUMNS[column] is Content.NUMBER
+
+
+class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
+    """Returns the selected columns in their order."""
+
+    scope = scopes.COLUMNS
+    HEADING = "Columns"
+    SEARCH_HINT = "name or meaning"
+    ABOUT = "Marked columns are shown, in this order. Columns that do not fit are to the right of the last visible one."
+
+    def __init__(self, shown: Sequence[str]) -> None:
+        self._list: DrawnRows[str] = DrawnRows(self._row)
+        super().__init__(self._list)
+        self._chosen = set(shown)
+        # All columns, whether they are found and chosen or not.
+        self._order = [*shown, *(name for name in COLUMNS if name not in shown)]
+        self._words: Sequence[str] = ()
+        self._list.show_placeholder(
+            line("No column contains all of these words."), Hint("{find.clear} shows all columns again.", "muted")
+        )
+
+    def on_mount(self) -> None:
+        self._find()
+
+    def show_found(self, words: Sequence[str]) -> None:
+        here = self._list.selected
+        self._words = words
+        self._find()
+        self._list.move_to(place_of(here, self._list.items))
+
+    def action_use(self) -> None:
+        if self._chosen:
+            self.dismiss(tuple(name for name in self._order if name in self._chosen))
+        else:
+            self.notify("Choose at least one column.")
+
+    def action_show_or_hide(self) -> None:
+        if self._list.selected is not None:
+            self._chosen ^= {self._list.selected}
+            self._list.action_down()
+            self._list.refresh()
+
+    def action_shift(self, step: int) -> None:
+        """Swap the selected column with its neighbour in the full order."""
+        name = self._list.selected
+        if name is None:
+            return
+        here = self._order.index(name)
+        there = here + step
+        if 0 <= there < len(self._order):
+            self._order[here], self._order[there] = self._order[there], self._order[here]
+            self._find()
+            self._list.cursor = self._list.items.index(name)
+
+    def _find(self) -> None:
+        self._list.items = tuple(name for name in self._order if _matches(name, self._words))
+        self._list.rows_changed()
+
+    def _row(self, index: int, width: int) -> Line:
+        name = self._list.items[index]
+        mark = Span("[x] ", "mark") if name in self._chosen else Span("[ ] ", "muted")
+        return line(mark, column(name, 18, "strong"), Span(RESULT_COLUMNS[name].about, "muted"))
+
+
+def _matches(name: str, words: Sequence[str]) -> bool:
+    return contains_all(f"{name} {RESULT_COLUMNS[name].title} {RESULT_COLUMNS[name].about}", words)
+
 
 MARK, RESTORED = "•", "+"
 _DOWN, _UP = "↓", "↑"
@@ -96,13 +214,14 @@ class ResultRows(RowsView):
 
 
 class ResultsPanel(Panel):
-    """Finds, sorts and marks results."""
-
-    scope = actions.RESULT_TABLE
+    scope = scopes.RESULT_TABLE
+    ID = "result-table"
     TITLE = "Results"
     REACHED_BY = "results.go_to_results"
     SEARCH_HINT = "words, a model, or filters: system~c5 kind=convolution ms>5"
     HEADED = True
+    PLACEHOLDER = (Hint("Reading the store.", "muted"),)
+    NOTHING_TO_COPY = NO_RESULT
     ABOUT = (
         "All measurements. A search finds words in any text, dates, models (those of the runs), and filters as in "
         "`dlbricks results list`: kind=convolution, name~3x3, system=c5.xlarge, ms>5, when>=2026-11-01, good=no. A "
@@ -123,13 +242,12 @@ class ResultsPanel(Panel):
 
     def __init__(self) -> None:
         self._list = ResultRows()
-        super().__init__(self._list, id="result-table")
+        super().__init__(self._list)
         self._list.stands_for = self._comparable
         self.total = 0
         self._restored: frozenset[str] = frozenset()
         self._reveals_restored = False
         self._answered: ResultQuery | None = None
-        self._list.show_placeholder(line(Span("Reading the store.", "muted")))
 
     @property
     def result_query(self) -> ResultQuery:
@@ -138,7 +256,6 @@ class ResultsPanel(Panel):
 
     @property
     def shown(self) -> Selection | None:
-        """All results that were found."""
         return self._list.selection
 
     @property
@@ -212,12 +329,8 @@ class ResultsPanel(Panel):
     def search_changed(self) -> None:
         self.post_message(self.Asked())
 
-    def action_column_right(self) -> None:
-        self._list.move_column(1)
-        self.heading_changed()
-
-    def action_column_left(self) -> None:
-        self._list.move_column(-1)
+    def action_move_column(self, step: int) -> None:
+        self._list.move_column(step)
         self.heading_changed()
 
     def action_sort(self) -> None:
@@ -225,11 +338,11 @@ class ResultsPanel(Panel):
         self._arrange_by(arrangement.sorted_by(arrangement.columns[self._list.current]))
 
     def action_choose_columns(self) -> None:
-        self.app.push_screen(ColumnsScreen(self._list.arrangement.columns), self._columns_chosen)
+        def chosen(columns: tuple[str, ...] | None) -> None:
+            if columns is not None:
+                self._arrange_by(replace(self._list.arrangement, columns=columns))
 
-    def _columns_chosen(self, columns: tuple[str, ...] | None) -> None:
-        if columns is not None:
-            self._arrange_by(self._list.arrangement.with_columns(columns))
+        self.app.push_screen(ColumnsScreen(self._list.arrangement.columns), chosen)
 
     def action_mark(self) -> None:
         if self._row is not None:
@@ -245,9 +358,8 @@ class ResultsPanel(Panel):
             self._list.refresh()
             self._show_counts()
 
-    def action_copy(self) -> None:
-        summary = self.under_cursor.summaries()[0] if self.under_cursor else None
-        self.copy(summary.key if summary else None, NO_RESULT)
+    def copied(self) -> str | None:
+        return self.under_cursor.summaries()[0].key if self.under_cursor else None
 
     def action_open(self) -> None:
         if self.under_cursor is not None:

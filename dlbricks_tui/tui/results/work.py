@@ -1,26 +1,19 @@
 """Work of the results screens that takes time; they run it in threads."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from tinydb import where
+from tinydb.queries import QueryInstance
 
+from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.errors import DamagedResultError, QueryError
 from dlbricks_tui.store.exporting import export_selection
+from dlbricks_tui.store.records import Provenance, Result
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, SortOrder, equal, parse_filter
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tinydb.queries import QueryInstance
-
-    from dlbricks_tui.store.columns import Summary
-    from dlbricks_tui.store.records import Provenance, Result
-    from dlbricks_tui.tui.session import SharedStore
-
+from dlbricks_tui.tui.session import SharedStore
 
 # A quoted value may contain blanks; the closing quote may still be missing.
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
@@ -79,7 +72,6 @@ class ResultRead(NamedTuple):
 
 
 def read_result(shared: SharedStore, one: Selection) -> ResultRead:
-    """Read a result and the history of its brick or model."""
     (summary,) = one.summaries()
     with shared.held() as store:
         result: Result | None = None

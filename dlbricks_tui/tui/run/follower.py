@@ -1,7 +1,5 @@
 """Follows one run through the events in its folder, as they come or again as a replay."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -10,7 +8,6 @@ from datetime import datetime
 from enum import Enum
 from operator import attrgetter
 from statistics import median
-from typing import TYPE_CHECKING
 
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder, State
@@ -30,12 +27,6 @@ from dlbricks_tui.tui.run.snapshot import BrickState, ReplayPace, RunBrick, RunM
 from dlbricks_tui.wording.events import counts_of, doing_now, noise_note, note_of
 from dlbricks_tui.wording.numbers import capitalised, duration
 from dlbricks_tui.wording.runs import Note, Tone
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dlbricks_tui.jobs.folder import RunFolder
-    from dlbricks_tui.tui.run.snapshot import RunSnapshot
 
 # A run of fifty models may report a failure per brick.
 MOST_NOTES = 500
@@ -64,7 +55,6 @@ class SnapshotBuilder:
         return self._progress
 
     def take(self, events: Iterable[Event]) -> None:
-        """Add events in their order."""
         for event in events:
             if isinstance(event, RunStarted):
                 self._restart()
@@ -81,7 +71,6 @@ class SnapshotBuilder:
         self._redo()
 
     def snapshot(self) -> RunSnapshot:
-        """Return the current state of the run."""
         progress = self._progress
         return RunSnapshot(
             run=self._run,

@@ -16,20 +16,19 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.open_model import ModelSpec, id_of
-from dlbricks_tui.tui.run.snapshot import RunSnapshot
-from dlbricks_tui.tui.run.words import estimate_of, how_far, load_of, state_of, what_now
+from dlbricks_tui.tui.open_model import ListedModels, ModelSpec, id_of
+from dlbricks_tui.tui.run.snapshot import RunSnapshot, estimate_of, how_far, load_of, state_of, what_now
+from dlbricks_tui.tui.view_state import read_view, write_view
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
 from dlbricks_tui.tui.widgets.text import LineBar
 from dlbricks_tui.wording.numbers import names_of, percent
 from dlbricks_tui.wording.runs import line_of_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.host.queue import Place, WorkKind
-    from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.tui.choices import Choices
@@ -56,7 +55,6 @@ def status_lines(run: RunSnapshot | None, places: Sequence[Place], width: int) -
 
 
 def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
-    """Return the lines about the followed run."""
     roomy = width >= _ROOMY
     if roomy:
         return (
@@ -114,12 +112,10 @@ class RunBar(LineBar):
         self._show()
 
     def show_queue(self, places: tuple[Place, ...]) -> None:
-        """Show the line of work on this host."""
         self.places = places
         self._show()
 
     def hide(self) -> None:
-        """Show no run."""
         self._run = None
         self._show()
 
@@ -147,9 +143,12 @@ class RunBar(LineBar):
 class RunHostScreen(PanelledScreen[None]):
     """Starts runs, shows the bar of the followed run, and opens the screens of runs; subclasses place `run_bar`."""
 
-    def __init__(self, session: Session, config: Callable[[], Config]) -> None:
+    def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
         super().__init__()
         self.session = session
+        self.choices = choices
+        self.view = read_view(session.data.view)
+        self._library = ListedModels()
         self.run_bar = RunBar()
         self._run: RunSnapshot | None = None
         # The run whose end the user has seen.
@@ -171,58 +170,47 @@ class RunHostScreen(PanelledScreen[None]):
     @property
     def is_expert(self) -> bool:
         """Return whether expert settings are shown."""
-        raise NotImplementedError
+        return self.view.expert
 
     def show_expert(self, expert: bool) -> None:
         """Show expert settings, or hide them, and remember it."""
-        raise NotImplementedError
+        self.view = replace(self.view, expert=expert)
+        self.keep_view()
 
-    def start_run(
-        self,
-        sources: Sequence[ModelSource],
-        shapes: Mapping[ModelId, Mapping[str, Shape]],
-        choices: Choices,
-        *,
-        variants: bool = False,
-    ) -> None:
+    def keep_view(self) -> None:
+        """Write the look to its file."""
+        # The newest look, even if an earlier thread writes last.
+        self.run_in_thread(lambda: write_view(self.session.data.view, self.view), "view")
+
+    def start_run(self, sources: Sequence[ModelSource], *, variants: bool = False) -> None:
         """Ask for the settings of a run, showing its expected time, and start it.
 
         With `variants` it begins with all runtimes and several batch sizes.
         """
+        from dlbricks_tui.tui.run.boxes import StartRunScreen
         from dlbricks_tui.tui.run.settings import in_several_variants
-        from dlbricks_tui.tui.run.start import StartRunScreen
 
-        def begin(settings: RunSettings | None) -> None:
-            if settings is not None:
-                self._last = self._last_of[_ids(sources)] = settings
-                self._last_config = self._config()
-                self.run_in_thread(partial(self._start, sources, shapes, settings), "start run")
+        def begin(settings: RunSettings) -> None:
+            self._last = self._last_of[_ids(sources)] = settings
+            self._last_config = self._config()
+            self.run_in_thread(partial(self._start, sources, settings), "start run")
 
         try:
-            settings = self._settings(sources, choices)
+            settings = self._settings(sources)
             if variants:
-                settings = in_several_variants(settings, choices)
+                settings = in_several_variants(settings, self.choices)
         except UserError as error:
             self.app.post_message(Failed(error))
             return
-        names = tuple(source.name for source in sources)
-        box = StartRunScreen(
-            names,
-            settings,
-            partial(self._preview_run, sources, shapes),
-            expert=self.is_expert,
-            show_expert=self.show_expert,
-        )
-        self.app.push_screen(box, begin)
+        names, preview = tuple(source.name for source in sources), partial(self._preview_run, sources)
+        box = StartRunScreen(names, settings, preview, expert=self.is_expert, show_expert=self.show_expert)
+        self.ask(box, begin)
 
-    def start_default_run(
-        self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], choices: Choices
-    ) -> None:
+    def start_default_run(self, sources: Sequence[ModelSource]) -> None:
         """Start a run with the default settings."""
-        self.run_in_thread(lambda: self._start(sources, shapes, self._settings(sources, choices)), "start run")
+        self.run_in_thread(lambda: self._start(sources, self._settings(sources)), "start run")
 
     def show_run(self, run: RunSnapshot) -> None:
-        """Show the state of the followed run."""
         measured = self.measuring
         self._run = run
         if run.active:
@@ -244,7 +232,6 @@ class RunHostScreen(PanelledScreen[None]):
         self.post_message(messages.RunStateNeeded())
 
     def show_queue(self, places: tuple[Place, ...]) -> None:
-        """Show the line of work on this host."""
         self.run_bar.show_queue(places)
 
     def on_run_bar_opened(self) -> None:
@@ -254,16 +241,14 @@ class RunHostScreen(PanelledScreen[None]):
             self.action_show_queue()
 
     def action_show_queue(self) -> None:
-        from dlbricks_tui.tui.run.queue import QueueScreen
+        from dlbricks_tui.tui.run.boxes import QueueScreen
 
-        self.app.push_screen(QueueScreen(self.run_bar.places, self.session.data), self._follow_work)
+        self.ask(QueueScreen(self.run_bar.places, self.session.data), self._follow_work)
 
-    def _follow_work(self, place: Place | None) -> None:
+    def _follow_work(self, place: Place) -> None:
         """Show the screen on which work is followed."""
         from dlbricks_tui.host.queue import WorkKind
 
-        if place is None:
-            return
         if place.kind in (WorkKind.RUN, WorkKind.PROBE):
             self.post_message(messages.RunBegun(place.id))
             self._show(None)
@@ -284,14 +269,13 @@ class RunHostScreen(PanelledScreen[None]):
             self._show(self._run)
 
     def action_show_runs(self) -> None:
-        from dlbricks_tui.tui.run.all_runs import AllJobsScreen
+        from dlbricks_tui.tui.run.boxes import AllJobsScreen
 
-        def chosen(wanted: messages.RunBegun | messages.ReplayWanted | None) -> None:
-            if wanted is not None:
-                self.post_message(wanted)
-                self._show(None)
+        def chosen(wanted: messages.RunBegun | messages.ReplayWanted) -> None:
+            self.post_message(wanted)
+            self._show(None)
 
-        self.app.push_screen(AllJobsScreen(self.session.runs), chosen)
+        self.ask(AllJobsScreen(self.session.runs), chosen)
 
     def _show(self, run: RunSnapshot | None) -> None:
         from dlbricks_tui.tui.run.screen import RunScreen
@@ -304,7 +288,7 @@ class RunHostScreen(PanelledScreen[None]):
             self._seen = run.run
             self.show_run(run)
 
-    def _settings(self, sources: Sequence[ModelSource], choices: Choices) -> RunSettings:
+    def _settings(self, sources: Sequence[ModelSource]) -> RunSettings:
         from dlbricks_tui.tui.run.settings import settings_for
 
         config = self._config()
@@ -312,20 +296,20 @@ class RunHostScreen(PanelledScreen[None]):
             # A change of the config overrides the settings of earlier runs.
             self._last, self._last_of = None, {}
         last = self._last_of.get(_ids(sources))
-        return settings_for(choices, sources, self.session.data, config, last, self._last)
+        return settings_for(self.choices, sources, self.session.data, config, last, self._last)
 
-    def _start(
-        self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings
-    ) -> None:
-        self.post_message(messages.RunBegun(self.session.runs.start(self._request(sources, shapes, settings))))
+    def _start(self, sources: Sequence[ModelSource], settings: RunSettings) -> None:
+        from dlbricks_tui.tui.run.runs import request_for
 
-    def _preview_run(
-        self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings
-    ) -> RunPreview:
-        from dlbricks_tui.tui.run.runs import RunPreview, preview_run
+        request = request_for(sources, self._library.shapes, settings, self.session.data)
+        self.post_message(messages.RunBegun(self.session.runs.start(request)))
 
+    def _preview_run(self, sources: Sequence[ModelSource], settings: RunSettings) -> RunPreview:
+        from dlbricks_tui.tui.run.runs import RunPreview, preview_run, request_for
+
+        shapes = self._library.shapes
         try:
-            request = self._request(sources, shapes, settings)
+            request = request_for(sources, shapes, settings, self.session.data)
         except UserError as error:
             return RunPreview(refusal=str(error))
 
@@ -341,13 +325,6 @@ class RunHostScreen(PanelledScreen[None]):
             ]
 
         return preview_run(self.session, request, specs_of)
-
-    def _request(
-        self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings
-    ) -> RunRequest:
-        from dlbricks_tui.tui.run.runs import request_for
-
-        return request_for(sources, shapes, settings, self.session.data)
 
 
 def _ids(sources: Sequence[ModelSource]) -> frozenset[ModelId]:

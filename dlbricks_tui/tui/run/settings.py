@@ -1,7 +1,5 @@
 """The settings of a run: those that it begins with, and their rows in the box before it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any

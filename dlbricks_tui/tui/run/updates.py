@@ -107,7 +107,6 @@ class RunWatch:
         self._wake.set()
 
     def replay(self, replayed: Replayed) -> None:
-        """Replay a run."""
         with self._lock:
             self._wanted, self._wanted_replay = None, replayed
         self._wake.set()
@@ -119,7 +118,6 @@ class RunWatch:
         self._wake.set()
 
     def close(self) -> None:
-        """End the thread."""
         self._closed = True
         self._wake.set()
 
@@ -285,31 +283,11 @@ class RunUpdates:
 
     def __init__(self, app: App[None], data: DataFolder, poll_factor: float) -> None:
         self._app = app
-        self._watch = RunWatch(data, app.post_message, poll_factor=poll_factor)
+        self.watch = RunWatch(data, app.post_message, poll_factor=poll_factor)
         self._run: RunSnapshot | None = None
         # Counts the messages about new results, and which of them each screen knows.
         self._news = 0
         self._known: WeakKeyDictionary[Screen[object], int] = WeakKeyDictionary()
-
-    @property
-    def run(self) -> RunSnapshot | None:
-        """The last known state of the run."""
-        return self._run
-
-    def open(self) -> None:
-        self._watch.start()
-
-    def close(self) -> None:
-        self._watch.close()
-
-    def follow(self, run: str) -> None:
-        self._watch.follow(run)
-
-    def replay(self, replayed: Replayed) -> None:
-        self._watch.replay(replayed)
-
-    def change_replay(self, change: ReplayChange) -> None:
-        self._watch.change_replay(change)
 
     def take(self, run: RunSnapshot) -> None:
         """Keep the state of the run and show it on the screens in sight."""

@@ -2,39 +2,282 @@
 
 from __future__ import annotations
 
+import asyncio
+from array import array
+from bisect import bisect_right
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual import on
 
-from dlbricks_tui.documents.lines import BLANK, Line, Span, line
-from dlbricks_tui.documents.scenario import load_question
-from dlbricks_tui.tui import messages
+from dlbricks_tui.answers.scenarios.load_process import load_process
+from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.parts import BLANK_LINE, Sentence
+from dlbricks_tui.documents.scenario import load_answer, load_question
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Waiting
+from dlbricks_tui.jobs.process import JobProcess
+from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.scenarios.messages import (
+    LOAD_TEST,
+    LoadDone,
+    LoadProgress,
+    LoadReady,
+    LoadTestDone,
+    LoadTestsKept,
+    LoadTestStarted,
+)
+from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
-from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.keys import scopes
+from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.saving import show_message
-from dlbricks_tui.tui.scenario import actions, work
-from dlbricks_tui.tui.scenario.form import ScenarioSettings, SettingsPanel
-from dlbricks_tui.tui.scenario.panels import LatenciesPanel, LoadPanel, LoadTestsPanel, answer_line, state_line
-from dlbricks_tui.tui.widgets.answering import AnsweringScreen
+from dlbricks_tui.tui.scenario.panels import (
+    LatenciesPanel,
+    LoadPanel,
+    LoadTestsPanel,
+    ScenarioSettings,
+    SettingsPanel,
+)
+from dlbricks_tui.tui.session import options_of, own_estimator
+from dlbricks_tui.tui.widgets.screens import AnswerScreen
+from dlbricks_tui.wording.numbers import measured_ago
+from dlbricks_tui.wording.scenarios import execution_line, progress_line, scenario_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from dlbricks_tui.answers.estimating import Estimator
+    from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer, ScenarioOptions
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.scenarios.scenario import PredictedLoad
+    from dlbricks_tui.documents.load_pictures import LoadPoint
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.jobs.events import Event
+    from dlbricks_tui.scenarios.messages import ScenarioOrder
+    from dlbricks_tui.scenarios.scenario import PredictedLoad, Scenario
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.scenario.work import LoadMeasuring, LoadStanding
     from dlbricks_tui.tui.session import Session
-    from dlbricks_tui.tui.widgets.panel import Panel
 
 
-class ScenarioScreen(AnsweringScreen[None]):
+# The usual bound over the time of a single request.
+_USUAL_BOUND = 10.0
+
+
+class ScenarioView(NamedTuple):
+    """A scenario of a model with its prediction, and the stored load tests of the model."""
+
+    answer: ScenarioAnswer
+    # The predicted latency of the percentile at rates of a server.
+    curve: tuple[LoadPoint, ...]
+    # What is known of the model by itself, on which the prediction rests.
+    results: tuple[SystemEstimate, ...] = ()
+
+    @property
+    def tests(self) -> tuple[LoadTest, ...]:
+        """All load tests of the model on the system, the newest first."""
+        return self.answer.load_tests_of_model
+
+    def is_of(self, test: LoadTest) -> bool:
+        """Return whether a load test is of the same scenario and execution."""
+        return any(it.uuid == test.uuid for it in self.answer.load_tests)
+
+
+def predict_scenario(
+    session: Session, spec: ModelSpec, choices: Choices, config: Config, settings: ScenarioSettings
+) -> ScenarioView:
+    """Predict a scenario from stored results; raise a UserError where that is not possible."""
+    from dlbricks_tui.answers.scenarios.predicting import scenario_answer
+
+    options = replace(options_of(spec, choices, config), batch=None)
+    if settings.threads is not None:
+        options = replace(options, threads=settings.threads)
+    if settings.runtime is not None:
+        options = replace(options, runtime=settings.runtime)
+    with own_estimator(options, session.data) as estimator:
+        found = scenario_answer(estimator, spec.source, _options_for(estimator, spec, settings))
+        scope = estimator.scope_of([spec.source])
+        results = tuple(it.found for it in estimator.answers([spec.source], scope))
+        is_server = found.scenario.kind is ScenarioKind.SERVER
+        curve = tuple((it.rate, it.latency_ms.value) for it in found.curve()) if is_server else ()
+        return ScenarioView(found, curve, results)
+
+
+def _options_for(estimator: Estimator, spec: ModelSpec, settings: ScenarioSettings) -> ScenarioOptions:
+    from dlbricks_tui.answers.scenarios.predicting import ScenarioOptions, scenario_answer
+    from dlbricks_tui.scenarios.scenario import ScenarioError
+
+    asked = ScenarioOptions(
+        kind=ScenarioKind.SINGLE, percentile=settings.percentile, instances=settings.instances, full=settings.full
+    )
+    is_server = settings.kind is ScenarioKind.SERVER
+    bound_ms = settings.bound_ms
+    if is_server and bound_ms is None:
+        service = scenario_answer(estimator, spec.source, asked).service
+        if service is not None:
+            bound_ms = float(f"{_USUAL_BOUND * service.single_ms:.2g}")
+        elif settings.rate is None:
+            raise ScenarioError(
+                "The time of a request is not known, so there is no usual bound: set one, or run the model first."
+            )
+    rate = settings.rate if is_server else None
+    return replace(asked, kind=settings.kind, bound_ms=bound_ms, rate=rate, batch_sizes=settings.batch_sizes)
+
+
+def settings_of(test: LoadTest, settings: ScenarioSettings) -> ScenarioSettings:
+    """Return the settings that predict the scenario of a load test."""
+    return replace(
+        settings,
+        kind=ScenarioKind(test.kind),
+        bound_ms=test.bound_ms,
+        percentile=test.percentile,
+        rate=None if test.sought else test.rate,
+        batch_sizes=(test.batch_size,),
+        instances=test.instances,
+        threads=stated_threads(test.runtime),
+        runtime=test.runtime,
+    )
+
+
+def runtimes_of(session: Session, spec: ModelSpec) -> tuple[str, ...]:
+    """Return the names of the runtimes that run a model, the usual one first."""
+    from dlbricks_tui.runtime.registry import Registry
+    from dlbricks_tui.tui.run.settings import runtimes_for
+
+    return runtimes_for(Registry(session.data.path), (spec.source,))
+
+
+class LoadStanding:
+    """The tests that have ended, and the latencies of the test in progress."""
+
+    def __init__(self) -> None:
+        # What the measurement waits for; empty while it runs.
+        self.waits_for = ""
+        self.ready: LoadReady | None = None
+        self.test: LoadTestStarted | None = None
+        self.seconds = 0.0
+        # Of the requests answered so far, in their order and sorted.
+        self.latencies_ms = array("d")
+        self.ordered_ms: list[float] = []
+        self.ended: list[LoadTestDone] = []
+        self.done: LoadDone | None = None
+        self.failure = ""
+        # Tests that are stored although the measurement has not reached its result.
+        self.kept = 0
+
+    @property
+    def highest_passed(self) -> float | None:
+        return max((it.rate for it in self.ended if it.passed and it.rate is not None), default=None)
+
+    def take(self, message: Event) -> None:
+        self.waits_for = message.holder if isinstance(message, Waiting) else ""
+        if isinstance(message, LoadReady):
+            self.ready = message
+        elif isinstance(message, LoadTestStarted):
+            self._forget_test()
+            self.test = message
+        elif isinstance(message, LoadProgress):
+            self.seconds = message.seconds
+            self.latencies_ms.extend(message.latencies_ms)
+            self.ordered_ms = sorted([*self.ordered_ms, *message.latencies_ms])
+        elif isinstance(message, LoadTestDone):
+            self.ended.append(message)
+            self._forget_test()
+        elif isinstance(message, LoadDone):
+            self.done = message
+        elif isinstance(message, LoadTestsKept):
+            self.kept += message.tests
+
+    def process_ended(self) -> None:
+        """Forget the test in progress, which the next process repeats."""
+        self.waits_for, self.ready = "", None
+        self._forget_test()
+
+    def _forget_test(self) -> None:
+        self.test = None
+        self.seconds, self.latencies_ms, self.ordered_ms = 0.0, array("d"), []
+
+
+class LoadMeasuring:
+    """A scenario that is measured. A pause ends its process; the next one repeats the test in progress."""
+
+    def __init__(self, order: ScenarioOrder, data: DataFolder, begun: JobProcess | None = None) -> None:
+        """`begun` is the process of a measurement that was begun before."""
+        self._order = order
+        self._data = data
+        self._process = begun
+        self.was_begun_before = begun is not None
+        self._resumed = asyncio.Event()
+        self.progress = LoadStanding()
+        self.paused = self.cancelled = False
+
+    @classmethod
+    def begun(cls, model: str, data: DataFolder) -> LoadMeasuring | None:
+        """Return the measurement of a model that was begun before, and that nobody has followed to its end."""
+        found = LOAD_TEST.last_unseen(data, model)
+        if found is None:
+            return None
+        return cls(LOAD_TEST.request_of(found), data, JobProcess.started_before(LOAD_TEST, found, data))
+
+    @property
+    def scenario(self) -> Scenario:
+        return self._order.scenario
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Measure to the end, and report each change; a failure is kept in the progress."""
+
+        def take(message: Event) -> None:
+            self.progress.take(message)
+            changed()
+
+        while not self.cancelled and self.progress.done is None and not self.progress.failure:
+            if self.paused:
+                self._resumed.clear()
+                changed()
+                await self._resumed.wait()
+                continue
+            process = self._process = self._process or self._new_process()
+            try:
+                await process.follow(take)
+            except JobError as error:
+                self.progress.failure = str(error)
+            self._process = None
+            if process.stopped:
+                self.progress.failure = ""
+            elif self.progress.done is None and not self.progress.failure:
+                self.progress.failure = "the process ended without a result"
+            if self.progress.done is None:
+                self.progress.process_ended()
+
+    def pause(self) -> None:
+        """End the process, so that others can measure."""
+        self.paused = True
+        if self._process is not None:
+            self._process.stop()
+
+    def resume(self) -> None:
+        self.paused = False
+        self._resumed.set()
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        self._resumed.set()
+        if self._process is not None:
+            self._process.stop()
+
+    def _new_process(self) -> JobProcess:
+        passed = self.progress.highest_passed
+        order = self._order if passed is None else replace(self._order, first_rate=passed)
+        return load_process(order, self._data)
+
+
+class ScenarioScreen(AnswerScreen[None]):
     """Predicts scenarios of the open model in threads, and measures them in a process."""
 
-    scope = actions.SCENARIO
+    scope = scopes.SCENARIO
     CSS_PATH = "scenario.tcss"
     WRAPS_STATE = True
     WANTS_NEW_RESULTS = True
@@ -46,12 +289,17 @@ class ScenarioScreen(AnsweringScreen[None]):
     )
 
     def __init__(self, session: Session, spec: ModelSpec, choices: Choices, config: Config) -> None:
-        super().__init__()
+        batch_sizes = () if choices.batch is None else (choices.batch,)
+        self._settings = ScenarioSettings(runtimes=runtimes_of(session, spec), batch_sizes=batch_sizes)
+        self._load = LoadPanel()
+        self._form = SettingsPanel(self._settings)
+        self._latencies = LatenciesPanel()
+        self._tests = LoadTestsPanel()
+        super().__init__(self._load, self._form, self._latencies, self._tests)
         self._session = session
         self._spec = spec
-        self._predict = partial(work.predict_scenario, session, spec, choices, config)
-        self._settings = _first_settings(session, spec, choices)
-        self._view: work.ScenarioView | None = None
+        self._predict = partial(predict_scenario, session, spec, choices, config)
+        self._view: ScenarioView | None = None
         # Why nothing is predicted.
         self._refusal = ""
         # True while the view is that of earlier settings or results.
@@ -66,26 +314,16 @@ class ScenarioScreen(AnsweringScreen[None]):
         self._warnings: tuple[str, ...] = ()
         self._predicted_before: PredictedLoad | None = None
         self._is_outdated = False
-        self._load = LoadPanel()
-        self._form = SettingsPanel(self._settings, id="load-settings")
-        self._latencies = LatenciesPanel()
-        self._tests = LoadTestsPanel()
-
-    def panels(self) -> Iterable[Panel]:
-        return (self._load, self._form, self._latencies, self._tests)
 
     def on_mount(self) -> None:
-        self._load.show_placeholder(line(Span("Looking up what a request takes.", "muted")))
-        self._look()
-        begun = partial(work.LoadMeasuring.begun, self._spec.source.name, self._session.data)
+        begun = partial(LoadMeasuring.begun, self._spec.source.name, self._session.data)
         self.run_in_thread(begun, "begun", self._go_on)
 
     # The prediction
 
-    @on(messages.NewResults)
-    def _new_results(self) -> None:
+    def take_new_results(self) -> None:
         if self._measuring is None:
-            self._look()
+            self.look()
         else:
             self._is_outdated = True
 
@@ -93,16 +331,16 @@ class ScenarioScreen(AnsweringScreen[None]):
         if self._measuring is not None:
             self._say_measuring()
         else:
-            self._look()
+            self.look()
 
     @on(SettingsPanel.Chosen)
     def _chosen(self, event: SettingsPanel.Chosen) -> None:
         self._take(event.settings)
 
-    @on(LoadTestsPanel.Taken)
+    @on(LoadTestsPanel.Opened, "#load-tests")
     def _test_taken(self) -> None:
         if self._tests.selected is not None:
-            self._take(work.settings_of(self._tests.selected, self._settings))
+            self._take(settings_of(self._tests.selected, self._settings))
 
     def _take(self, settings: ScenarioSettings) -> None:
         if self._measuring is not None:
@@ -111,27 +349,32 @@ class ScenarioScreen(AnsweringScreen[None]):
             self._settings = settings
             self._form.show(settings)
             self._failure, self._last = "", None
-            self._look()
+            self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
         self._is_outdated, self._is_looking = False, True
-        self.run_in_thread(partial(self._predict, self._settings), "prediction", self._predicted)
+        self.run_in_thread(partial(self._predict, self._settings), "prediction", self._predicted, self._refused)
 
-    def _predicted(self, found: work.ScenarioView | str) -> None:
-        self._is_looking = False
-        self._refusal = found if isinstance(found, str) else found.answer.refusal
-        self._view = None if isinstance(found, str) else found
-        self._form.show_bound(self._settings, None if self._view is None else self._view.answer.scenario.bound_ms)
-        self._load.show_placeholder(line(Span(self._refusal, "warn")))
-        if self._view is not None:
-            self._tests.show(self._view.tests)
-            if self._measured:
-                self._tests.select(self._measured)
+    def _predicted(self, found: ScenarioView) -> None:
+        self._show_prediction(found, found.answer.refusal)
+        self._tests.show_items(found.tests)
+        if self._measured:
+            self._tests.select(self._measured)
         self._show_all()
+
+    def _refused(self, reason: str) -> None:
+        self._show_prediction(None, reason)
+        self._show_all()
+
+    def _show_prediction(self, view: ScenarioView | None, refusal: str) -> None:
+        self._is_looking, self._view, self._refusal = False, view, refusal
+        usual_bound_ms = None if view is None else view.answer.scenario.bound_ms
+        self._form.show(replace(self._settings, usual_bound_ms=usual_bound_ms))
+        self._load.show_placeholder(Hint(refusal, "warn"))
 
     # What is shown
 
-    @on(LoadTestsPanel.Selected)
+    @on(LoadTestsPanel.Settled, "#load-tests")
     def _test_selected(self) -> None:
         if self._measuring is None:
             self._show_all()
@@ -152,7 +395,6 @@ class ScenarioScreen(AnsweringScreen[None]):
                 self._warnings if test is not None and test.uuid == self._measured else (),
             )
         self.head_changed()
-        self.refresh_bindings()
 
     def _is_of_scenario(self, test: LoadTest | None) -> bool:
         return test is not None and self._view is not None and self._view.is_of(test)
@@ -174,15 +416,28 @@ class ScenarioScreen(AnsweringScreen[None]):
         return load_question(self._spec.source.name)
 
     def answer(self) -> Iterable[Line]:
-        if self._view is not None or self._refusal:
-            yield answer_line(self._spec.source.name, self._view, self._refusal)
+        name, view = Span(f" {self._spec.source.name}: ", "strong"), self._view
+        answer = None if view is None else view.answer
+        told = [] if answer is None else load_answer(answer.scenario, answer.best_test, answer.prediction)
+        if told:
+            yield line(name, Span("; ".join(told), "strong"))
+        elif view is not None or self._refusal:
+            yield line(name, Span(self._refusal, "warn") if self._refusal else Span("how much load can it serve?"))
         # How far a measurement is must not be cut off.
-        if self._measuring is not None or self._failure:
-            yield state_line(self._view, self._measuring, self._failure)
+        if self._measuring is not None:
+            yield line(Span(" "), *_state_of(self._measuring))
+        elif self._failure:
+            yield line(Span(f" The measurement failed: {self._failure}", "bad"))
 
     def state(self) -> Line:
+        if self._measuring is not None or self._failure:
+            return ()
+        if self._view is None:
+            return line(Span(" "))
+        answer, measured = self._view.answer, measured_ago(self._view.results)
+        where = execution_line(answer.system, answer.execution)
         # The scenario is the same as in its panel.
-        return () if self._measuring is not None or self._failure else state_line(self._view, None, "")
+        return line(Span(f" {scenario_line(answer.scenario)}; {where}{f', {measured}' if measured else ''}", "muted"))
 
     # The measurement
 
@@ -202,8 +457,6 @@ class ScenarioScreen(AnsweringScreen[None]):
         elif order is None:
             self.notify("The scenario cannot be measured here: it was looked up for another system or runtime.")
         else:
-            from dlbricks_tui.tui.scenario.work import LoadMeasuring
-
             self._failure, self._last = "", None
             self._go_on(LoadMeasuring(order, self._session.data))
 
@@ -227,7 +480,7 @@ class ScenarioScreen(AnsweringScreen[None]):
                 self.notify(f"The measurement is cancelled; stored tests of it: {measuring.progress.kept}.")
             self._show_all()
             if measuring.progress.done is not None or measuring.progress.kept or self._is_outdated:
-                self._look()
+                self.look()
 
     def _say_measuring(self) -> None:
         self.notify(f"The scenario is being measured: {key('scenario.cancel')} cancels it.")
@@ -242,7 +495,7 @@ class ScenarioScreen(AnsweringScreen[None]):
             if self._measuring is not None:
                 self._measuring.cancel()
 
-        self.ask(CancelLoadScreen("LoadGen measures the scenario."), cancel)
+        self.ask(CancelLoadScreen(), cancel)
 
     def action_leave(self) -> None:
         if self._measuring is not None and self._measuring.paused:
@@ -252,26 +505,33 @@ class ScenarioScreen(AnsweringScreen[None]):
         super().action_leave()
 
 
-def _first_settings(session: Session, spec: ModelSpec, choices: Choices) -> ScenarioSettings:
-    batch_sizes = () if choices.batch is None else (choices.batch,)
-    return ScenarioSettings(runtimes=work.runtimes_of(session, spec), batch_sizes=batch_sizes)
-
-
 class CancelLoadScreen(ConfirmingScreen):
-    """Returns True if the user confirms."""
-
     HEADING = "Cancel the measurement?"
-    scope = actions.CANCEL
+    scope = scopes.CANCEL_LOAD
     ABOUT = (
         "The result of a scenario is stored once all of its tests have ended. If it is cancelled, the tests that have "
         "ended are stored as load tests at their rates or batch sizes; the test in progress is lost."
     )
 
-    def __init__(self, told: str) -> None:
-        super().__init__()
-        self._told = told
+    def __init__(self) -> None:
+        told = "The test in progress is lost; the tests that have ended are stored."
+        super().__init__(Sentence("LoadGen measures the scenario."), BLANK_LINE, Sentence(told))
 
-    def paragraphs(self) -> Iterable[Line]:
-        yield line(self._told)
-        yield BLANK
-        yield line("The test in progress is lost; the tests that have ended are stored.")
+
+def _state_of(measuring: LoadMeasuring) -> Line:
+    progress, scenario = measuring.progress, measuring.scenario
+    if measuring.cancelled:
+        return (Span("cancelling", "warn"),)
+    if measuring.paused:
+        return (
+            Span("paused; others may measure; ", "warn"),
+            *Hint("{scenario.pause} repeats the test in progress", "muted").line,
+        )
+    if progress.waits_for:
+        return (Span(f"waits for {progress.waits_for}", "warn"),)
+    if progress.test is None:
+        told = "loading the model" if progress.ready is None else "the next test starts"
+        return (Span(told, "warn"),)
+    answered = progress.ordered_ms
+    slower = 0 if scenario.bound_ms is None else len(answered) - bisect_right(answered, scenario.bound_ms)
+    return (Span(progress_line(progress.test, scenario, len(answered), slower, progress.seconds), "good"),)

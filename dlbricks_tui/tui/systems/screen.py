@@ -1,38 +1,145 @@
 """The screen of systems: where results come from, which machine is best for a model, and what disturbs this host."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import ClassVar, NamedTuple
 
 from textual import on
 
+from dlbricks_tui.answers.comparisons.named import PairKind
+from dlbricks_tui.answers.scope import EstimateOptions
+from dlbricks_tui.answers.systems import KnownSystem, known_systems
+from dlbricks_tui.config.config import Config
+from dlbricks_tui.documents.doctor import finding_parts
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.parts import Column
+from dlbricks_tui.documents.systems import machine_columns, system_columns, system_parts
+from dlbricks_tui.estimate.comparison import Candidate, candidates, read_prices
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.tui import messages
-from dlbricks_tui.tui.analysis.work import options_of
+from dlbricks_tui.store.records import RuntimeRecord
+from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.systems import actions, work
-from dlbricks_tui.tui.systems.panels import DoctorPanel, MachinesPanel, SystemPanel, SystemsPanel
-from dlbricks_tui.tui.widgets.answering import AnsweringScreen
+from dlbricks_tui.tui.marks.marks import ComparableRow
+from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.session import Session, options_of, own_estimator
+from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, TablePanel
+from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.fleets import machines_answer, machines_question
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from dlbricks_tui.config.config import Config
-    from dlbricks_tui.estimate.comparison import Candidate
-    from dlbricks_tui.store.records import RuntimeRecord
-    from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.session import Session
-    from dlbricks_tui.tui.widgets.panel import Panel
+class SystemsPanel(TablePanel["KnownSystem"]):
+    scope = scopes.SYSTEM_LIST
+    ID = "systems"
+    TITLE = "Systems"
+    REACHED_BY = "systems.go_to_systems"
+    SEARCH_HINT = "name, processor or instance type"
+    PLACEHOLDER = (Hint("Reading the store.", "muted"),)
+    NOUN = "system"
+    IDENTITY = attrgetter("system.id")
+    ABOUT = (
+        "This host and all systems that have results in the store. You can change the prices in prices.toml in your "
+        "data folder."
+    )
+
+    def columns(self) -> tuple[Column[KnownSystem], ...]:
+        return system_columns(self.items)
+
+    def searched(self, item: KnownSystem) -> str:
+        system = item.system
+        return f"{system.id} {system.name} {system.cpu} {system.instance_type}"
+
+    def comparable(self, item: KnownSystem) -> ComparableRow:
+        return ComparableRow(PairKind.SYSTEM, item.system.id, item.system.id, item.system.id)
+
+    def show_counts(self) -> None:
+        self.show_title()
 
 
-class SystemsScreen(AnsweringScreen[tuple[str, Level]]):
+class SystemPanel(DocumentPanel):
+    ID = "system"
+    TITLE = "System"
+    REACHED_BY = "systems.go_to_system"
+    ABOUT = "The facts about the system, and its measurements by runtime, level and method."
+
+
+class DoctorPanel(DocumentPanel):
+    scope = scopes.DOCTOR
+    ID = "doctor"
+    TITLE = "Doctor"
+    REACHED_BY = "systems.go_to_doctor"
+    PLACEHOLDER = (Hint("Examining this host.", "muted"),)
+    NOTHING_TO_COPY = "This line has no cure."
+    ABOUT = "The sources of noise on this host, as in `dlbricks doctor`, the worst first. {doctor.copy} copies a cure."
+
+
+class MachinesPanel(TablePanel[Candidate]):
+    scope = scopes.MACHINES
+    ID = "machines"
+    TITLE = "Which machine"
+    REACHED_BY = "systems.go_to_machines"
+    IDENTITY = attrgetter("estimate.way.system")
+    ABOUT = (
+        "The answer of the open model on each system, with its combination, and the cost of a million inferences one"
+        " after another on an otherwise idle machine. part: some of the model was not measured there; ~: a"
+        " predicted range."
+    )
+    ORDERS: ClassVar[Orders] = {
+        "latency": lambda it: (not it.complete, it.latency_ms),
+        # Machines without a price come last.
+        "cost": lambda it: (not it.complete, it.dollars_per_million is None, it.dollars_per_million or 0.0),
+    }
+
+    def __init__(self, model: str) -> None:
+        super().__init__()
+        self._model = model
+
+    def columns(self) -> tuple[Column[Candidate], ...]:
+        # A search hides systems, but the quickest one stays the same.
+        return machine_columns("system", self.items)
+
+    def show_counts(self) -> None:
+        self.show_title(f" for {self._model}" if self._model else "")
+
+    def comparable(self, item: Candidate) -> ComparableRow:
+        system = item.estimate.way.system
+        return ComparableRow(PairKind.SYSTEM, system, system, system)
+
+
+class Systems(NamedTuple):
+    """This host and the systems of the store, and the runtimes by id."""
+
+    known: tuple[KnownSystem, ...]
+    runtimes: Mapping[str, RuntimeRecord]
+
+
+def list_systems(session: Session) -> Systems:
+    host, prices = fingerprint(), read_prices(session.data.path)
+    with session.store.held() as store:
+        store.refresh()
+        return Systems(known_systems(store, prices, host), by_id(store.runtimes()))
+
+
+def rank(session: Session, spec: ModelSpec, options: EstimateOptions) -> tuple[Candidate, ...]:
+    """Return the answers of a model on every system, the fastest first."""
+    prices = read_prices(session.data.path)
+    with own_estimator(options, session.data) as estimator:
+        known = by_id(estimator.store.systems())
+        found = estimator.on_systems([spec.source], list(known))
+    return candidates(found[spec.source.name], known, prices)
+
+
+_WORST_FIRST = (NoiseVerdict.NOISY, NoiseVerdict.UNKNOWN, NoiseVerdict.QUIET)
+
+
+class SystemsScreen(AnswerScreen[tuple[str, Level]]):
     """Returns a system and the level measured there, if the user wants estimates from its results."""
 
-    scope = actions.SYSTEMS
+    scope = scopes.SYSTEMS
     CSS_PATH = "systems.tcss"
     AUTO_FOCUS = "#systems RowsView"
     WANTS_NEW_RESULTS = True
@@ -43,19 +150,16 @@ class SystemsScreen(AnsweringScreen[tuple[str, Level]]):
     )
 
     def __init__(self, session: Session, spec: ModelSpec | None, choices: Choices, config: Config) -> None:
-        super().__init__()
+        self._systems = SystemsPanel()
+        self._system = SystemPanel()
+        self._machines = MachinesPanel(spec.source.name if spec else "")
+        self._doctor = DoctorPanel()
+        super().__init__(self._systems, self._system, self._machines, self._doctor)
         self._session = session
         self._spec = spec
         self._choices, self._config = choices, config
         self._runtimes: Mapping[str, RuntimeRecord] = {}
         self._found: tuple[Candidate, ...] | None = None
-        self._systems = SystemsPanel()
-        self._system = SystemPanel()
-        self._machines = MachinesPanel()
-        self._doctor = DoctorPanel()
-
-    def panels(self) -> Iterable[Panel]:
-        return (self._systems, self._system, self._machines, self._doctor)
 
     def question(self) -> str:
         return machines_question(self._spec.source.name if self._spec else "")
@@ -75,49 +179,61 @@ class SystemsScreen(AnsweringScreen[tuple[str, Level]]):
                 ).line
 
     def on_mount(self) -> None:
-        self.make_current(self._systems)
-        self._machines.show_waiting(self._spec.source.name if self._spec else "")
-        self.action_look_again()
+        self._machines.show_counts()
+        if self._spec is not None:
+            self._machines.show_placeholder(Hint("Estimating.", "muted"))
+        else:
+            how = Hint("to see its latency and cost on every system.", "muted")
+            self._machines.show_placeholder(Hint("Open a model on the workbench"), how)
 
-    @on(SystemsPanel.Selected)
-    def _system_selected(self, event: SystemsPanel.Selected) -> None:
-        self._system.show(event.known, self._runtimes)
+    @on(SystemsPanel.Settled, "#systems")
+    def _system_selected(self) -> None:
+        if (known := self._systems.selected) is not None:
+            hint = Hint("On the workbench, {workbench.start_run} runs a model's bricks.", "muted")
+            self._system.show_parts([*system_parts(known, self._runtimes), *[hint] * (not known.ways)], known.system.id)
 
-    @on(SystemsPanel.Taken)
-    def _system_taken(self, event: SystemsPanel.Taken) -> None:
-        if event.known.ways:
-            self.dismiss((event.known.system.id, event.known.ways[0].level))
+    @on(SystemsPanel.Opened, "#systems")
+    def _system_taken(self) -> None:
+        if (known := self._systems.selected) is not None and known.ways:
+            self.dismiss((known.system.id, known.ways[0].level))
         else:
             self.notify("Nothing was measured on it yet.")
 
-    @on(MachinesPanel.Taken)
-    def _machine_taken(self, event: MachinesPanel.Taken) -> None:
-        way = event.candidate.estimate.way
-        self.dismiss((way.system, way.level))
+    @on(MachinesPanel.Opened, "#machines")
+    def _machine_taken(self) -> None:
+        if (machine := self._machines.selected) is not None:
+            self.dismiss((machine.estimate.way.system, machine.estimate.way.level))
 
-    @on(messages.NewResults)
-    def action_look_again(self) -> None:
-        self.run_steps_in_thread(self._look, "look", lambda show: show())
+    def look(self) -> None:
+        self.run_steps_in_thread(self._looked, "look", lambda show: show())
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
-    def _look(self) -> Iterator[Callable[[], None]]:
+    def _looked(self) -> Iterator[Callable[[], None]]:
         """Yield functions that show what was found.
 
         One step follows another: in parallel, they would disturb the examination of this host.
         """
-        yield partial(self._show_systems, work.list_systems(self._session))
+        yield partial(self._show_systems, list_systems(self._session))
         if self._spec is not None:
             options = options_of(self._spec, self._choices, self._config)
-            yield partial(self._show_machines, work.rank(self._session, self._spec, options))
-        yield partial(self._doctor.show, work.examine())
+            yield partial(self._show_machines, self._spec.source.name, rank(self._session, self._spec, options))
+        yield partial(self._show_findings, tuple(findings()))
 
-    def _show_systems(self, found: work.Systems) -> None:
+    def _show_systems(self, found: Systems) -> None:
         self._runtimes = found.runtimes
-        self._systems.show(found.known)
+        self._systems.show_items(found.known)
 
-    def _show_machines(self, found: tuple[Candidate, ...]) -> None:
+    def _show_machines(self, model: str, found: tuple[Candidate, ...]) -> None:
         self._found = found
-        self._machines.show(found)
+        self._machines.show_placeholder(
+            line(f"{model} was not measured on any system."),
+            Hint("On the workbench, {workbench.start_run} runs its bricks here;", "muted"),
+            Hint("{workbench.show_results} {results.import_file} imports results of other hosts.", "muted"),
+        )
+        self._machines.show_items(found)
         self.head_changed()
+
+    def _show_findings(self, found: tuple[Finding, ...]) -> None:
+        noisy = sum(it.verdict is NoiseVerdict.NOISY for it in found)
+        self._doctor.border_subtitle = f"{noisy} noisy" if noisy else ""
+        worst_first = sorted(found, key=lambda it: _WORST_FIRST.index(it.verdict))
+        self._doctor.show_groups(Copyable(tuple(finding_parts(it)), it.cure) for it in worst_first)

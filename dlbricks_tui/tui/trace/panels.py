@@ -1,98 +1,321 @@
-"""The panels beside the timeline: the selected span, and the stored traces of the model."""
+"""The panels of the trace screen (the timeline, the selected span, the stored traces), and its boxes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from textual.message import Message
 
-from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.documents.trace import counter_parts, level_parts, span_parts, stored_columns
+from dlbricks_tui.answers.traces.tracing import TraceOptions
+from dlbricks_tui.documents.lines import Line, Span, column, cut, line, wrapped
+from dlbricks_tui.documents.parts import BLANK_LINE, Sentence
+from dlbricks_tui.documents.timeline import USUAL, axis, counter_row, span_row
+from dlbricks_tui.documents.trace import (
+    counter_parts,
+    inference_of,
+    level_answer,
+    level_parts,
+    span_parts,
+    stored_columns,
+)
+from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
+from dlbricks_tui.settings.variant import BATCH, RUNTIME, THREADS
+from dlbricks_tui.traces.trace import TraceLevel, TrackKind
+from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
+from dlbricks_tui.tui.dialogs.paths import NewFileScreen
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.trace import actions
-from dlbricks_tui.tui.trace.timeline import NO_LAYER
-from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.tui.widgets.table import TablePanel
+from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
+from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Panel, TablePanel
+from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.text import TextLines, text_of
+from dlbricks_tui.wording.layers import usual_beginning
+from dlbricks_tui.wording.numbers import milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    from textual import events
 
     from dlbricks_tui.documents.parts import Column, Part
     from dlbricks_tui.traces.file import StoredTrace
-    from dlbricks_tui.tui.trace.work import ListedTraces, OpenTrace
+    from dlbricks_tui.traces.layer_times import LayerTime
+    from dlbricks_tui.traces.trace import TraceSpan as TracedSpan
+    from dlbricks_tui.tui.trace.rows import TimelineState, TraceRow
+    from dlbricks_tui.tui.trace.screen import ListedTraces, OpenTrace
 
-_NOTHING = (line(Span("Select a span in the timeline", "muted")), line(Span("to see its details here.", "muted")))
+
+# As in the decomposition.
+_OPEN, _CLOSED = "- ", "+ "
+_LEAST_NAME, _MOST_NAME = 22, 34
+_SHIFT = 0.5
+# The spans of operators that the runtime added.
+_ADDED = ("warn", "warn")
+NO_LAYER = "Only a span of a layer has a brick: select one in the track of the layers."
 
 
-class SpanPanel(Panel):
-    """Everything that is known of the selected span, or of the selected level."""
+class TimelineRows(RowsView):
+    """The rows of an open trace; only the visible ones are drawn, and of them only the times in view.
 
-    scope = actions.SPAN
+    plotext would take 70 ms for a row of 1,000 spans, and hide all spans of a cell but one. Looking up the cells in
+    view takes 0.6 ms; they show names and shares, and can be selected as in a list.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state: TimelineState | None = None
+        self.slowest: LayerTime | None = None
+        # The beginning of most names of layers, which the rows leave out.
+        self.common = ""
+
+    @property
+    def row_count(self) -> int:
+        return len(self.state.rows) if self.state else 0
+
+    @property
+    def name_width(self) -> int:
+        return min(_MOST_NAME, max(_LEAST_NAME, (self.line_width - 1) // 5))
+
+    @property
+    def time_width(self) -> int:
+        """The number of cells for times, after the names."""
+        return max(1, self.line_width - 1 - self.name_width)
+
+    def row(self, index: int, width: int) -> Line:
+        if self.state is None:
+            return ()
+        return (
+            *self._label(self.state, self.state.rows[index], self.name_width),
+            *self._drawn(self.state, index),
+        )
+
+    def all_rows(self, width: int) -> list[Line]:
+        state = self.state
+        if state is None:
+            return []
+        names = [text_of(self._label(state, row, self.name_width)) for row in state.rows]
+        return [(Span(f"{name} "), *self._drawn(state, index)) for index, name in enumerate(names)]
+
+    def _label(self, state: TimelineState, row: TraceRow, width: int) -> Line:
+        if row.track is not None:
+            counter = row.track.counter
+            unit = f" ({counter.unit})" if counter is not None and counter.unit else ""
+            return (column(f"    {row.track.name}{unit}", width - 1, "muted"), Span(" "))
+        whole_ms = inference_of(row.level.content)
+        is_open = state.is_open(row)
+        # An open level has room for a sentence.
+        took = "" if is_open or whole_ms is None else f" {milliseconds(whole_ms)} ms"
+        return (
+            Span(_OPEN if is_open else _CLOSED, "accent"),
+            column(f"{row.level.level.value}{took}", width - 3, "strong"),
+            Span(" "),
+        )
+
+    def _drawn(self, state: TimelineState, index: int) -> Iterator[Span]:
+        row, width = state.rows[index], self.time_width
+        shown = row.shown
+        if row.track is None and state.is_open(row):
+            yield Span(cut(level_answer(row.level.content, self.slowest), width))
+        elif shown is not None:
+            window = state.window(width).later(row.level.start_of(state.anchor))
+            selected = state.selected(index) if index == self.cursor else None
+            if shown.counter is not None:
+                yield from counter_row(shown.counter, shown.times, window, width, selected)
+            else:
+                styles = _ADDED if row.track is not None and row.track.kind is TrackKind.ADDED else USUAL
+                named = partial(self._named, shown.spans)
+                yield from span_row(shown.times.runs(window, width), named, selected, styles)
+
+    def _named(self, spans: Sequence[TracedSpan], number: int) -> str:
+        return spans[number].name.removeprefix(self.common)
+
+    def on_click(self, event: events.Click) -> None:
+        super().on_click(event)
+        cell = event.x - 1 - self.name_width
+        if self.state is not None and cell >= 0 and self.cursor < self.row_count:
+            self.state.select_at(self.cursor, cell, self.time_width)
+
+
+class TimelinePanel(Panel):
+    """The timeline of a trace with the time axis above it."""
+
+    scope = scopes.TIMELINE
+    ID = "timeline"
+    TITLE = "Timeline"
+    REACHED_BY = "trace.go_to_timeline"
+    HEADED = True
+    PLACEHOLDER = (Hint("Looking for traces of this model.", "muted"),)
+    NOTHING_TO_COPY = NO_LAYER
+    ABOUT = (
+        "The levels of the trace, each with the tracks of its instruments. Every level has inferences of its own; all "
+        "are aligned at the start of the inference that the axis names. A bar is a span with its name; ░ ▒ ▓ █ are "
+        "spans too narrow for a cell, by the share that they cover; █═ and ● mark the selected span. {timeline.next} "
+        "and {timeline.previous} go from span to span, {timeline.zoom_in} and {timeline.zoom_out} zoom, "
+        "{timeline.pan_left} and {timeline.pan_right} move. {timeline.show_in_tree} shows a layer in the decomposition."
+    )
+
+    class Selected(Message):
+        """Another span or row is selected."""
+
+    class ShownInTree(Message):
+        """The user wants to see the layer of the selected span in the decomposition."""
+
+    def __init__(self) -> None:
+        self._list = TimelineRows()
+        super().__init__(self._list)
+
+    @property
+    def state(self) -> TimelineState | None:
+        """The open trace; None without one."""
+        return self._list.state
+
+    @property
+    def row(self) -> int:
+        return self._list.cursor
+
+    @property
+    def selected_layer(self) -> int | None:
+        """The index of the layer of the selected span."""
+        return None if self.state is None else self.state.selected_layer(self.row)
+
+    def heading(self, width: int) -> Line:
+        """Return the inference at which the levels are aligned, and the axis from its start on."""
+        if self.state is None:
+            return ()
+        names, times = self._list.name_width, self._list.time_width
+        drawn = axis(self.state.window(times), times)
+        named = f"inference {self.state.anchor + 1:,}/{self.state.inferences:,}"
+        unit = Span(f"{drawn.unit} ", "muted")
+        return (Span(" "), column(named, names - cell_len(unit.text), "muted"), unit, Span(drawn.cells, "muted"))
+
+    def show(self, state: TimelineState, slowest: LayerTime | None, layer: int | None = None) -> None:
+        """Show a trace, with a layer selected if it has that layer."""
+        self._list.state, self._list.slowest = state, slowest
+        self._list.common = usual_beginning([it.name for it in state.trace.layers])
+        self._list.rows_changed()
+        width = self._list.time_width
+        found = None if layer is None else state.select_layer(layer, width)
+        row = state.first_row() if found is None else found
+        self._changed(row)
+
+    def cursor_settled(self) -> None:
+        self.post_message(self.Selected())
+
+    def action_open_or_close(self) -> None:
+        if self.state is not None:
+            is_open = self.state.is_open(self.state.rows[self.row])
+            self._changed((self.state.close if is_open else self.state.open)(self.row))
+
+    def action_zoom(self, step: int) -> None:
+        self._change(lambda state, row, width: state.zoom(row, step, width))
+
+    def action_pan(self, step: int) -> None:
+        self._change(lambda state, _, width: state.pan(step * _SHIFT, width))
+
+    def action_move_inference(self, step: int) -> None:
+        self._change(lambda state, row, width: state.go_to_inference(row, step, width))
+
+    def action_slowest(self) -> None:
+        self._change(lambda state, row, width: state.select_slowest(row, width))
+
+    def action_fit(self) -> None:
+        self._change(lambda state, *_: state.fit_inference())
+
+    def action_fit_everything(self) -> None:
+        self._change(lambda state, *_: state.fit_everything())
+
+    def action_fit_span(self) -> None:
+        self._change(lambda state, row, width: state.fit_span(row, width))
+
+    def action_show_in_tree(self) -> None:
+        self.post_message(self.ShownInTree())
+
+    def copied(self) -> str | None:
+        return None if self.state is None else self.state.brick_key(self.row)
+
+    def on_click(self) -> None:
+        super().on_click()
+        # The list has selected the span.
+        self._changed(self.row)
+
+    def action_step(self, step: int) -> None:
+        state = self.state
+        if state is None or self.row >= len(state.rows):
+            return
+        if state.rows[self.row].track is None:
+            self._changed((state.open if step > 0 else state.close)(self.row))
+        else:
+            self._change(lambda state, row, width: state.step(row, step, width))
+
+    def _change(self, change: Callable[[TimelineState, int, int], object]) -> None:
+        """Change what is in view or selected, and draw it."""
+        if self.state is not None and self.row < len(self.state.rows):
+            change(self.state, self.row, self._list.time_width)
+            self._changed(self.row)
+
+    def _changed(self, row: int) -> None:
+        self._list.rows_changed()
+        self._list.move_to(row)
+        self.heading_changed()
+        self.post_message(self.Selected())
+
+
+class SpanPanel(DocumentPanel):
+    scope = scopes.SPAN
+    ID = "span"
     TITLE = "Span"
     REACHED_BY = "trace.go_to_span"
+    PLACEHOLDER = (Hint("Select a span in the timeline", "muted"), Hint("to see its details here.", "muted"))
+    NOTHING_TO_COPY = NO_LAYER
     ABOUT = (
         "The selected span: its time and its share of the inference. A layer also has the median of its times in the "
         "model, at the layer level, and the stored time of its brick alone. On the row of a level: what the level adds "
         "to the one below, and what to know about it. {span.copy} copies the key of the brick."
     )
 
-    def __init__(self) -> None:
-        self._list = LineRows(self._lines)
-        super().__init__(self._list, id="span")
-        self._opened: OpenTrace | None = None
-        self._row = 0
-        self._list.show_placeholder(*_NOTHING)
-
     def show(self, opened: OpenTrace | None, row: int) -> None:
-        self._opened, self._row = opened, row
-        self._list.cursor = 0
-        self._list.remake()
-
-    def action_copy(self) -> None:
-        self.copy(None if self._opened is None else self._opened.state.brick_key(self._row), NO_LAYER)
-
-    def _lines(self, width: int) -> Iterator[Line]:
-        if self._opened is None or self._row >= len(self._opened.state.rows):
-            yield from _NOTHING
+        if opened is None or row >= len(opened.state.rows):
+            self.show_groups(())
         else:
-            yield from laid_out(self._parts(self._opened), width)
+            copied = opened.state.brick_key(row) or ""
+            self.show_groups([Copyable(tuple(_parts(opened, row)), copied)], (row, opened.state.selected(row)))
 
-    def _parts(self, opened: OpenTrace) -> Iterator[Part]:
-        state = opened.state
-        row, span = state.rows[self._row], state.selected_span(self._row)
-        track, level = row.track, row.level.content
-        if span is not None and track is not None and track.kind is not None:
-            layer = None if span.layer is None else state.layers.get(span.layer)
-            time = None if layer is None else opened.times.get(layer.index)
-            return span_parts(span, track.kind, level, layer, time)
-        if track is not None and track.counter is not None:
-            return counter_parts(track.counter, state.selected(self._row))
-        return level_parts(level, state.trace.missing)
+
+def _parts(opened: OpenTrace, index: int) -> Iterator[Part]:
+    state = opened.state
+    row, span = state.rows[index], state.selected_span(index)
+    track, level = row.track, row.level.content
+    if span is not None and track is not None and track.kind is not None:
+        layer = None if span.layer is None else state.layers.get(span.layer)
+        time = None if layer is None else opened.times.get(layer.index)
+        return span_parts(span, track.kind, level, layer, time)
+    if track is not None and track.counter is not None:
+        return counter_parts(track.counter, state.selected(index))
+    return level_parts(level, state.trace.missing)
 
 
 class TracesPanel(TablePanel["StoredTrace"]):
-    """A row for each trace, the newest first."""
-
-    scope = actions.TRACES
+    scope = scopes.TRACES
+    ID = "traces"
     TITLE = "Traces"
     REACHED_BY = "trace.go_to_traces"
     SEARCH_HINT = "runtime, date or id"
+    PLACEHOLDER = (Hint("No trace of this model is stored."), Hint("{trace.measure} traces the model.", "muted"))
+    NOUN = "trace"
+    IDENTITY = attrgetter("header.id")
+    NOTHING_TO_COPY = "There is no trace to copy the id of."
     ABOUT = (
         "The stored traces of the model, the newest first; * is the one in the timeline. {traces.open} shows another "
         "one. They are files in the folder of your data, which you may delete."
     )
 
-    class Opened(Message):
-        """The user wants to see the selected trace."""
-
     def __init__(self) -> None:
-        super().__init__(id="traces")
+        super().__init__()
         self._shown = ""
-        self.show_placeholder(
-            line("No trace of this model is stored."), Hint("{trace.measure} traces the model.", "muted")
-        )
 
     def columns(self) -> tuple[Column[StoredTrace], ...]:
         return stored_columns(self._shown)
@@ -108,15 +331,68 @@ class TracesPanel(TablePanel["StoredTrace"]):
         self.select(trace)
         self.columns_changed()
 
-    def identity(self, item: StoredTrace) -> str:
-        return item.header.id
-
     def searched(self, item: StoredTrace) -> str:
         return f"{item.header.runtime} {item.header.when[:16]} {item.header.id}"
 
-    def action_open(self) -> None:
-        if self.selected is not None:
-            self.post_message(self.Opened())
+    def copied(self) -> str | None:
+        return self.selected.header.id if self.selected else None
 
-    def action_copy(self) -> None:
-        self.copy(None if self.selected is None else self.selected.header.id, "There is no trace to copy the id of.")
+
+_TOLD = (
+    "The model runs once more for each level: model, layer (the runtime's profiler), primitive (the kernels of oneDNN) "
+    "and thread. Each level adds instruments to the one before, and so shows what they cost."
+)
+# Each level with all below it.
+_LEVELS = tuple(tuple(TraceLevel)[:count] for count in range(len(TraceLevel), 0, -1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSettings(TraceOptions):
+    """The options of a trace, and the names of the runtimes to choose from."""
+
+    registered: tuple[str, ...]
+
+
+TRACE_ROWS = (
+    FormRow(setting=RUNTIME, offered=lambda it: it.registered),
+    FormRow(setting=THREADS, usual="usual"),
+    FormRow(setting=BATCH, usual="of the file"),
+    FormRow(setting=LEVELS, many=True, offered=lambda _: _LEVELS, words=lambda it: it.levels[-1].value),
+    FormRow(setting=INFERENCES),
+)
+
+
+class StartTraceScreen(FormDialog[TraceSettings]):
+    """Returns the settings to trace the model with."""
+
+    scope = scopes.START_TRACE
+    CSS_PATH = "trace.tcss"
+    ABOUT = (
+        "A trace runs the model at rising levels of detail, in a process of its own. It waits for runs on this host, "
+        "and the end of the screen ends it. A level that the runtime or the host cannot give is left out, with its "
+        "reason."
+    )
+
+    def __init__(self, model: str, settings: TraceSettings) -> None:
+        below = TextLines(lambda width: tuple(wrapped(line(Span(_TOLD, "muted")), width)))
+        super().__init__(TRACE_ROWS, settings, below, heading=f"Trace {model}")
+
+
+class WriteTraceScreen(NewFileScreen):
+    """Asks for the file of a trace."""
+
+    HINT = "~/model.pftrace, or ~/model.json for chrome://tracing"
+    ABOUT = (
+        "The ending selects the format. A .json file opens in chrome://tracing and in Perfetto; any other file has the "
+        "format of Perfetto, for ui.perfetto.dev. The stored trace stays where it is."
+    )
+
+
+class CancelTraceScreen(ConfirmingScreen):
+    HEADING = "Cancel the trace?"
+    scope = scopes.CANCEL_TRACE
+    ABOUT = "A trace is stored once all of its levels have ended. Stored traces are kept."
+
+    def __init__(self) -> None:
+        told = "The levels of this trace are lost; traces that are stored are kept."
+        super().__init__(Sentence("The model is being traced."), BLANK_LINE, Sentence(told))

@@ -1,16 +1,10 @@
 """The rows of a timeline, the part of it in view, and the selected span."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.timeline import SpanTimes, TimeWindow
-from dlbricks_tui.traces.trace import TraceLevel, Track, TrackKind
-
-if TYPE_CHECKING:
-    from dlbricks_tui.traces.trace import Counter, LevelTrace, Trace, TraceSpan
+from dlbricks_tui.traces.trace import Counter, LevelTrace, Trace, TraceLevel, TraceSpan, Track, TrackKind
 
 # The track that a closed level shows.
 _MAIN = {

@@ -1,21 +1,21 @@
 """The screen of a model in several variants: by batch size, by number of threads, or all combinations side by side."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import partial
 from itertools import zip_longest
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from textual import on
+from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.documents.parts import Sentence
+from dlbricks_tui.documents.parts import Column, Missing, Part, Sentence
+from dlbricks_tui.documents.pictures import Picture
 from dlbricks_tui.documents.ranking import (
     ranking_answer,
     ranking_columns,
@@ -32,27 +32,16 @@ from dlbricks_tui.documents.variants import (
     variant_remarks,
     variants_question,
 )
+from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.ranking import Ranked, Ranking
-from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import ComparableRow
-from dlbricks_tui.tui.variants import actions
-from dlbricks_tui.tui.widgets.answering import AnsweringScreen
-from dlbricks_tui.tui.widgets.plot import PictureView
-from dlbricks_tui.tui.widgets.table import TablePanel
-from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.tui.widgets.panel import TablePanel
+from dlbricks_tui.tui.widgets.screens import AnswerScreen
+from dlbricks_tui.tui.widgets.text import PictureView, TextLines
+from dlbricks_tui.tui.workbench.work import VariantCurve
 from dlbricks_tui.wording.numbers import counted, measured_ago
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from textual.app import ComposeResult
-
-    from dlbricks_tui.documents.parts import Column, Missing, Part
-    from dlbricks_tui.documents.pictures import Picture
-    from dlbricks_tui.estimate.curve import Point
-    from dlbricks_tui.tui.widgets.panel import Panel
-    from dlbricks_tui.tui.workbench.work import VariantCurve
 
 # The bounds to choose from, in milliseconds.
 BOUNDS_MS = tuple(step * 10.0**power for power in range(5) for step in (1, 2, 5))
@@ -71,16 +60,16 @@ class Readers(NamedTuple):
 
     batches: Callable[[], VariantCurve]
     threads: Callable[[], VariantCurve]
-    combinations: Callable[[], Ranking | str]
+    combinations: Callable[[], Ranking]
 
 
-class VariantsScreen(AnsweringScreen[bool]):
+class VariantsScreen(AnswerScreen[bool]):
     """Shows curves of latency and throughput, or all combinations as bars, above their table.
 
     Returns True if the user wants to measure more of them.
     """
 
-    scope = actions.VARIANTS
+    scope = scopes.VARIANTS
     CSS_PATH = "variants.tcss"
     WRAPS_STATE = True
     WANTS_NEW_RESULTS = True
@@ -96,27 +85,19 @@ class VariantsScreen(AnsweringScreen[bool]):
     )
 
     def __init__(self, model: str, readers: Readers, by: By = By.BATCH) -> None:
-        super().__init__()
+        self._panel = VariantsPanel()
+        super().__init__(self._panel)
         self._model = model
         self._readers = readers
         self._by = by
         self._curves: dict[By, VariantCurve] = {}
         self._ranking: Ranking | str | None = None
         self._bound_ms: float | None = None
-        self._panel = VariantsPanel()
-
-    def panels(self) -> Iterable[Panel]:
-        return (self._panel,)
 
     def on_mount(self) -> None:
         self._update()
-        self._read()
 
-    @on(messages.NewResults)
-    def _new_results(self) -> None:
-        self.action_look_again()
-
-    def action_look_again(self) -> None:
+    def look(self) -> None:
         self._curves, self._ranking = {}, None
         self._read()
 
@@ -129,22 +110,16 @@ class VariantsScreen(AnsweringScreen[bool]):
     def action_measure(self) -> None:
         self.dismiss(True)
 
-    def action_raise_bound(self) -> None:
-        self._step_bound(1)
-
-    def action_lower_bound(self) -> None:
-        self._step_bound(-1)
-
     def action_drop_bound(self) -> None:
         self._bound_ms = None
         self._update()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("raise_bound", "lower_bound", "drop_bound"):
+        if action in ("step_bound", "drop_bound"):
             return self._by is not By.COMBINATION
         return super().check_action(action, parameters)
 
-    def _step_bound(self, step: int) -> None:
+    def action_step_bound(self, step: int) -> None:
         if self._bound_ms is None:
             curve = self._curves.get(self._by)
             known = [it.latency_ms for it in (curve.points if curve else ()) if it.latency_ms]
@@ -159,10 +134,13 @@ class VariantsScreen(AnsweringScreen[bool]):
         by = self._by
         if by is By.COMBINATION:
             if self._ranking is None:
-                self.run_in_thread(self._readers.combinations, "variants", self._ranked)
+                self._rank()
         elif by not in self._curves:
             read = self._readers.batches if by is By.BATCH else self._readers.threads
             self.run_in_thread(read, "variants", partial(self._curve_read, by))
+
+    def _rank(self) -> None:
+        self.run_in_thread(self._readers.combinations, "variants", self._ranked, self._ranked)
 
     def _ranked(self, found: Ranking | str) -> None:
         self._ranking = found
@@ -174,7 +152,7 @@ class VariantsScreen(AnsweringScreen[bool]):
         if not _was_measured(found):
             if self._ranking is None:
                 # What other runtimes and formats have measured is worth more than predictions.
-                self.run_in_thread(self._readers.combinations, "variants", self._ranked)
+                self._rank()
             else:
                 self._take_measured(by)
         self._update()
@@ -193,7 +171,6 @@ class VariantsScreen(AnsweringScreen[bool]):
         else:
             self._panel.show_curve(self._by.value, self._curves.get(self._by), self._bound_ms)
         self.head_changed()
-        self.refresh_bindings()
 
     def question(self) -> str:
         return variants_question(self._model)
@@ -263,6 +240,7 @@ _HOW_TO_RUN = Hint("{workbench.start_run} on the workbench runs what is missing"
 class VariantsPanel(TablePanel["Point | Ranked"]):
     """The latency at the left and the throughput at the right, or one picture of all combinations, and a table."""
 
+    ID = "variants"
     TITLE = "Variants"
     ABOUT = (
         "o is estimated and x measured end to end; with several series each has a letter, and capitals are measured. "
@@ -271,10 +249,9 @@ class VariantsPanel(TablePanel["Point | Ranked"]):
     )
 
     def __init__(self) -> None:
-        super().__init__(id="variants")
+        super().__init__()
         self._second = PictureView()
         self._below = TextLines(self._lines_below, classes="below")
-        self.rows.stands_for = self._comparable
         self._way = ""
         self._columns: tuple[Column[Any], ...] = ()
         self._remarks: tuple[Part, ...] = ()
@@ -341,10 +318,7 @@ class VariantsPanel(TablePanel["Point | Ranked"]):
         lines = *laid_out(self._remarks, width - 1), *(it.line for it in self._hints)
         return tuple((Span(" "), *each) for each in lines)
 
-    def _comparable(self, index: int) -> ComparableRow | None:
-        if index >= len(self.found):
-            return None
-        item = self.found[index]
+    def comparable(self, item: Point | Ranked) -> ComparableRow:
         point, timing = _point(item), item.comparable.timing if isinstance(item, Ranked) else None
         side = EstimatedSide(variant_name(point), point.found, timing)
         return ComparableRow(PairKind.VARIANT, (side.name, side.found.way), side.name, side)

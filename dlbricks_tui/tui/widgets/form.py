@@ -1,26 +1,21 @@
 """Forms: a row for each setting with its value, which keys change and which the user can write."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from rich.cells import cell_len
 from textual.message import Message
+from textual.widget import Widget
 
 from dlbricks_tui.documents.lines import Line, Span, column
-from dlbricks_tui.settings.kinds import next_of, with_own
+from dlbricks_tui.settings.kinds import ValueKind, next_of, with_own
+from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
 from dlbricks_tui.wording.numbers import capitalised
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from dlbricks_tui.settings.kinds import ValueKind
-    from dlbricks_tui.settings.setting import Setting
 
 # The widths of names, and of values in panels and in boxes.
 _NAME, _VALUE, _VALUE_IN_A_BOX = 12, 9, 13
@@ -45,17 +40,14 @@ class FormRow:
 
     @property
     def name(self) -> str:
-        """The label of the row."""
         return self.label or self.setting.name
 
     @property
     def field(self) -> str:
-        """The field of the form."""
         return self.kept_in or self.setting.field
 
     @property
     def kind(self) -> ValueKind[Any]:
-        """The kind of its values."""
         return self.setting.many if self.many else self.setting.kind
 
     @property
@@ -110,7 +102,6 @@ class FormRows(ItemRows[FormRow]):
         self.rows_changed()
 
     def show(self, form: Any) -> None:
-        """Show these values."""
         self.form = form
         self.refresh()
 
@@ -140,7 +131,7 @@ class FormRows(ItemRows[FormRow]):
         if row is None or not row.setting.kind.is_number:
             self.step(1)
             return
-        from dlbricks_tui.tui.dialogs.writing import WritingScreen
+        from dlbricks_tui.tui.dialogs.notices import WritingScreen
 
         empty = f"; an empty line: {row.usual or row.setting.text(row.setting.default)}."
         box: WritingScreen[Any] = WritingScreen(
@@ -168,19 +159,15 @@ class FormPanel(Panel):
 
         settings: Any
 
-    def __init__(self, settings: Any, *, id: str) -> None:  # noqa: A002 - Textual's name
+    def __init__(self, settings: Any) -> None:
         self._list = FormRows(self.ROWS, settings, lambda form: self.post_message(self.Chosen(form)))
-        super().__init__(self._list, id=id)
+        super().__init__(self._list)
 
     def show(self, settings: Any) -> None:
-        """Show the values of these settings."""
         self._list.show(settings)
 
-    def action_next(self) -> None:
-        self._list.step(1)
-
-    def action_previous(self) -> None:
-        self._list.step(-1)
+    def action_step(self, step: int) -> None:
+        self._list.step(step)
 
     def action_write(self) -> None:
         self._list.write()
@@ -192,22 +179,18 @@ Form = TypeVar("Form")
 class FormDialog(Dialog[Form]):
     """A box with a form; returns the form if the user begins."""
 
-    def __init__(self, rows: Sequence[FormRow], form: Form) -> None:
-        super().__init__()
+    def __init__(self, rows: Sequence[FormRow], form: Form, *below: Widget, heading: str) -> None:
         self._rows = FormRows(rows, form, self.take, value_width=_VALUE_IN_A_BOX)
+        super().__init__(self._rows, *below, heading=heading)
 
     def take(self, form: Form) -> None:
-        """Take a change of the user."""
         self._rows.show(form)
 
     def action_begin(self) -> None:
         self.dismiss(self._rows.form)
 
-    def action_next(self) -> None:
-        self._rows.step(1)
-
-    def action_previous(self) -> None:
-        self._rows.step(-1)
+    def action_step(self, step: int) -> None:
+        self._rows.step(step)
 
     def action_write(self) -> None:
         self._rows.write()

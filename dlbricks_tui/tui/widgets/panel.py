@@ -1,30 +1,114 @@
-"""The bases of all panels: a titled frame around one list, with a search line at its foot."""
+"""The bases of all panels: a titled frame around a list, a document or a table, with a search line at its foot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, ClassVar, Generic, NamedTuple
 
+from rich.segment import Segment
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Input
+from textual.widgets.input import Selection
 
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, contains_all
+from dlbricks_tui.documents.parts import Column, Missing, Part, Table
+from dlbricks_tui.documents.pictures import Picture
+from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.kinds import next_of
+from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import BY_ID, binding
-from dlbricks_tui.tui.widgets.plot import PictureView
-from dlbricks_tui.tui.widgets.rows import Item, ItemRows, RowsView, place_of
-from dlbricks_tui.tui.widgets.search_line import SearchLine
-from dlbricks_tui.tui.widgets.text import NamesKeys, TextLines
+from dlbricks_tui.tui.marks.marks import ComparableRow
+from dlbricks_tui.tui.widgets.rows import DrawnRows, Item, ItemRows, LineRows, RowsView, place_of
+from dlbricks_tui.tui.widgets.text import WIDTH, NamesKeys, PictureView, TextLines, lines_as_texts
+from dlbricks_tui.wording.text_tables import TextTable
 
-if TYPE_CHECKING:
-    from dlbricks_tui.documents.pictures import Picture
-    from dlbricks_tui.wording.text_tables import TextTable
+
+class Field(Input, inherit_bindings=False):
+    """A one-line field with a steady cursor, as blinking would write to the terminal all the time."""
+
+    # Enter runs the action of the box around the field, by the key that the user has given to it.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        it for it in Input.BINDINGS if not (isinstance(it, Binding) and it.action == "submit")
+    ]
+
+    def __init__(self, value: str = "", *, hint: str = "") -> None:
+        super().__init__(value, placeholder=hint, compact=True, select_on_focus=False)
+        self.cursor_blink = False
+
+    def render_line(self, y: int) -> Strip:
+        # A pasted text or a file name may contain control codes.
+        drawn = super().render_line(y)
+        if all(segment.text.isprintable() for segment in drawn):
+            return drawn
+        return Strip([Segment(printable(text), style) for text, style, _ in drawn]).crop(0, self.size.width)
+
+
+class SearchLine(HelpPlace, Field):
+    """A search field, hidden until a search begins; it searches with every letter."""
+
+    scope = actions.SEARCH
+
+    @dataclass
+    class TextChanged(Message):
+        """The search text has changed; empty when the search has ended."""
+
+        text: str
+
+    def __init__(self, hint: str, searched: Widget) -> None:
+        super().__init__(hint=hint)
+        self.display = False
+        self._searched = searched
+
+    @property
+    def has_text(self) -> bool:
+        return bool(self.value.strip())
+
+    def begin(self) -> None:
+        """Show and focus the field; typing replaces the previous text."""
+        self.display = True
+        self.selection = Selection(0, len(self.value))
+        # At once: `focus` would wait for keys that are already queued.
+        self.screen.set_focus(self)
+
+    def seek(self, text: str) -> None:
+        self.display = True
+        self.value = text
+
+    def end(self) -> None:
+        """End the search; the focus moves only if it is in this field."""
+        self.value = ""
+        self.display = False
+        self._give_keys_back()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.TextChanged(self.value.strip()))
+        # The key that ends a search is offered only while there is one.
+        self.screen.refresh_bindings()
+
+    def action_keep(self) -> None:
+        self.display = self.has_text
+        self._give_keys_back()
+
+    def action_clear(self) -> None:
+        self.end()
+
+    def _give_keys_back(self) -> None:
+        if self.screen.focused is self:
+            self.screen.set_focus(self._searched)
 
 
 class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
@@ -32,6 +116,7 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
 
     # The key that ends a search also works in the list.
     BINDINGS: ClassVar[list[BindingType]] = [binding(BY_ID["find.clear"])]
+    ID: ClassVar[str]
     TITLE: ClassVar[str] = ""
     # The action that leads to the panel; its key is shown before the title.
     REACHED_BY: ClassVar[str] = ""
@@ -41,10 +126,15 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
     HEADED: ClassVar[bool] = False
     # True if pictures are shown above the list.
     PICTURED: ClassVar[bool] = False
+    # The text while there are no rows, until another one is shown.
+    PLACEHOLDER: ClassVar[tuple[Hint, ...]] = ()
+    # The message where the key that copies has nothing to copy.
+    NOTHING_TO_COPY: ClassVar[str] = ""
 
-    def __init__(self, rows: RowsView, *, id: str) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
+    def __init__(self, rows: RowsView) -> None:
+        super().__init__(id=self.ID)
         self.rows = rows
+        rows.show_placeholder(*self.PLACEHOLDER)
         self.search_line = SearchLine(self.SEARCH_HINT, rows)
         self._heading = TextLines(lambda width: (self.heading(width),))
         self.picture = PictureView()
@@ -71,7 +161,6 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
         self.show_title(self._more)
 
     def show_picture(self, picture: Picture | None) -> None:
-        """Show a picture above the list, or none."""
         self.picture.display = picture is not None
         self.picture.show(picture)
 
@@ -80,20 +169,11 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
         self.rows.show_placeholder(*lines)
 
     def heading(self, width: int) -> Line:
-        """Return the titles of the columns."""
         return ()
 
-    def copied_heading(self, width: int) -> Line:
-        """Return the titles of the columns of a copy; without any, a copy has lines of text."""
-        return self.heading(width)
-
     def as_texts(self) -> TextTable:
-        """Return all rows of the list as texts, with the titles of their columns."""
-        from dlbricks_tui.tui.widgets.text import WIDTH, columns_as_texts, lines_as_texts
-
-        rows, heading = self.rows.all_rows(WIDTH - 1), self.copied_heading(WIDTH)
-        # The heading leaves room for the sign of the cursor.
-        return columns_as_texts(heading, ((Span(" "), *row) for row in rows)) if heading else lines_as_texts(rows)
+        """Return all rows of the list as texts: names and values, unless the panel has columns."""
+        return lines_as_texts(self.rows.all_rows(WIDTH - 1))
 
     def heading_changed(self) -> None:
         self._heading.refresh()
@@ -129,12 +209,15 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
         if self.SEARCH_HINT:
             self.search_line.begin()
 
-    def copy(self, text: str | None, otherwise: str) -> None:
-        """Copy a text, or show why there is none."""
-        if text is None:
-            self.notify(otherwise)
-        else:
+    def copied(self) -> str | None:
+        """Return the text that the key copies; empty or None if there is none."""
+        return None
+
+    def action_copy(self) -> None:
+        if text := self.copied():
             self.app.copy_to_clipboard(text)
+        else:
+            self.notify(self.NOTHING_TO_COPY)
 
     def action_clear(self) -> None:
         self.search_line.end()
@@ -142,6 +225,45 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer the key that ends a search only while there is one; otherwise the key may leave the screen."""
         return self.search_line.has_text if action == "clear" else super().check_action(action, parameters)
+
+
+class Copyable(NamedTuple):
+    """Parts whose lines all copy the same text."""
+
+    parts: tuple[Part, ...]
+    text: str = ""
+
+
+class DocumentPanel(Panel):
+    """Shows the parts of a document at any width."""
+
+    def __init__(self) -> None:
+        self._list = LineRows(self._lines)
+        super().__init__(self._list)
+        self._groups: tuple[Copyable, ...] = ()
+        # The subject of the document, and the text that each line copies.
+        self._about: object = None
+        self._texts: tuple[str, ...] = ()
+
+    def show_parts(self, parts: Iterable[Part], about: object = None) -> None:
+        """Show a document; the cursor stays if its subject is the same as before."""
+        self.show_groups([Copyable(tuple(parts))], about)
+
+    def show_groups(self, groups: Iterable[Copyable], about: object = None) -> None:
+        """Show a document with texts to copy."""
+        if about != self._about:
+            self._list.move_to(0)
+        self._groups, self._about = tuple(groups), about
+        self._list.remake()
+
+    def copied(self) -> str | None:
+        here = self._list.cursor
+        return self._texts[here] if here < len(self._texts) else None
+
+    def _lines(self, width: int) -> tuple[Line, ...]:
+        made = [(each, group.text) for group in self._groups for each in laid_out(group.parts, width)]
+        self._texts = tuple(text for _, text in made)
+        return tuple(each for each, _ in made)
 
 
 # The orders of a list by name, each with its sort key.
@@ -153,10 +275,34 @@ class ItemPanel(Panel, Generic[Item]):
 
     # Without orders the items stay as they are.
     ORDERS: ClassVar[Orders] = {}
+    # The word for an item.
+    NOUN: ClassVar[str] = "row"
+    # Tells an item apart from others, also when the items are replaced; without it an item is compared as a whole.
+    IDENTITY: ClassVar[attrgetter[Any] | None] = None
 
-    def __init__(self, rows: ItemRows[Item], *, id: str) -> None:  # noqa: A002 - Textual's name
-        super().__init__(rows, id=id)
+    class OfPanel(Message):
+        """A message about the selected row."""
+
+        def __init__(self, panel: ItemPanel[Any]) -> None:
+            super().__init__()
+            self.panel = panel
+
+        @property
+        def control(self) -> ItemPanel[Any]:
+            """The panel, which handlers select by its id."""
+            return self.panel
+
+    class Settled(OfPanel):
+        """The cursor has settled on a row, or the rows have changed."""
+
+    class Opened(OfPanel):
+        """The user wants to read about the selected row, or to use it."""
+
+    def __init__(self, rows: ItemRows[Item]) -> None:
+        super().__init__(rows)
         self._list = rows
+        self._empty: tuple[Line | Hint, ...] = self.PLACEHOLDER
+        rows.stands_for = self.comparable_at
         self.items: tuple[Item, ...] = ()
         self.order = next(iter(self.ORDERS), "")
 
@@ -175,7 +321,25 @@ class ItemPanel(Panel, Generic[Item]):
 
     def identity(self, item: Item) -> Hashable:
         """Return what an item keeps when the items are replaced."""
-        return item
+        return item if self.IDENTITY is None else self.IDENTITY(item)
+
+    def comparable(self, item: Item) -> ComparableRow | None:
+        """Return what an item stands for when it is compared; None for items that cannot be."""
+        return None
+
+    def comparable_at(self, index: int) -> ComparableRow | None:
+        """Return what a row stands for; None for one that is no item."""
+        return self.comparable(self.found[index]) if index < len(self.found) else None
+
+    def show_placeholder(self, *lines: Line | Hint) -> None:
+        self._empty = lines
+        self._say_why_empty()
+
+    def _say_why_empty(self) -> None:
+        """Show why there are no rows: a search hides them, or there are no items."""
+        nothing = f"No {self.NOUN} matches the search."
+        hidden = Hint(nothing), Hint(f"{{find.clear}} shows all {self.NOUN}s again.", "muted")
+        self.rows.show_placeholder(*(hidden if self.items else self._empty))
 
     def select(self, identity: Hashable) -> None:
         """Move the cursor to an item, or to the first one if it is not there."""
@@ -184,6 +348,7 @@ class ItemPanel(Panel, Generic[Item]):
     def show_items(self, items: Sequence[Item]) -> None:
         """Show other items; the cursor stays on its item if it can."""
         self.items = tuple(items)
+        self._say_why_empty()
         self.search_changed()
 
     def search_changed(self) -> None:
@@ -194,10 +359,21 @@ class ItemPanel(Panel, Generic[Item]):
         self._list.rows_changed()
         self.select(here)
         self.show_counts()
+        self.cursor_settled()
+
+    def cursor_settled(self) -> None:
+        self.post_message(self.Settled(self))
 
     def show_counts(self) -> None:
-        """Show in the title how many items there are."""
-        self.show_title(f" {counts_text(len(self.found), len(self.items))}")
+        """Show in the title how many items there are, and their order."""
+        order = f", {self.order}" if self.order and len(self.items) > 1 else ""
+        self.show_title(f" {counts_text(len(self.found), len(self.items))}{order}")
+
+    def action_open(self) -> None:
+        if self.selected is not None:
+            self.post_message(self.Opened(self))
+
+    action_take = action_show = action_open
 
     def action_sort(self) -> None:
         self.order = next_of(tuple(self.ORDERS), self.order, 1)
@@ -214,3 +390,85 @@ def marks_text(marked: int, in_view: int) -> str:
     """Return the numbers of marked and of hidden rows."""
     hidden = f", {marked - in_view:,} hidden" if marked > in_view else ""
     return f"{marked:,} marked{hidden}" if marked else ""
+
+
+class _TableRows(DrawnRows[Item]):
+    """A row for each item, then rows of totals, which cannot be selected."""
+
+    totals: tuple[Item, ...] = ()
+
+    @property
+    def row_count(self) -> int:
+        return len(self.items) + len(self.totals)
+
+    def can_select(self, index: int) -> bool:
+        return index < len(self.items)
+
+
+class TablePanel(ItemPanel[Item]):
+    """A list with declared columns: they give its titles, its rows, and the table that is copied."""
+
+    HEADED: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._table_rows: _TableRows[Item] = _TableRows(self._row)
+        super().__init__(self._table_rows)
+        # The columns in a width, for the items of the moment.
+        self._layout: TableLayout | None = None
+        self._laid_out_for: tuple[Item, ...] = ()
+        self._width = 0
+
+    def columns(self) -> tuple[Column[Any], ...]:
+        """Return the columns for the items of the moment."""
+        raise NotImplementedError
+
+    def copied_columns(self) -> tuple[Column[Any], ...]:
+        """Return the columns of a copy."""
+        return self.columns()
+
+    def columns_changed(self) -> None:
+        """Draw the same items with other cells."""
+        self._layout = None
+        self.rows.refresh()
+        self.heading_changed()
+
+    def show_totals(self, totals: Sequence[Item]) -> None:
+        """Show rows below those of the items, which cannot be selected."""
+        self._table_rows.totals = tuple(totals)
+
+    def missing(self, item: Item) -> Missing | None:
+        """Return why an item has no figures, and the command that measures them."""
+        return None
+
+    def heading(self, width: int) -> Line:
+        # The sign of the cursor stands before the rows.
+        return (Span(" "), *self._laid_out(width - 1).heading)
+
+    def as_texts(self) -> TextTable:
+        # Bars, marks and numbers of rows have no title.
+        kept = [it for it in self.copied_columns() if it.title]
+        found = (*self.found, *self._table_rows.totals)
+        told = ["".join(self.missing(row) or ()) for row in found]
+        rows = [
+            ["" if missing and not it.is_key else str(it.cell(row)) for it in kept]
+            for row, missing in zip(found, told, strict=True)
+        ]
+        titles = [it.title for it in kept]
+        if any(told):
+            titles, rows = [*titles, "missing"], [[*row, missing] for row, missing in zip(rows, told, strict=True)]
+        return TextTable(tuple(titles), rows)
+
+    def search_changed(self) -> None:
+        self._layout = None
+        super().search_changed()
+        self.heading_changed()
+
+    def _row(self, index: int, width: int) -> Line:
+        return self._laid_out(width).row(index, self.words)
+
+    def _laid_out(self, width: int) -> TableLayout:
+        if self._layout is None or self._laid_out_for is not self.found or self._width != width:
+            rows = (*self.found, *self._table_rows.totals)
+            self._layout = TableLayout(Table(self.columns(), rows, missing=self.missing), width)
+            self._laid_out_for, self._width = self.found, width
+        return self._layout

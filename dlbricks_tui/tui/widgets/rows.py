@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from textual import events
 from textual.geometry import Region, Size
@@ -11,7 +11,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from dlbricks_tui.documents.lines import Line, Span, wrapped_lines
+from dlbricks_tui.documents.lines import Line, Span, column, wrapped_lines
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.keys.registry import bindings
@@ -28,6 +28,36 @@ Item = TypeVar("Item")
 def place_of(one: Hashable, found: Sequence[Hashable]) -> int:
     """Return the index of the row that the cursor was on; 0 if it is gone."""
     return found.index(one) if one in found else 0
+
+
+class ListColumn(NamedTuple):
+    """A column of a list in which only the visible rows are made, so that its width is fixed."""
+
+    title: str
+    width: int
+    # Returns the text of an item, and its style.
+    cell: Callable[[Any], tuple[str, str]]
+    # The least width of a list that shows it.
+    begins_at: int = 0
+    is_right: bool = True
+
+
+def list_row(first: Span, columns: Sequence[ListColumn], item: Any, width: int, before: int = 0) -> Line:
+    """Return a row: its name in the room that the columns leave, `before` cells from the left, and their cells."""
+    return _in_columns(first, [(it, it.cell(item)) for it in columns if width >= it.begins_at], width - before)
+
+
+def list_heading(first: str, columns: Sequence[ListColumn], width: int) -> Line:
+    """Return the titles of the columns that a list so wide shows."""
+    titles = [(it, (it.title, "heading")) for it in columns if width >= it.begins_at]
+    return _in_columns(Span(first, "heading"), titles, width)
+
+
+def _in_columns(first: Span, cells: Sequence[tuple[ListColumn, tuple[str, str]]], width: int) -> Line:
+    spans = [column(first.text, width - sum(it.width + 1 for it, _ in cells), first.style)]
+    for it, (text, style) in cells:
+        spans += [Span(" "), column(text, it.width, style, right=it.is_right)]
+    return tuple(spans)
 
 
 class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):

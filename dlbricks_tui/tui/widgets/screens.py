@@ -1,24 +1,26 @@
 """The bases of all screens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
 from textual import events, on
+from textual.app import ComposeResult
 from textual.binding import BindingsMap
+from textual.containers import Container
 from textual.dom import DOMNode
 from textual.keys import key_to_character
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState, get_current_worker
 
-from dlbricks_tui.documents.lines import Line, Span, width_of
+from dlbricks_tui.documents.lines import Line, Span, line, width_of, wrapped_lines
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import ACTIONS
-from dlbricks_tui.tui.messages import Failed
+from dlbricks_tui.tui.messages import Failed, NewResults, RunStateNeeded
+from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.text import LineBar
+from dlbricks_tui.tui.widgets.text import LineBar, TextLines
 
 Result = TypeVar("Result")
 Found = TypeVar("Found")
@@ -51,30 +53,44 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
         return chain
 
     def run_in_thread(
-        self, work: Callable[[], Found], group: str = "", then: Callable[[Found], object] | None = None
+        self,
+        work: Callable[[], Found],
+        group: str = "",
+        then: Callable[[Found], object] | None = None,
+        refused: Callable[[str], object] | None = None,
     ) -> None:
         """Run the work in a thread, then call `then` with its result in the thread of the screen.
 
-        Work of a group replaces earlier work of that group, whose results are dropped.
+        Work of a group replaces earlier work of that group, whose results are dropped. `refused` takes the reason of a
+        UserError; without it a box shows the error.
         """
 
         def found() -> Iterator[Found]:
             yield work()
 
-        self.run_steps_in_thread(found, group, then)
+        self.run_steps_in_thread(found, group, then, refused)
 
     def run_steps_in_thread(
-        self, steps: Callable[[], Iterable[Found]], group: str, then: Callable[[Found], object] | None
+        self,
+        steps: Callable[[], Iterable[Found]],
+        group: str,
+        then: Callable[[Found], object] | None,
+        refused: Callable[[str], object] | None = None,
     ) -> None:
         """Do the same with work of several steps: `then` gets what each of them yields."""
 
         def work() -> None:
             worker = get_current_worker()
-            for found in steps():
-                if worker.is_cancelled:
-                    return
-                if then is not None:
-                    self.call_later(self._deliver, worker, then, found)
+            try:
+                for found in steps():
+                    if worker.is_cancelled:
+                        return
+                    if then is not None:
+                        self.call_later(self._deliver, worker, then, found)
+            except UserError as error:
+                if refused is None:
+                    raise
+                self.call_later(self._deliver, worker, refused, str(error))
 
         worker = self.run_worker(
             work, group=group or "default", exclusive=bool(group), thread=True, exit_on_error=False
@@ -156,13 +172,7 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
     def action_leave(self) -> None:
         self.dismiss(None)
 
-    def action_next_panel(self) -> None:
-        self._step(1)
-
-    def action_previous_panel(self) -> None:
-        self._step(-1)
-
-    def _step(self, step: int) -> None:
+    def action_step_panel(self, step: int) -> None:
         panels = list(self.query(Panel))
         here = next((index for index, panel in enumerate(panels) if panel.has_class("-current")), 0)
         self.go_to(panels[(here + step) % len(panels)])
@@ -172,6 +182,79 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
         panel = next((each for each in event.widget.ancestors_with_self if isinstance(each, Panel)), None)
         if panel is not None:
             self.make_current(panel)
+
+
+# What a screen says while its results have to wait.
+NOT_YET = "A run measures now: what it stores is shown here once it has ended."
+
+
+class AnswerScreen(PanelledScreen[Result], Generic[Result]):
+    """A screen with a question and its answer above the panels, the first of which a narrow terminal shows first."""
+
+    # True if the state may take several lines; else the panels stay where they are while it changes.
+    WRAPS_STATE: ClassVar[bool] = False
+
+    def __init__(self, *panels: Panel) -> None:
+        super().__init__()
+        self._panels = panels
+        self._waits = False
+        self._head = TextLines(self.head_lines, classes="answer-head")
+
+    def compose(self) -> ComposeResult:
+        yield self._head
+        yield Container(*self._panels, classes="panels")
+        yield KeyBar()
+
+    def question(self) -> str:
+        """Return the question, which names the model."""
+        raise NotImplementedError
+
+    def answer(self) -> Iterable[Line]:
+        """Return the answer in one line; several only where one would hide what matters."""
+        return ()
+
+    def state(self) -> Line:
+        """Return what is in progress, or what the answer is about."""
+        return ()
+
+    def look(self) -> None:
+        """Read what the screen shows, in a thread."""
+        raise NotImplementedError
+
+    def take_new_results(self) -> None:
+        """Show results that were stored since the last look."""
+        self.look()
+
+    def on_mount(self) -> None:
+        self.look()
+
+    def on_screen_resume(self) -> None:
+        self.post_message(RunStateNeeded())
+
+    @on(NewResults)
+    def _results_stored(self) -> None:
+        self.take_new_results()
+
+    def action_look_again(self) -> None:
+        self.look()
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Take the state of the followed run: new results have to wait for its end."""
+        if self.WAITS_FOR_RUN and run.measures is not self._waits:
+            self._waits = run.measures
+            self.head_changed()
+
+    def head_changed(self) -> None:
+        """Show the question, the answer and the keys anew."""
+        self._head.refresh(layout=True)
+        self.refresh_bindings()
+
+    def head_lines(self, width: int) -> tuple[Line, ...]:
+        """Return the lines above the panels: the question, the answer, and the state."""
+        asked = line(Span(f" {self.question()}", "heading"))
+        below = line(Span(f" {NOT_YET}", "warn")) if self._waits else self.state()
+        whole = [below] if below and self.WRAPS_STATE else []
+        return (*wrapped_lines([asked, *self.answer(), *whole], width), *([below] if below and not whole else []))
 
 
 class KeyBar(LineBar):

@@ -1,9 +1,6 @@
-"""Widgets that draw lines of named styles."""
+"""Widgets that draw lines of named styles: bars, texts and pictures."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.color import Color as RichColor
 from rich.segment import Segment
@@ -14,20 +11,17 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from dlbricks_tui.documents.lines import Line, Span, fitted, width_of, wrapped_lines
+from dlbricks_tui.documents.lines import ELLIPSIS, Line, Span, fitted, line, wrapped, wrapped_lines
+from dlbricks_tui.documents.pictures import Picture
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.registry import bindings
 from dlbricks_tui.wording.text_tables import TextTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class NamesKeys:
     """A widget that keeps text with key names; it is told when keys change."""
 
     def keys_changed(self) -> None:
-        """Show the current keys."""
         raise NotImplementedError
 
 
@@ -112,7 +106,7 @@ class TextView(LineWidget, ScrollView, NamesKeys, can_focus=True, inherit_bindin
 
     BINDINGS = bindings(actions.LIST)
 
-    def __init__(self, make: Callable[[], Iterable[Line]]) -> None:
+    def __init__(self, make: Callable[[int], Iterable[Line]]) -> None:
         super().__init__()
         self._make = make
         self._wrapped: tuple[Line, ...] = ()
@@ -154,7 +148,7 @@ class TextView(LineWidget, ScrollView, NamesKeys, can_focus=True, inherit_bindin
         self.scroll_end(animate=False)
 
     def _wrap(self, width: int) -> tuple[Line, ...]:
-        return wrapped_lines(self._make(), width)
+        return wrapped_lines(self._make(width), width)
 
 
 # Wide enough that nearly no cell is shortened.
@@ -163,17 +157,6 @@ WIDTH = 500
 FACT, VALUE = "fact", "value"
 # The styles of bars and sparklines, which copies leave out.
 _DRAWN = frozenset({"bar", "rest"})
-
-
-def columns_as_texts(heading: Line, rows: Iterable[Line]) -> TextTable:
-    """Return rows below the titles of their columns; each span belongs to the column in which it begins."""
-    titles, starts = _columns_of(heading)
-    found = [_cells(row, starts) for row in rows]
-    texts = [[text_of(cell) for cell in row] for row in found]
-    # A column that has only drawings is left out; one without any text in these rows stays.
-    drawn = {at for row in found for at, cell in enumerate(row) if any(span.style in _DRAWN for span in cell)}
-    kept = [at for at in range(len(titles)) if at not in drawn or any(row[at] for row in texts)]
-    return TextTable(tuple(titles[at] for at in kept), [[row[at] for at in kept] for row in texts])
 
 
 def lines_as_texts(lines: Iterable[Line]) -> TextTable:
@@ -186,33 +169,93 @@ def text_of(spans: Iterable[Span]) -> str:
     return " ".join("".join(span.text for span in spans if span.style not in _DRAWN).split())
 
 
-def _columns_of(heading: Line) -> tuple[list[str], list[int]]:
-    """Return the titles, and the cell where each column begins; a gap belongs to the column before it."""
-    titles: list[str] = []
-    starts: list[int] = []
-    at = 0
-    for span in heading:
-        if span.text.strip():
-            titles.append(span.text.strip())
-            starts.append(at)
-        at += width_of((span,))
-    return titles, starts
-
-
-def _cells(row: Line, starts: Sequence[int]) -> list[list[Span]]:
-    cells: list[list[Span]] = [[] for _ in starts]
-    at = 0
-    for span in row:
-        column = sum(start <= at for start in starts) - 1
-        # A mark before the first title belongs to no column.
-        if column >= 0:
-            cells[column].append(span)
-        at += width_of((span,))
-    return cells
-
-
 def _fact(spans: Line) -> list[str]:
     # The column of names ends in a gap.
     if len(spans) > 1 and spans[0].text.endswith(" "):
         return [text_of(spans[:1]), text_of(spans[1:])]
     return ["", text_of(spans)]
+
+
+# A sentence takes at most three lines, and one of so many.
+_MOST_LINES_OF_TEXT, _LINES_FOR_A_LINE_OF_TEXT = 3, 4
+_MANY_COLOURS = ("256", "truecolor")
+# The theme of the terminal's own colours.
+SIXTEEN_COLOURS = "terminal"
+
+
+class PictureView(LineWidget):
+    """Draws a picture in the area that it has, once it is visible; a small area shows the sentence alone."""
+
+    def __init__(self, *, id: str | None = None, classes: str = "picture") -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id, classes=classes)
+        self.picture: Picture | None = None
+        self._lines: tuple[Line, ...] = ()
+        # What the lines were drawn for.
+        self._drawn_for: tuple[object, ...] = ()
+        self._is_loading = False
+
+    def show(self, picture: Picture | None) -> None:
+        """Show another picture; the same one is not drawn again."""
+        if picture != self.picture:
+            self.picture = picture
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        # Textual asks for lines only while they are visible.
+        lines = self._drawn(self.size.width, self.size.height)
+        return self.strip_of(lines[y] if y < len(lines) else (), self.size.width)
+
+    @property
+    def is_fine(self) -> bool:
+        """True if the terminal has colours enough to tell series apart, so that signs may be fine."""
+        app = self.app
+        return not app.no_color and app.theme != SIXTEEN_COLOURS and app.console.color_system in _MANY_COLOURS
+
+    def _drawn(self, width: int, height: int) -> tuple[Line, ...]:
+        from dlbricks_tui.documents import drawing
+
+        asked = (self.picture, width, height, self.is_fine, drawing.is_loaded())
+        if asked != self._drawn_for:
+            self._drawn_for = asked
+            self._lines = self._draw(width, height)
+        return self._lines
+
+    def _draw(self, width: int, height: int) -> tuple[Line, ...]:
+        from dlbricks_tui.documents import drawing
+
+        if self.picture is None or width < 1:
+            return ()
+        most = min(_MOST_LINES_OF_TEXT, max(1, height // _LINES_FOR_A_LINE_OF_TEXT))
+        said = _cut(wrapped(line(self.picture.says), width), most)
+        room = height - len(said)
+        if width < drawing.LEAST_WIDTH or room < drawing.LEAST_HEIGHT:
+            return _cut(wrapped(line(self.picture.says), width), height)
+        if not drawing.is_loaded():
+            self._load()
+            return said
+        return (*drawing.drawn(self.picture, width, room, fine=self.is_fine), *said)
+
+    def _load(self) -> None:
+        if not self._is_loading:
+            self._is_loading = True
+            self.call_later(self._load_in_thread)
+
+    def _load_in_thread(self) -> None:
+        from dlbricks_tui.documents import drawing
+
+        def load() -> None:
+            drawing.load()
+            self.call_later(self._loaded)
+
+        self.run_worker(load, thread=True, exit_on_error=False)
+
+    def _loaded(self) -> None:
+        self._is_loading = False
+        self.refresh()
+
+
+def _cut(lines: Sequence[Line], most: int) -> tuple[Line, ...]:
+    """Return at most so many lines; an ellipsis stands for others."""
+    if len(lines) <= most:
+        return tuple(lines)
+    return (*lines[: most - 1], (*lines[most - 1], Span(f" {ELLIPSIS}", "muted")))

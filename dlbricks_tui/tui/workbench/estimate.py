@@ -12,11 +12,11 @@ from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL, WORKERS
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.tui.choices import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import LineBar, NamesKeys
-from dlbricks_tui.tui.workbench import actions
 from dlbricks_tui.tui.workbench.estimate_rows import (
     CHOOSE_A_MODEL,
     NOTHING_UNDER_WAY,
@@ -161,9 +161,8 @@ class EstimateRows(RowsView, NamesKeys):
 
 
 class EstimatePanel(Panel):
-    """The estimate of the open model, with the settings behind it."""
-
-    scope = actions.ESTIMATE
+    scope = scopes.ESTIMATE
+    ID = "estimate"
     TITLE = "Estimate"
     REACHED_BY = "workbench.go_to_estimate"
     ABOUT = (
@@ -187,19 +186,16 @@ class EstimatePanel(Panel):
 
     def __init__(self) -> None:
         self._list = EstimateRows()
-        super().__init__(self._list, id="estimate")
-
-    def show(self, view: EstimateView) -> None:
-        self._show(view)
+        super().__init__(self._list)
 
     def show_waiting(self) -> None:
         self._list.leave_layers()
-        self._show(READING)
+        self.show(READING)
 
     def show_problem(self, reason: str, next_step: str = "") -> None:
         """Show why there is no estimate, and what to do; `next_step` may name actions in place of keys."""
         step = (Hint(next_step, "strong"),) if next_step else ()
-        self._show((line(Span("This model cannot be estimated.", "bad")), line(Span(reason)), *step))
+        self.show((line(Span("This model cannot be estimated.", "bad")), line(Span(reason)), *step))
 
     def show_choices(self, choices: Choices, available: Available | None = None) -> None:
         """Show the settings, and remember what there is to choose from."""
@@ -220,24 +216,20 @@ class EstimatePanel(Panel):
             self._list.remake()
 
     def go_to_settings(self) -> None:
-        """Focus the first setting."""
         self.take_focus()
         self._list.go_to(CHOSEN[0])
 
     def action_next(self) -> None:
         if self._list.slow_layer is None:
-            self._change(1)
+            self.action_step(1)
         else:
             self.post_message(self.LayerChosen(self._list.slow_layer))
 
-    def action_previous(self) -> None:
-        self._change(-1)
-
-    def _show(self, content: EstimateView | Note) -> None:
+    def show(self, content: EstimateView | Note) -> None:
         self._list.content = content
         self._list.remake()
 
-    def _change(self, step: int) -> None:
+    def action_step(self, step: int) -> None:
         if self._list.setting is not None:
             choices = change_setting(self._list.setting, self._list.choices, step, self._list.available)
             if choices != self._list.choices:

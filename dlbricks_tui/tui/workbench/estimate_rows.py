@@ -16,7 +16,7 @@ from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.tui.choices import CHOSEN, Available, Choices, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.run.words import on_its_way
+from dlbricks_tui.tui.run.snapshot import on_its_way
 from dlbricks_tui.wording.numbers import in_ms, measured_ago, milliseconds
 
 if TYPE_CHECKING:
@@ -240,8 +240,8 @@ class EstimateView:
 # Lines in place of an estimate.
 Note = tuple[Line | Hint, ...]
 
-CHOOSE_A_MODEL: Note = (
-    line(Span("No model is open.", "strong")),
+CHOOSE_A_MODEL = (
+    Hint("No model is open.", "strong"),
     Hint("{models.open} in the list of models opens one.", "muted"),
 )
 READING: Note = (line(Span("Reading the model.", "muted")),)

@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.documents.lines import Line, Span, column, cut, line
-from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
+from dlbricks_tui.tui.dialogs.dialog import Dialog
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.model_names import family_rows, told_apart
 from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.widgets.rows import DrawnRows
-from dlbricks_tui.tui.workbench import actions
 from dlbricks_tui.wording.answers import combination_words, figure_number
 from dlbricks_tui.wording.numbers import PREDICTED, UNKNOWN, age, milliseconds, part_of, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from textual.app import ComposeResult
 
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
@@ -305,20 +303,17 @@ _NAME = 12
 class ModelColumnsScreen(Dialog[tuple[str, ...]]):
     """Returns the names of the selected columns."""
 
-    scope = actions.MODEL_COLUMNS
+    scope = scopes.MODEL_COLUMNS
+    HEADING = "Columns of the list of models"
     ABOUT = (
         "Marked columns are shown. A narrow list leaves out the first of them; {app.zoom} and {workbench.wider} help."
     )
 
     def __init__(self, shown: Iterable[str]) -> None:
-        super().__init__()
         self._chosen = set(shown)
         self._list: DrawnRows[ModelColumn] = DrawnRows(self._row)
         self._list.items = COLUMNS
-
-    def compose(self) -> ComposeResult:
-        with Box("Columns of the list of models", actions.MODEL_COLUMNS):
-            yield self._list
+        super().__init__(self._list)
 
     def on_mount(self) -> None:
         self._list.rows_changed()

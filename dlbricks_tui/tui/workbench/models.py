@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textual import on
 from textual.message import Message
 
-from dlbricks_tui.documents.lines import Line, Span, contains_all, cut, cut_start, highlighted, line, width_of
+from dlbricks_tui.documents.lines import Line, Span, contains_all, cut, cut_start, highlighted, width_of
 from dlbricks_tui.settings.kinds import next_of
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.model_names import FAMILY_INDENT
 from dlbricks_tui.tui.open_model import ModelId, id_of
-from dlbricks_tui.tui.run.host import RunHostScreen
-from dlbricks_tui.tui.view_state import read_view, write_view
-from dlbricks_tui.tui.widgets.panel import ItemPanel, Panel, counts_text, marks_text
+from dlbricks_tui.tui.widgets.panel import ItemPanel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import ItemRows
-from dlbricks_tui.tui.widgets.screens import layout_of
-from dlbricks_tui.tui.workbench import actions
 from dlbricks_tui.tui.workbench.model_columns import (
     FIRST_COLUMNS,
     ListedModel,
@@ -32,15 +28,11 @@ from dlbricks_tui.tui.workbench.model_columns import (
     list_rows,
     titles,
 )
-from dlbricks_tui.tui.workbench.panel_sizes import STEP, STEP_UPPER, USUAL, fitted, taller, wider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    from dlbricks_tui.config.config import Config
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.session import Session
-    from dlbricks_tui.tui.view_state import PanelSizes
     from dlbricks_tui.tui.workbench.model_columns import KnownLatency, ModelColumn
     from dlbricks_tui.wording.text_tables import TextTable
 
@@ -146,13 +138,14 @@ class ModelRows(ItemRows["ModelSource"]):
 
 
 class ModelsPanel(ItemPanel["ModelSource"]):
-    """The models of the library."""
-
-    scope = actions.MODELS
+    scope = scopes.MODELS
+    ID = "models"
     TITLE = "Models"
     REACHED_BY = "workbench.go_to_models"
     SEARCH_HINT = "name, task, table1:14 or path"
     HEADED = True
+    PLACEHOLDER = (Hint("Reading the library.", "muted"),)
+    NOUN = "model"
     ABOUT = (
         "The models in the library: the samples, and the files and folders that you add with {workbench.open_path}; "
         "{models.remove} removes an added one. {models.sort} sorts them, and {models.choose_columns} selects the "
@@ -160,12 +153,6 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         "~ before an estimate: some of it is predicted. '60 % run' in place of an estimate is the share of the model "
         "that was measured so far. 'age' is the age of the oldest measurement in an estimate."
     )
-
-    @dataclass
-    class Opened(Message):
-        """The user wants to open a model."""
-
-        source: ModelSource
 
     @dataclass
     class ShapesAsked(Message):
@@ -193,15 +180,13 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._model_rows = ModelRows(self._arranged, self._line)
-        super().__init__(self._model_rows, id="models")
-        self._model_rows.stands_for = self._comparable
+        super().__init__(self._model_rows)
         self.columns = columns_in(FIRST_COLUMNS if columns is None else columns)
         self.sorted_by = order
         self._recent = recent
         self._clock = clock
         self._marked: set[ModelId] = set()
         self._latencies: dict[ModelId, KnownLatency] = {}
-        self.show_placeholder(line(Span("Reading the library.", "muted")))
 
     def heading(self, width: int) -> Line:
         return (Span(" "), *heading_line(self.columns, self.sorted_by, width - 1))
@@ -218,13 +203,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def show(self, sources: tuple[ModelSource, ...]) -> None:
         self._marked &= {id_of(source) for source in sources}
-        if sources:
-            self.show_placeholder(
-                line(Span("No model matches the search.", "text")),
-                Hint("{find.clear} shows all models again.", "muted"),
-            )
-        else:
-            self.show_placeholder(line("No models."), Hint("{workbench.open_path} adds a file or a folder.", "muted"))
+        self.show_placeholder(Hint("No models."), Hint("{workbench.open_path} adds a file or a folder.", "muted"))
         self.show_items(sources)
 
     def identity(self, item: ModelSource) -> ModelId:
@@ -259,7 +238,6 @@ class ModelsPanel(ItemPanel["ModelSource"]):
             self._latencies_changed()
 
     def forget_latencies(self) -> None:
-        """Drop all latencies after a change of the settings."""
         self._latencies.clear()
         self._latencies_changed()
 
@@ -290,12 +268,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     @property
     def marked_in_view(self) -> tuple[ModelSource, ...]:
-        """The marked models that match the search."""
         return tuple(source for source in self.found if id_of(source) in self._marked)
-
-    def action_open(self) -> None:
-        if self.selected is not None:
-            self.post_message(self.Opened(self.selected))
 
     def action_give_shapes(self) -> None:
         if self.selected is not None:
@@ -329,7 +302,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         self.rows.refresh()
         self.show_counts()
 
-    def _comparable(self, index: int) -> ComparableRow | None:
+    def comparable_at(self, index: int) -> ComparableRow | None:
         # Loaded here: the first screen appears without it.
         from dlbricks_tui.answers.comparisons.named import PairKind
 
@@ -346,82 +319,3 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         key = id_of(row.source)
         latency, marked = self._latencies.get(key), key in self._marked
         return row_line(row, self.columns, width, marked=marked, latency=latency, words=self.words, now=self._clock())
-
-
-class ArrangedScreen(RunHostScreen):
-    """Has the panel of models, and keeps its look and the sizes of all panels in a file."""
-
-    def __init__(self, session: Session, config: Callable[[], Config]) -> None:
-        super().__init__(session, config)
-        self.view = read_view(session.data.view)
-        orders = {order.value: order for order in ModelOrder}
-        # Models that are opened now stay where they are until the next start.
-        self._models = ModelsPanel(self.view.columns, orders.get(self.view.order, ModelOrder.LIBRARY), self.view.recent)
-
-    def on_mount(self) -> None:
-        self._apply_sizes()
-
-    def on_resize(self) -> None:
-        self._apply_sizes()
-
-    def keep_view(self) -> None:
-        """Write the look to its file."""
-        # The newest look, even if an earlier thread writes last.
-        self.run_in_thread(lambda: write_view(self.session.data.view, self.view), "view")
-
-    @on(ModelsPanel.ViewChanged)
-    def _view_changed(self) -> None:
-        shown = tuple(each.name for each in self._models.columns)
-        columns = None if shown == FIRST_COLUMNS else shown
-        self.view = replace(self.view, columns=columns, order=self._models.sorted_by.value)
-        self.keep_view()
-
-    @on(ModelsPanel.ColumnsAsked)
-    def _columns_wanted(self) -> None:
-        from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
-
-        self.ask(ModelColumnsScreen(each.name for each in self._models.columns), self._models.show_columns)
-
-    @property
-    def is_expert(self) -> bool:
-        return self.view.expert
-
-    def show_expert(self, expert: bool) -> None:
-        self.view = replace(self.view, expert=expert)
-        self.keep_view()
-
-    def action_wider(self) -> None:
-        self._resize(lambda sizes, panel: wider(sizes, panel, STEP))
-
-    def action_narrower(self) -> None:
-        self._resize(lambda sizes, panel: wider(sizes, panel, -STEP))
-
-    def action_taller(self) -> None:
-        self._resize(lambda sizes, panel: taller(sizes, panel, STEP_UPPER))
-
-    def action_shorter(self) -> None:
-        self._resize(lambda sizes, panel: taller(sizes, panel, -STEP_UPPER))
-
-    def _resize(self, change: Callable[[PanelSizes, str], PanelSizes]) -> None:
-        layout = layout_of(self.size.width)
-        panel = next((each for each in self.query(Panel) if each.has_class("-current")), None)
-        if layout not in USUAL or panel is None or self.shows_one_panel:
-            return
-        sizes = fitted(change(self._sizes_in(layout), panel.id or ""), self.size.width)
-        self.view = replace(self.view, sizes={**self.view.sizes, layout: sizes})
-        self._apply_sizes()
-        self.keep_view()
-
-    def _sizes_in(self, layout: str) -> PanelSizes:
-        return fitted(self.view.sizes.get(layout, USUAL[layout]), self.size.width)
-
-    def _apply_sizes(self) -> None:
-        layout, styles = layout_of(self.size.width), self.query_one(".panels").styles
-        if layout in self.view.sizes and layout in USUAL:
-            sizes = self._sizes_in(layout)
-            styles.grid_columns = f"{sizes.left} 1fr {sizes.right}"
-            styles.grid_rows = f"{sizes.upper}fr {100 - sizes.upper}fr"
-        elif styles.has_rule("grid_columns"):
-            # Those of the style sheet.
-            styles.clear_rule("grid_columns")
-            styles.clear_rule("grid_rows")

@@ -11,17 +11,17 @@ from textual.containers import Container
 
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.open_model import AskedShape, GivenInputs, OpenModel, asked_inputs, id_of
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
-from dlbricks_tui.tui.workbench import actions, work
-from dlbricks_tui.tui.workbench.details import DetailsPanel
+from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline
 from dlbricks_tui.tui.workbench.estimate_rows import NOTHING_UNDER_WAY, Shown, replaces, under_way
 from dlbricks_tui.tui.workbench.model_columns import known_latency
 from dlbricks_tui.tui.workbench.models import ModelsPanel
-from dlbricks_tui.tui.workbench.tree import TreePanel
+from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from dlbricks_tui.tui.workbench.views import ViewsScreen
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ FIRST_SAMPLE = "squeezenet1.1"
 class WorkbenchScreen(ViewsScreen):
     """Connects the panels with the worker threads."""
 
-    scope = actions.WORKBENCH
+    scope = scopes.WORKBENCH
     WANTS_NEW_RESULTS = True
     ABOUT = (
         "Select a model, see its parts and its latency, and run the bricks that were never run. "
@@ -136,13 +136,14 @@ class WorkbenchScreen(ViewsScreen):
             self.open(sample)
             self.go_to(self._estimate)
             if recorded_host() is None:
-                self.start_default_run((sample,), self._library.shapes, self.choices)
+                self.start_default_run((sample,))
 
     # Messages of panels
 
-    @on(ModelsPanel.Opened)
-    def _model_wanted(self, event: ModelsPanel.Opened) -> None:
-        self._open_in_front(event.source)
+    @on(ModelsPanel.Opened, "#models")
+    def _model_wanted(self) -> None:
+        if self._models.selected is not None:
+            self._open_in_front(self._models.selected)
 
     @on(ModelsPanel.ShapesAsked)
     def _shapes_wanted(self, event: ModelsPanel.ShapesAsked) -> None:
@@ -371,14 +372,11 @@ class WorkbenchScreen(ViewsScreen):
 
     def action_start_run(self) -> None:
         if self._models.marked:
-            self._ask_which_marked(self._start_run_of)
+            self._ask_which_marked(self.start_run)
         elif self._spec:
-            self._start_run_of((self._spec.source,))
+            self.start_run((self._spec.source,))
         else:
             self.notify(f"Mark the models to run with {key('models.mark')}, or open one.")
-
-    def _start_run_of(self, sources: tuple[ModelSource, ...]) -> None:
-        self.start_run(sources, self._library.shapes, self.choices)
 
     def spec_of(self, source: ModelSource) -> ModelSpec:
         """Return how a model is read under the current settings."""

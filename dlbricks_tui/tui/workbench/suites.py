@@ -7,18 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.lines import BLANK, Line, Span, line
+from dlbricks_tui.documents.parts import BLANK_LINE, Fact, Part, Sentence
 from dlbricks_tui.documents.scores import score_parts
 from dlbricks_tui.tui.dialogs.dialog import TextDialog
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.widgets.text import TextView
 from dlbricks_tui.wording.fleets import suite_contents, untravelled
-from dlbricks_tui.wording.numbers import counted, names_of
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.jobs.folder import JobFolder
@@ -42,14 +40,6 @@ class ExportSuiteScreen(PathScreen):
         "data folder: without it nobody can use the results. A name that ends in .dlbricks makes one file, and any "
         "other name a folder."
     )
-
-    def __init__(self, models: Sequence[str]) -> None:
-        super().__init__()
-        self._models = models
-
-    @property
-    def prompt(self) -> str:
-        return f"Export the bricks of {names_of(self._models)}"
 
     def problem_with(self, path: Path) -> str:
         if not path.absolute().parent.is_dir():
@@ -99,30 +89,22 @@ class SuiteWrittenScreen(TextDialog[None]):
         super().__init__()
         self._written = written
 
-    def paragraphs(self) -> Iterable[Line]:
+    def parts(self) -> Iterable[Part]:
         written = self._written
-        yield line(Span(f"{suite_contents(written)}.", "strong"))
-        yield from self._left_out()
-        yield BLANK
-        yield line(Span("suite  ", "muted"), written.path)
-        yield line(Span("key    ", "muted"), written.key)
-        yield line(
-            Span("Keep the key: it says which bricks are yours. Nobody can use the results without it.", "muted")
-        )
-        yield BLANK
-        yield line("Give the suite to the other side. It needs dlbricks in the same version, and types:")
-        yield line(Span(f"dlbricks suite run {shlex.quote(Path(written.path).name)} -o results.json", "strong"))
-        yield BLANK
-        yield Hint("Then import results.json here: {workbench.show_results} {results.import_file}").line
-
-    def _left_out(self) -> Iterator[Line]:
-        told = [f"left out: {reason}" for reason in self._written.left_out]
-        told += untravelled(self._written.untravelled)
-        for text in told[:_MOST_NAMED]:
-            yield line(Span(text, "warn"))
-        if len(told) > _MOST_NAMED:
-            more = counted(len(told) - _MOST_NAMED, "other")
-            yield line(Span(f"and {more}", "warn"))
+        yield Sentence(f"{suite_contents(written)}.", "strong")
+        left_out = [f"left out: {reason}" for reason in written.left_out] + untravelled(written.untravelled)
+        yield from (Sentence(text, "warn") for text in left_out[:_MOST_NAMED])
+        if len(left_out) > _MOST_NAMED:
+            yield Sentence(f"and {counted(len(left_out) - _MOST_NAMED, 'other')}", "warn")
+        yield BLANK_LINE
+        yield Fact("suite", written.path)
+        yield Fact("key", written.key)
+        yield Sentence("Keep the key: it says which bricks are yours. Nobody can use the results without it.", "muted")
+        yield BLANK_LINE
+        yield Sentence("Give the suite to the other side. It needs dlbricks in the same version, and types:")
+        yield Sentence(f"dlbricks suite run {shlex.quote(Path(written.path).name)} -o results.json", "strong")
+        yield BLANK_LINE
+        yield Hint("Then import results.json here: {workbench.show_results} {results.import_file}")
 
 
 class ScoresScreen(TextDialog[None]):
@@ -144,13 +126,9 @@ class ScoresScreen(TextDialog[None]):
 
     def _show(self, found: Sequence[Score]) -> None:
         self._found = found
-        # The box is as high as its content.
-        self.query_one(TextView).remake()
-        self.query_one(TextView).refresh(layout=True)
+        self.parts_changed()
 
-    def paragraphs(self) -> Iterable[Line]:
+    def parts(self) -> Iterable[Part]:
         if self._found is None:
-            yield line(Span("Predicting the models without their own results.", "muted"))
-            return
-        width = self.query_one(TextView).scrollable_content_region.width
-        yield from laid_out(score_parts(self._found), width)
+            return (Sentence("Predicting the models without their own results.", "muted"),)
+        return score_parts(self._found)

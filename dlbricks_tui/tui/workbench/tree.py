@@ -1,4 +1,4 @@
-"""The panel of the decomposition, and its lines."""
+"""The panels of the decomposition and of the selected part."""
 
 from __future__ import annotations
 
@@ -19,26 +19,30 @@ from dlbricks_tui.documents.lines import (
     width_of,
 )
 from dlbricks_tui.printable import printable
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.open_model import id_of
-from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.panel import DocumentPanel, Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
-from dlbricks_tui.tui.workbench import actions
+from dlbricks_tui.tui.widgets.text import WIDTH, text_of
 from dlbricks_tui.tui.workbench.estimate_rows import CHOOSE_A_MODEL
 from dlbricks_tui.wording.numbers import CRITICAL, counted, percent
+from dlbricks_tui.wording.text_tables import TextTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from dlbricks_tui.documents.outline import OutlineNode
-    from dlbricks_tui.documents.part_details import PartDetails
+    from dlbricks_tui.documents.part_details import Measurements, PartDetails
     from dlbricks_tui.documents.part_latencies import PartLatencies, PartLatency
+    from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.tui.open_model import ModelId, OpenModel
     from dlbricks_tui.tui.workbench.unfolded import Unfolded
 
     _Graph: TypeAlias = tuple[ModelId, Level]
+
 
 NOTHING_FOUND = (
     line(Span("No operator, kind or name contains all of these words.")),
@@ -46,9 +50,11 @@ NOTHING_FOUND = (
 )
 
 
-_NO_PATH = "There is no critical path yet: the model was not measured."
+_NOWHERE = {
+    "critical": "There is no critical path yet: the model was not measured.",
+    "missing": "Everything in the model has a latency.",
+}
 NO_KEY = "Only a layer sequence has a key: select one in the decomposition."
-_NO_GAP = "Everything in the model has a latency."
 _SAID_SECONDS = 3.0
 
 
@@ -73,26 +79,26 @@ class TreeRows(RowsView):
 
     @property
     def node(self) -> OutlineNode | None:
-        """The selected part."""
         return self.unfolded.rows[self.cursor] if self.unfolded and self.cursor < self.row_count else None
 
     def row(self, index: int, width: int) -> Line:
-        if self.unfolded is None:
-            return ()
-        node = self.unfolded.rows[index]
+        return tree_line(self.tree_row(self.unfolded, index), width, self.unfolded.search_text) if self.unfolded else ()
+
+    def tree_row(self, unfolded: Unfolded, index: int) -> TreeRow:
+        node = unfolded.rows[index]
         latency = self.latencies.of(node.region) if self.latencies else None
-        is_open = self.unfolded.is_open(node) if self.unfolded.can_open(node) else None
-        return tree_line(TreeRow(node, latency, is_open), width, self.unfolded.search_text)
+        return TreeRow(node, latency, unfolded.is_open(node) if unfolded.can_open(node) else None)
 
 
 class TreePanel(Panel):
-    """Model, regions, branches, sequences and layers, with their latencies."""
-
-    scope = actions.TREE
+    scope = scopes.TREE
+    ID = "tree"
     TITLE = "Decomposition"
     REACHED_BY = "workbench.go_to_tree"
     SEARCH_HINT = "operator, kind or name"
     HEADED = True
+    PLACEHOLDER = CHOOSE_A_MODEL
+    NOTHING_TO_COPY = NO_KEY
     ABOUT = (
         "The parts of the model: modules that occur several times (each has a letter), branches, and layer "
         "sequences. 'times' is the number of equal parts in the model; equal bricks run once. * is on the critical "
@@ -105,14 +111,24 @@ class TreePanel(Panel):
 
     def __init__(self) -> None:
         self._list = TreeRows()
-        super().__init__(self._list, id="tree")
+        super().__init__(self._list)
         self._graph: _Graph | None = None
         self._left: _Place | None = None
-        self._list.show_placeholder(*CHOOSE_A_MODEL)
 
     def heading(self, width: int) -> Line:
         unfolded = self._list.unfolded
         return (Span(" "), *heading_line(width - 1, bool(unfolded.search_text))) if unfolded else ()
+
+    def as_texts(self) -> TextTable:
+        unfolded = self._list.unfolded
+        if unfolded is None:
+            return super().as_texts()
+        columns = [it for it in _columns(WIDTH, bool(unfolded.search_text)) if it[0] is not _BAR]
+        rows = [self._list.tree_row(unfolded, index) for index in range(self._list.row_count)]
+        titles = [_title(row, WIDTH, unfolded.search_text.split()) for row in rows]
+        cells = [[text_of(_cell(each, room, row)) for each, room in columns] for row in rows]
+        told = [[text_of(title), *row] for title, row in zip(titles, cells, strict=True)]
+        return TextTable(("part", *(each.title for each, _ in columns)), told)
 
     def show(self, opened: OpenModel) -> None:
         """Show a model from its top, or from the selected layer if it was only cut anew."""
@@ -187,24 +203,6 @@ class TreePanel(Panel):
     def action_collapse_all(self) -> None:
         self._move(lambda unfolded, cursor: unfolded.collapse_all())
 
-    def action_next_equal(self) -> None:
-        self._step_to_equal(1)
-
-    def action_previous_equal(self) -> None:
-        self._step_to_equal(-1)
-
-    def action_next_critical(self) -> None:
-        self._step_to(lambda it: it.critical, 1, _NO_PATH)
-
-    def action_previous_critical(self) -> None:
-        self._step_to(lambda it: it.critical, -1, _NO_PATH)
-
-    def action_next_missing(self) -> None:
-        self._step_to(lambda it: it.missing, 1, _NO_GAP)
-
-    def action_previous_missing(self) -> None:
-        self._step_to(lambda it: it.missing, -1, _NO_GAP)
-
     def action_sort(self) -> None:
         latencies = self._list.latencies
         if latencies is None:
@@ -212,21 +210,22 @@ class TreePanel(Panel):
         else:
             self._move(lambda unfolded, cursor: unfolded.sort(latencies.slowest_first(), cursor))
 
-    def action_copy(self) -> None:
-        self.copy(self.selected_part.brick_key if self.selected_part else None, NO_KEY)
+    def copied(self) -> str | None:
+        return self.selected_part.brick_key if self.selected_part else None
 
     def cursor_settled(self) -> None:
         self.post_message(self.Selected())
 
-    def _step_to(self, places: Callable[[PartLatencies], Sequence[int]], step: int, nowhere: str) -> None:
-        if self._list.latencies is None:
+    def action_step_to(self, places: str, step: int) -> None:
+        latencies = self._list.latencies
+        if latencies is None:
             return
-        if found := places(self._list.latencies):
+        if found := getattr(latencies, places):
             self._move(lambda unfolded, cursor: unfolded.next_of(cursor, found, step))
         else:
-            self.notify(nowhere, timeout=_SAID_SECONDS)
+            self.notify(_NOWHERE[places], timeout=_SAID_SECONDS)
 
-    def _step_to_equal(self, step: int) -> None:
+    def action_step_to_equal(self, step: int) -> None:
         unfolded, node = self._list.unfolded, self._list.node
         if unfolded and node and not unfolded.has_equal(node):
             self.notify("No other part of the model is equal.", timeout=_SAID_SECONDS)
@@ -328,7 +327,6 @@ def tree_line(row: TreeRow, width: int, search_text: str = "") -> Line:
 
 
 def heading_line(width: int, is_searched: bool = False) -> Line:
-    """Return the titles of the columns."""
     columns = _columns(width, is_searched)
     cells = [
         column(_GAPS.get(each, "{}").format(each.title), room, "heading", right=each is not _NAMES)
@@ -392,3 +390,58 @@ def _cell(which: _Column, room: int, row: TreeRow) -> Line:
     if which is _SHARE:
         return (number_column(percent(latency.share, 1) if latency.latency_ms else "", room, "muted"),)
     return (Span(" "), *bar(latency.share, room - 1))
+
+
+class DetailsPanel(DocumentPanel):
+    scope = scopes.DETAILS
+    ID = "details"
+    TITLE = "Details"
+    REACHED_BY = "workbench.go_to_details"
+    ABOUT = (
+        "The part of the model that is selected in the decomposition: its latency, its brick and context, the other "
+        "models with that brick, the distribution of its samples, and its layers."
+    )
+
+    PLACEHOLDER = (Hint("Select a part of the model", "muted"), Hint("to see its details here.", "muted"))
+    NOTHING_TO_COPY = NO_KEY
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The displayed part, its samples, and the other models with its brick.
+        self.selected: PartDetails | None = None
+        self._measured: Measurements | None = None
+        self._other_models: Sequence[str] | None = None
+
+    def show(self, selected: PartDetails | None) -> None:
+        """Show a part of the model and drop what was read of another one."""
+        before, self.selected = self.selected, selected
+        if _measured_of(before) != _measured_of(selected):
+            self._measured = None
+        if _brick_of(before) != _brick_of(selected):
+            self._other_models = None
+        self._show()
+
+    def show_measurements(self, measured: Measurements | None) -> None:
+        self._measured = measured
+        self._show()
+
+    def show_other_models(self, names: Sequence[str]) -> None:
+        self._other_models = names
+        self._show()
+
+    def copied(self) -> str | None:
+        return _brick_of(self.selected)
+
+    def _show(self) -> None:
+        here = self.selected
+        # Only another part scrolls to the top; a new estimate keeps the position.
+        about = (here.node.title, here.node.names) if here else None
+        self.show_parts(here.whole(self._measured, self._other_models) if here else (), about)
+
+
+def _brick_of(selected: PartDetails | None) -> str | None:
+    return selected.brick_key if selected else None
+
+
+def _measured_of(selected: PartDetails | None) -> Pair | None:
+    return selected.estimated.source if selected and selected.estimated else None

@@ -1,18 +1,10 @@
 """The parts of a model that are unfolded, as rows; or the sequences that a search has found."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
-from dlbricks_tui.bricks.regions import Repeat
-from dlbricks_tui.documents.outline import OutlineNode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from dlbricks_tui.bricks.regions import Region
-    from dlbricks_tui.documents.outline import Outline
+from dlbricks_tui.bricks.regions import Region, Repeat
+from dlbricks_tui.documents.outline import Outline, OutlineNode
 
 # The most rows that `expand_below` adds.
 MOST_EXPANDED = 2000

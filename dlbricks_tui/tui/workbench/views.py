@@ -6,16 +6,23 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from textual import on
+
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL, WORKERS
-from dlbricks_tui.tui.choices import change_setting
+from dlbricks_tui.tui.choices import change_setting, setting_named
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.open_model import LayerPlace, ListedModels, index_of
+from dlbricks_tui.tui.open_model import LayerPlace, index_of
+from dlbricks_tui.tui.run.host import RunHostScreen
 from dlbricks_tui.tui.saving import show_message
+from dlbricks_tui.tui.view_state import STEP, STEP_UPPER, USUAL, fitted, taller, wider
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.screens import layout_of
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.tui.workbench.models import ArrangedScreen
+from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, ModelColumnsScreen, ModelOrder
+from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import TreePanel
+from dlbricks_tui.wording.numbers import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,19 +36,24 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
     from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.tui.view_state import PanelSizes
 
 # The screen of results keeps its state.
 _RESULTS = "results"
 _SUITE = "suite"
 
 
-class ViewsScreen(ArrangedScreen):
-    """Opens the boxes and screens that show more of the open model, of the library and of the store."""
+class ViewsScreen(RunHostScreen):
+    """Opens the boxes and screens that show more of the open model, of the library and of the store.
+
+    It keeps the look of the list of models and the sizes of all panels in a file.
+    """
 
     def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
-        super().__init__(session, config)
-        self.choices = choices
-        self._library = ListedModels()
+        super().__init__(session, choices, config)
+        orders = {order.value: order for order in ModelOrder}
+        # Models that are opened now stay where they are until the next start.
+        self._models = ModelsPanel(self.view.columns, orders.get(self.view.order, ModelOrder.LIBRARY), self.view.recent)
         # The open model.
         self._spec: ModelSpec | None = None
         self._opened: OpenModel | None = None
@@ -50,6 +62,57 @@ class ViewsScreen(ArrangedScreen):
         self._tree = TreePanel()
         # The export of a suite in progress, one at a time.
         self._exporting: JobFolder | None = None
+
+    # The look
+
+    def on_mount(self) -> None:
+        self._apply_sizes()
+
+    def on_resize(self) -> None:
+        self._apply_sizes()
+
+    @on(ModelsPanel.ViewChanged)
+    def _view_changed(self) -> None:
+        shown = tuple(each.name for each in self._models.columns)
+        columns = None if shown == FIRST_COLUMNS else shown
+        self.view = replace(self.view, columns=columns, order=self._models.sorted_by.value)
+        self.keep_view()
+
+    @on(ModelsPanel.ColumnsAsked)
+    def _columns_wanted(self) -> None:
+        self.ask(ModelColumnsScreen(each.name for each in self._models.columns), self._models.show_columns)
+
+    def action_widen(self, step: int) -> None:
+        self._resize(lambda sizes, panel: wider(sizes, panel, step * STEP))
+
+    def action_heighten(self, step: int) -> None:
+        self._resize(lambda sizes, panel: taller(sizes, panel, step * STEP_UPPER))
+
+    def _resize(self, change: Callable[[PanelSizes, str], PanelSizes]) -> None:
+        layout = layout_of(self.size.width)
+        panel = next((each for each in self.query(Panel) if each.has_class("-current")), None)
+        if layout not in USUAL or panel is None or self.shows_one_panel:
+            return
+        sizes = fitted(change(self._sizes_in(layout), panel.id or ""), self.size.width)
+        self.view = replace(self.view, sizes={**self.view.sizes, layout: sizes})
+        self._apply_sizes()
+        self.keep_view()
+
+    def _sizes_in(self, layout: str) -> PanelSizes:
+        return fitted(self.view.sizes.get(layout, USUAL[layout]), self.size.width)
+
+    def _apply_sizes(self) -> None:
+        layout, styles = layout_of(self.size.width), self.query_one(".panels").styles
+        if layout in self.view.sizes and layout in USUAL:
+            sizes = self._sizes_in(layout)
+            styles.grid_columns = f"{sizes.left} 1fr {sizes.right}"
+            styles.grid_rows = f"{sizes.upper}fr {100 - sizes.upper}fr"
+        elif styles.has_rule("grid_columns"):
+            # Those of the style sheet.
+            styles.clear_rule("grid_columns")
+            styles.clear_rule("grid_rows")
+
+    # Other views
 
     def open_selected(self, otherwise: str) -> None:
         """Open the model under the cursor of the list if none is open, and say `otherwise` if the list has none.
@@ -64,7 +127,6 @@ class ViewsScreen(ArrangedScreen):
             self.open(self._library.listed(self._models.selected))
 
     def open(self, source: ModelSource) -> None:
-        """Read a model and show it."""
         raise NotImplementedError
 
     def follow_job(self, kind: WorkKind, model: str) -> None:
@@ -84,16 +146,10 @@ class ViewsScreen(ArrangedScreen):
             "trace": self.action_show_trace,
         }[kind.value]()
 
-    def action_show_curve(self) -> None:
-        self._show_variants("Open a model to see its batch sizes.", combinations=False)
-
-    def action_show_comparison(self) -> None:
-        self._show_variants("Open a model to compare its runtimes, threads and batch sizes.", combinations=True)
-
-    def _show_variants(self, otherwise: str, *, combinations: bool) -> None:
+    def action_show_variants(self, by: str) -> None:
         from dlbricks_tui.tui.variants.screen import By, Readers, VariantsScreen
 
-        self.open_selected(otherwise)
+        self.open_selected("Open a model to compare its runtimes, threads and batch sizes.")
         if self._spec is None:
             return
         asked = (self.session, self._spec, self.choices)
@@ -102,12 +158,11 @@ class ViewsScreen(ArrangedScreen):
             partial(work.read_thread_curve, *asked),
             partial(work.compare_combinations, *asked),
         )
-        by = By.COMBINATION if combinations else By.BATCH
-        self.ask(VariantsScreen(self._spec.source.name, readers, by), self._measure_variants)
+        self.ask(VariantsScreen(self._spec.source.name, readers, By[by.upper()]), self._measure_variants)
 
     def _measure_variants(self, _: bool) -> None:
         if self._spec is not None:
-            self.start_run((self._spec.source,), self._library.shapes, self.choices, variants=True)
+            self.start_run((self._spec.source,), variants=True)
 
     def action_show_analysis(self) -> None:
         from dlbricks_tui.tui.analysis.screen import AnalysisScreen
@@ -160,23 +215,8 @@ class ViewsScreen(ArrangedScreen):
         """Take other choices, and read the open model anew where they change it."""
         raise NotImplementedError
 
-    def action_finer(self) -> None:
-        self.choose(change_setting(GRANULARITY, self.choices, -1))
-
-    def action_coarser(self) -> None:
-        self.choose(change_setting(GRANULARITY, self.choices, 1))
-
-    def action_other_level(self) -> None:
-        self.choose(change_setting(LEVEL, self.choices, 1))
-
-    def action_other_cut(self) -> None:
-        self.choose(change_setting(CUT, self.choices, 1))
-
-    def action_more_workers(self) -> None:
-        self.choose(change_setting(WORKERS, self.choices, 1))
-
-    def action_fewer_workers(self) -> None:
-        self.choose(change_setting(WORKERS, self.choices, -1))
+    def action_change(self, setting: str, step: int) -> None:
+        self.choose(change_setting(setting_named(setting), self.choices, step))
 
     def action_show_scores(self) -> None:
         from dlbricks_tui.tui.workbench.suites import ScoresScreen
@@ -222,7 +262,7 @@ class ViewsScreen(ArrangedScreen):
             self._show_export(self._exporting)
         else:
             specs = [self._library.spec(source, self.choices) for source in sources]
-            box = ExportSuiteScreen([source.name for source in sources])
+            box = ExportSuiteScreen(f"Export the bricks of {names_of([source.name for source in sources])}")
             self.ask(box, partial(self._export_suite, specs, self.choices))
 
     def _export_suite(self, specs: Sequence[ModelSpec], choices: Choices, path: Path) -> None:
@@ -237,13 +277,13 @@ class ViewsScreen(ArrangedScreen):
         self.run_worker(self._await_export(job), group=_SUITE, exit_on_error=False)
 
     def _show_export(self, job: JobFolder) -> None:
-        from dlbricks_tui.tui.run.job import JobScreen
+        from dlbricks_tui.tui.run.boxes import JobScreen
 
         self.app.push_screen(JobScreen(job))
 
     async def _await_export(self, job: JobFolder) -> None:
         from dlbricks_tui.share.suites.exporting import SuiteWritten
-        from dlbricks_tui.tui.run.job import JobScreen
+        from dlbricks_tui.tui.run.boxes import JobScreen
         from dlbricks_tui.tui.workbench.suites import SuiteWrittenScreen, follow_export
 
         written: list[SuiteWritten] = []

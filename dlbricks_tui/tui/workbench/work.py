@@ -208,8 +208,8 @@ def _point(found: SystemEstimate, threads: int | None, variant: str) -> Point:
     return Point("", threads, found, cure)
 
 
-def compare_combinations(session: Session, spec: ModelSpec, choices: Choices) -> Ranking | str:
-    """Compare a model in all combinations that the store knows; return the reason where that is not possible."""
+def compare_combinations(session: Session, spec: ModelSpec, choices: Choices) -> Ranking:
+    """Compare a model in all combinations that the store knows; raise a UserError where that is not possible."""
     from dlbricks_tui.answers.comparisons.combinations import CompareOptions, compare
     from dlbricks_tui.answers.estimating import Remarks
     from dlbricks_tui.store.database import ResultsDatabase
@@ -219,12 +219,9 @@ def compare_combinations(session: Session, spec: ModelSpec, choices: Choices) ->
         **fields_of(choices, (*CUTTING, SYSTEM)), inputs=spec.shapes, measured_only=choices.measured_only
     )
     silent = Remarks(lambda _: None, str, lambda *_: None)
-    try:
-        # A store of its own: reading models takes long, and other panels estimate meanwhile.
-        with ResultsDatabase(session.data.store) as store:
-            return compare(spec.source, options, session.data, store, silent, go_on=lambda: not worker.is_cancelled)
-    except UserError as error:
-        return str(error)
+    # A store of its own: reading models takes long, and other panels estimate meanwhile.
+    with ResultsDatabase(session.data.store) as store:
+        return compare(spec.source, options, session.data, store, silent, go_on=lambda: not worker.is_cancelled)
 
 
 def read_scores(session: Session, specs: Sequence[ModelSpec], choices: Choices) -> tuple[Score, ...]:
