@@ -1,4 +1,4 @@
-"""What an analysis measures, as jobs: proofs of what-ifs, and the peaks of this host."""
+"""Jobs of an analysis: the proofs of what-ifs, and the measurement of the peaks of this host."""
 
 import sys
 import time

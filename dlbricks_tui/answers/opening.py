@@ -26,7 +26,7 @@ from dlbricks_tui.wording.doubts import options_of
 
 @dataclass(frozen=True, kw_only=True)
 class InputOptions:
-    """What the files of models do not say of their inputs, by input name."""
+    """Shapes and values of inputs, by input name, for model files that lack them."""
 
     inputs: Mapping[str, Shape] = field(default_factory=dict)
     # The numbers in inputs that are settings, such as a sampling rate.

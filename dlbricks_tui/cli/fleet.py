@@ -24,8 +24,8 @@ from dlbricks_tui.cli.parser import (
     Parser,
     Status,
     add_action,
+    add_job_options,
     add_listing,
-    add_quiet_option,
     add_schema_option,
     add_setting,
 )
@@ -56,7 +56,6 @@ def register(parser: Parser) -> None:
         actions, "status", "show the hosts of a fleet run, and the models on them", show_status, newest=True
     )
     watching.add_argument("--follow", action="store_true", help="go on until the fleet run ends")
-    add_quiet_option(watching)
     add_schema_option(watching, "FleetResult", module="fleets.results")
     for name, about, handler in (
         ("pause", "let the hosts pause, so that others can measure there", pause_fleet),
@@ -67,8 +66,7 @@ def register(parser: Parser) -> None:
         actions, "resume", "let paused hosts go on, or carry on with a fleet run that has ended early", resume_fleet
     )
     resuming.add_argument("--host", metavar="NAME", help="only this host")
-    resuming.add_argument("--detach", action="store_true", help="continue in a separate process")
-    add_quiet_option(resuming)
+    add_job_options(watching, resuming)
     adding = _add(actions, "add", "let more hosts take part in a fleet run", add_hosts)
     add_hosts_option(adding)
     add_host_actions(actions)

@@ -14,10 +14,9 @@ from dlbricks_tui.cli.parser import (
     Parser,
     Status,
     add_action,
+    add_job_options,
     add_listing,
-    add_quiet_option,
     add_schema_option,
-    add_speed_option,
 )
 from dlbricks_tui.cli.rendering import show_parts
 from dlbricks_tui.documents.parts import Column, Table, name_column, word_column
@@ -39,13 +38,10 @@ def register(parser: Parser) -> None:
     add_schema_option(parser, "JobSummary", module="jobs", many=True)
     watching = _add(actions, "watch", "show a job until it ends; it goes on if you stop watching", _watch)
     replaying = _add(actions, "replay", "show a job again from its events, at any speed", _replay)
-    add_speed_option(replaying)
     _add(actions, "pause", "pause a run or fleet run, so that others can measure meanwhile", _pause)
     _add(actions, "cancel", "end a job; its results are kept", _cancel)
     resuming = _add(actions, "resume", "let a paused job go on, or work again on one that has ended early", _resume)
-    for action in (watching, replaying, resuming):
-        add_quiet_option(action)
-    resuming.add_argument("--detach", action="store_true", help="continue in a separate process")
+    add_job_options(watching, resuming, replaying)
 
 
 def _add(actions: Actions, name: str, about: str, handler: Callable[[argparse.Namespace, JobFolder], int]) -> Parser:

@@ -163,6 +163,16 @@ def add_quiet_option(parser: Parser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="show no progress, only what failed")
 
 
+def add_job_options(watching: Parser, resuming: Parser, replaying: Parser | None = None) -> None:
+    """Add the options of the actions that show a job, the same for all kinds."""
+    add_quiet_option(watching)
+    if replaying is not None:
+        add_speed_option(replaying)
+        add_quiet_option(replaying)
+    resuming.add_argument("--detach", action="store_true", help="continue in a separate process")
+    add_quiet_option(resuming)
+
+
 def add_speed_option(parser: Parser, *, default: float = 1.0) -> None:
     """Take `--speed`."""
     parser.add_argument(

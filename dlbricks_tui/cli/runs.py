@@ -15,10 +15,9 @@ from dlbricks_tui.cli.parser import (
     Status,
     Typed,
     add_action,
+    add_job_options,
     add_listing,
-    add_quiet_option,
     add_schema_option,
-    add_speed_option,
 )
 from dlbricks_tui.cli.rendering import show_parts
 from dlbricks_tui.cli.run_progress import shown
@@ -43,14 +42,11 @@ def register(parser: Parser) -> None:
     replaying = _add(
         actions, "replay", "show a run again from its events, at any speed; nothing is measured", replay_stored
     )
-    add_speed_option(replaying)
     add_schema_option(replaying, "ReplayedRun", module="run_results")
     _add(actions, "pause", "pause a run, so that others can measure meanwhile", pause_run)
     _add(actions, "cancel", "end a run; its results are kept", cancel_run)
     resuming = _add(actions, "resume", "let a paused run go on, or carry on with one that has ended early", resume_run)
-    for action in (watching, replaying, resuming):
-        add_quiet_option(action)
-    resuming.add_argument("--detach", action="store_true", help="continue in a separate process")
+    add_job_options(watching, resuming, replaying)
     resuming.add_argument(
         "--time-budget",
         metavar="S",

@@ -1,4 +1,4 @@
-"""What stops a job, and the lock that keeps other processes from it."""
+"""Stop a job by a signal or another process, and lock its folder against other processes."""
 
 import fcntl
 import os

@@ -55,7 +55,7 @@ class LanguageQuestion:
 
 @dataclass(frozen=True, slots=True)
 class LanguageOrder:
-    """What to measure; with `end_to_end`, also the whole models."""
+    """The language models to measure; with `end_to_end`, the whole models, too."""
 
     questions: tuple[LanguageQuestion, ...]
     end_to_end: bool = False
@@ -81,7 +81,7 @@ class LanguageMessage(Event):
 
 @dataclass(frozen=True, slots=True)
 class LanguageRound(LanguageMessage):
-    """How far a model is."""
+    """A line about the progress of a model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,7 @@ class Pace:
 
 
 class Stage(NamedTuple):
-    """What `inside` times together, by guessed latencies: a whole model, or carriers with whole models beside them."""
+    """Programs that `inside` times together, by guessed latencies: a whole model, or carriers beside whole models."""
 
     wholes_ms: tuple[float, ...]
     carriers_ms: tuple[float, ...] = ()

@@ -8,7 +8,7 @@ from dlbricks_tui.settings.setting import Setting
 
 
 class Question(str, Enum):
-    """What a fleet run has to find out; it ends as soon as it has."""
+    """The question of a fleet run, which ends once it is answered."""
 
     # The latencies of all models on all hosts: every brick is measured everywhere.
     EVERYTHING = "everything"

@@ -39,12 +39,15 @@ class Box(Vertical, NamesKeys):
         self.keys_changed()
 
     def keys_changed(self) -> None:
-        told = [f"{self._key(action)} {action.label}" for action in self._offered]
+        told = [f"{self._key(action)} {action.label}" for action in self._offered if self._applies(action)]
         room = self.outer_size.width - _BESIDE_KEYS
         # The last one closes the box; the help lists the others too.
         while room > 0 and len(told) > 2 and len(_BETWEEN_KEYS.join(told)) > room:
             del told[-2]
         self.border_subtitle = _BETWEEN_KEYS.join(told)
+
+    def _applies(self, action: Action) -> bool:
+        return not self.is_attached or self.screen.check_action(action.method, ()) is not False
 
     def _key(self, action: Action) -> str:
         # While the user types, letters are text.

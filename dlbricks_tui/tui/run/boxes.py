@@ -14,7 +14,7 @@ from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread, wrapped
 from dlbricks_tui.documents.parts import BLANK_LINE, MarkedSentence, Part, Sentence
 from dlbricks_tui.host.queue import WorkKind
-from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen, Dialog, Result, SearchedDialog, TextDialog
+from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, Dialog, Result, SearchedDialog, TextDialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import ComparableRow
@@ -174,6 +174,7 @@ class JobScreen(TextDialog[None]):
         if new or state != self._state:
             self._state = state
             self.parts_changed()
+            self.query_one(Box).keys_changed()
             self.refresh_bindings()
 
     def parts(self) -> Iterable[Part]:
