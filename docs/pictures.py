@@ -59,8 +59,6 @@ PICTURES = (
     Picture("trace", (140, 42), (*VARIED, "i", "s"), screen="TraceScreen"),
     Picture("language", (140, 42), ("T", "j", "j"), screen="LanguageScreen"),
     Picture("fleet", (120, 36), (*VARIED, "F"), screen="FleetScreen"),
-    Picture("help", (100, 40), (*VARIED, "question_mark"), screen="HelpScreen"),
-    Picture("commands", (100, 30), (*VARIED, "colon"), screen="PaletteScreen"),
     Picture("start-run", (120, 36), (*opened("resnet34_v1"), "r"), screen="StartRunScreen"),
     Picture("run", (120, 40), ("5",), run_seconds=32, screen="RunScreen"),
     Picture("runs", (120, 30), (*VARIED, "R"), screen="AllJobsScreen"),
