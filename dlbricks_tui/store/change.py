@@ -7,7 +7,7 @@ counts.
 |---|---|---|
 | any | fewer than 5 samples on either side | unknown |
 | over `by`, up or down | not significant | unknown |
-| over `by`, by less than 10 % | fewer than 3 processes on either side | unknown |
+| over `by`, up to `by` + 10 % | fewer than 3 processes on either side | unknown |
 | over `by` | all others | slower or faster |
 | up to `by` | the interval reaches at most `by` to either side of the change | same |
 | up to `by` | the interval is wider | unknown |

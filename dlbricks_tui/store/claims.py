@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.store.change import SIGNIFICANT
+from dlbricks_tui.store.change import MOST_APART, SIGNIFICANT
 from dlbricks_tui.store.columns import Summary, summaries_of
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.errors import DamagedResultError
@@ -19,8 +19,6 @@ from dlbricks_tui.store.statistics import adjusted, rank_sum_p_value
 
 # Claims are about the same latency if these columns agree.
 _SAME = ("brick", "context", "model", "system", "runtime", "level", "protocol", "batch_size")
-# Two runs of one brick on one host differ by some percent. More is another machine, another setting, or wrong.
-LEAST_DIFFERENCE = 0.1
 # Samples are read from the disk: only so many of the largest differences are tested.
 _MOST_TESTED = 2000
 _NO_FILE = Source("", "")
@@ -58,7 +56,7 @@ def conflicting_claims(store: ResultsDatabase, sources: Mapping[str, Source]) ->
     """Return the claims in some files that contradict each other, or others in the store; the largest ratio first.
 
     `sources` has the results of the files by their ids. The claims of a file are its good results. Two contradict each
-    other if they differ significantly and by at least `LEAST_DIFFERENCE`.
+    other if they differ significantly and by at least `MOST_APART`.
     """
     index = store.generation.index
     rows = index.rows_of(*RESULT_TABLES)
@@ -119,7 +117,7 @@ def _differing(index: Index, rows: Rows, sources: NDArray[np.int64], asked: NDAr
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.maximum.reduceat(mean, begins) / np.minimum.reduceat(mean, begins)
     concerned = np.logical_or.reduceat(asked[rows[newest]], begins)
-    chosen = np.flatnonzero(apart & concerned & np.isfinite(ratios) & (ratios >= 1 + LEAST_DIFFERENCE))
+    chosen = np.flatnonzero(apart & concerned & np.isfinite(ratios) & (ratios >= 1 + MOST_APART))
     chosen = chosen[np.argsort(-ratios[chosen], kind="stable")]
     ends = np.append(begins[1:], len(newest))
     return [
