@@ -118,6 +118,10 @@ def resume_run(args: argparse.Namespace) -> int:
         from dlbricks_tui.runs.request import read_request, write_request
 
         request = read_request(folder.request_file)
+        if state.state is State.FINISHED and state.bricks.is_complete and state.whole_models.is_complete:
+            # Its tally is the record of what it has done.
+            again = "`dlbricks run MODEL --again` measures anew"
+            raise JobError(f"run {folder.run} is finished, and nothing of it is missing: {again}")
         if args.time_budget is not None:
             # Stored for a separate process, and for the next time.
             budget = None if math.isinf(args.time_budget) else args.time_budget

@@ -54,6 +54,10 @@ class Tally:
     failed: int = 0
     unfinished: int = 0
 
+    @property
+    def is_complete(self) -> bool:
+        return self.measured + self.reused == self.total
+
 
 @dataclass(frozen=True, slots=True)
 class JobState:

@@ -294,6 +294,9 @@ def test_a_detached_run_is_paused_resumed_cancelled_listed_and_watched_by_its_id
     assert bricks["run"] + bricks["reused"] == BRICKS
     (listed,) = json.loads(dlbricks("runs", "list", "--json")[1])
     assert (listed["run"], listed["state"], listed["bricks"], listed["models"]) == (run, "finished", bricks, [MODEL])
+    refused = dlbricks("runs", "resume", run)
+    assert refused[0] == 2 and "is finished, and nothing of it is missing" in one_line(refused)
+    assert json.loads(dlbricks("runs", "list", "--json")[1]) == [listed], "its tally stays"
     status, out, told = dlbricks("runs", "watch", run, "--json")
     assert (status, json.loads(out)["bricks"]) == (0, bricks)
     assert f"run {run} finished" in told
