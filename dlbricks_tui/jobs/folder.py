@@ -81,6 +81,11 @@ class JobState:
     number: int = 0
     kind: WorkKind = WorkKind.RUN
 
+    def __post_init__(self) -> None:
+        for when in (self.started, self.changed):
+            if datetime.fromisoformat(when).tzinfo is None:
+                raise ValueError(f"{when} has no time zone")
+
     @property
     def active(self) -> bool:
         """True if a process works on it, or waits for its turn."""

@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -127,7 +128,12 @@ def test_a_run_is_found_by_id_by_unique_prefix_and_as_the_last_one(tmp_path: Pat
             RunFolders(tmp_path / "none").find(nobody)
 
 
-@pytest.mark.parametrize("damage", WAYS.values(), ids=WAYS)
+def no_date(state: Path) -> None:
+    """Damage the time in a state that is sound otherwise."""
+    state.write_bytes(re.sub(rb"\.(?=\d{6})", b">", state.read_bytes().replace(b'"chxnged"', b'"changed"')))
+
+
+@pytest.mark.parametrize("damage", [*WAYS.values(), no_date], ids=[*WAYS, "a date that is none"])
 def test_a_damaged_state_hides_no_other_run(
     tmp_path: Path, damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
