@@ -1,7 +1,7 @@
 """The classes of layouts that convolutions give their results, as far as they follow from a model."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from dlbricks_tui.bricks.identity import operators_inside
 from dlbricks_tui.models.graph import Layer, Operator, Shape
@@ -32,7 +32,7 @@ def convolves_an_image(layer: Layer) -> bool:
     """True if a layer convolves a tensor with as few channels as an image."""
     read = [wire for operator in layer.operators if is_convolution(operator) for wire in operator.inputs[:1]]
     shapes = [layer.type_of(wire).shape for wire in read]
-    return any(shape is not None and shape[1] <= _FEW for shape in shapes)
+    return any(_has_channels(shape) and shape[1] <= _FEW for shape in shapes)
 
 
 def layout_set_by(operator: Operator, read: Sequence[Shape | None]) -> str:
@@ -41,7 +41,7 @@ def layout_set_by(operator: Operator, read: Sequence[Shape | None]) -> str:
     data, weight = read if len(read) > 1 else (None, None)
     # A model file or a framework may give no types.
     result = operator.outputs[0].shape if operator.outputs else None
-    if data is None or weight is None or result is None:
+    if not (_has_channels(data) and _has_channels(weight) and _has_channels(result)):
         return _SET[op]
     far = f"{MARK}far" if _reaches_far(operator) else ""
     return f"{_by_sizes(op, data, weight, result)}{far}"
@@ -52,13 +52,18 @@ def fewest_channels(operator: Operator, data: Shape | None, weight: Shape | None
 
     The class of an ungrouped convolution of more than one pixel does not depend on how many whole blocks it reads.
     """
-    if first_part(operator) != "conv" or data is None or weight is None:
+    if first_part(operator) != "conv" or not (_has_channels(data) and _has_channels(weight)):
         return None
     read = weight[1]
     one_by_one = all(size == 1 for size in weight[2:])
     if read != data[1] or one_by_one or read < 2 * _LARGE_BLOCK:
         return None
     return _LARGE_BLOCK + read % _LARGE_BLOCK
+
+
+def _has_channels(shape: Shape | None) -> TypeGuard[Shape]:
+    """Return whether a shape is known, and that of a tensor that can be convolved: a damaged file may give others."""
+    return shape is not None and len(shape) > 1
 
 
 def _by_sizes(op: str, data: Shape, weight: Shape, result: Shape) -> str:

@@ -24,6 +24,10 @@ def test_tensors_without_a_preceding_convolution_are_plain() -> None:
     assert layouts(named(chain("relu", "pool"), "relu", "max_pool")) == ["plain", "plain"]
 
 
+def test_a_convolution_of_numbers_as_of_a_damaged_file_sets_the_usual_layout() -> None:
+    assert set_by((), (), ()) == "conv"
+
+
 def test_a_constant_is_plain() -> None:
     assert layouts(built([Spec("constant"), Spec("relu", after(0))])) == ["plain", "plain"]
 

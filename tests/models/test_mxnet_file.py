@@ -277,6 +277,12 @@ def test_a_file_of_too_many_small_values_is_refused_before_it_fills_the_memory()
     assert peak < 2**24
 
 
+def test_a_file_of_more_nodes_than_any_network_has_is_refused() -> None:
+    nodes = b",".join([b'{"op":"null"}'] * 200_001)
+    refused = refusal(b'{"nodes": [' + nodes + b'], "heads": [[0, 0]]}')
+    assert refused == "net: it has 200,001 nodes: at most 200,000 are read"
+
+
 def test_long_names_are_shortened_in_messages() -> None:
     assert "a" * 81 not in refusal(content([variable("data"), node("relu", "a" * 10_000, 7)]))
 

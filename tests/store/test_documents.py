@@ -48,6 +48,7 @@ strategies: dict[Any, st.SearchStrategy[Any]] = {
         count=st.integers(),
     ),
     float: numbers,
+    float | None: st.none() | numbers,
     tuple[float, ...]: st.lists(numbers).map(tuple),
 }
 

@@ -86,6 +86,8 @@ DEEPEST_NESTING = 8
 MOST_OUTPUTS = 2**16
 # Keys and values take up to thirty times the memory of their text. A network of 100,000 nodes has fewer.
 MOST_VALUES = 2_000_000
+# Far more than any network has, and few enough to be read with little memory.
+MOST_NODES = 200_000
 
 
 class NodeOutput(NamedTuple):
@@ -181,6 +183,8 @@ def _symbol(document: Any, version: int, nesting: int) -> SymbolFile:
     if not isinstance(raw_nodes, list) or not raw_nodes:
         raise FlawError("there is no list of nodes: not an MXNet symbol file")
     count = len(raw_nodes)
+    if count > MOST_NODES:
+        raise FlawError(f"it has {count:,} nodes: at most {MOST_NODES:,} are read")
     nodes = []
     for number, raw in enumerate(raw_nodes):
         try:
