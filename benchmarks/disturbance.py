@@ -55,7 +55,7 @@ def main() -> int:
         terminal = Terminal([*DLBRICKS, "--data-dir", data], SIZE, {})
         try:
             terminal.seconds_until("running")
-            terminal.send("5")
+            terminal.send("w")
             terminal.seconds_until("Notes")
             terminal.read_for(5.0)
             turns, busy_seconds = _take_turns(terminal, seconds)

@@ -63,7 +63,7 @@ def _work(folder: str) -> list[Promise]:
         terminal = Terminal(command, SIZE, {})
         terminal.seconds_until(LISTED)
         terminal.read_for(3.0)
-        terminal.send("6")
+        terminal.send("R")
         opened.append(terminal.seconds_until(IN_ROWS))
         terminal.read_for(1.0)
         terminal.send("/")
@@ -73,7 +73,7 @@ def _work(folder: str) -> list[Promise]:
     terminal = Terminal(command, SIZE, {})
     terminal.seconds_until(LISTED)
     terminal.read_for(3.0)
-    terminal.send("6")
+    terminal.send("R")
     terminal.read_for(2.0)
     lines = [_scrolled(terminal, "j") for _ in range(KEYS)]
     pages = [_scrolled(terminal, "\x04") for _ in range(KEYS)]

@@ -26,16 +26,16 @@ IDLE_SECONDS = 10.0
 MODEL = "squeezenet1.1"
 SCREENS = {
     "workbench": "",
-    "run": "5",
-    "results": "6",
-    "corpus": "7",
-    "systems": "8",
-    "analysis": "0",
+    "run": "w",
+    "results": "R",
+    "corpus": "U",
+    "systems": "S",
+    "analysis": "A",
     "variants": "v",
     "batch curve": "b",
     "scenario": "L",
     "fleet": "F",
-    "trace": "i",
+    "trace": "T",
     "comparison": "*j*V",
 }
 KEYS_ON_A_SCREEN = 100

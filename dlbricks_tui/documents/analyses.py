@@ -124,7 +124,7 @@ def _notes(models: Sequence[ModelRow]) -> list[str]:
             it.measured_ms is None and it.estimate_ms is not None for it in models
         ),
         PREDICTED_LEGEND: any(it.predicted for it in models),
-        f"{PARTLY} partial: the estimate leaves layers out": any(it.partial for it in models),
+        f"{PARTLY}before a latency: the estimate leaves layers out": any(it.partial for it in models),
         "gains: the share of the latency that the best change of a kind saves, predicted/proved": bool(gains),
         f"{_BOUND} a bound that nobody can run": any(gain.is_bound for gain in gains),
         "best + slower layers + conversions + unexplained are the whole latency": any(

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.comparisons.named import NamedSelection
     from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedSide, ComparedTwo
 
-_SIGNS = {Verdict.SLOWER: "+", Verdict.FASTER: "-", Verdict.SAME: "=", Verdict.UNKNOWN: "?"}
 VERDICT_STYLES = {
     Verdict.SLOWER: "bad",
     Verdict.FASTER: "good",
@@ -112,8 +111,8 @@ _P_COLUMN: Column[Any] = Column("p", lambda it: p_words(it.p_value), style="mute
 
 
 def verdict_words(part: ComparedPart) -> str:
-    """Return the verdict on a part with its sign; empty for sums."""
-    return "" if part.verdict is None else f"{_SIGNS[part.verdict]} {part.verdict.value}"
+    """Return the verdict on a part; empty for sums."""
+    return "" if part.verdict is None else part.verdict.value
 
 
 def _style(part: ComparedPart) -> str:
@@ -174,5 +173,5 @@ def pair_columns(pairs: Sequence[ComparedPair]) -> tuple[Column[ComparedPair], .
         Column("B ms", lambda it: milliseconds(it.b_ms)),
         Column("change", lambda it: signed_percent(it.change), style=style),
         _P_COLUMN,
-        word_column("B is", lambda it: f"{_SIGNS[it.verdict]} {it.verdict.value}", style),
+        word_column("B is", lambda it: it.verdict.value, style),
     )

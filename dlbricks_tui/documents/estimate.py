@@ -38,7 +38,7 @@ from dlbricks_tui.models.library import assumption
 from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.wording.answers import answer_words, faster_words
-from dlbricks_tui.wording.doubts import doubts_about
+from dlbricks_tui.wording.doubts import doubt_in_short, doubts_about
 from dlbricks_tui.wording.engine import engine_remarks
 from dlbricks_tui.wording.layers import name_of, parallel_sentences, sign_of_part, slowest_in_words, title_of
 from dlbricks_tui.wording.numbers import (
@@ -145,19 +145,40 @@ class EstimateDocument:
         if faster := faster_words(self.one, self.fastest):
             yield Sentence(faster, "warn")
 
+    def certainty(self) -> Iterator[Part]:
+        """Yield how sure the answer is: the reasons to doubt it, else what its bricks and their interval say."""
+        one, composed = self.one, self.one.estimate.composed
+        if told := doubt_in_short(one):
+            yield Sentence(f"doubt it: {told}", "warn")
+        elif composed is None:
+            return
+        elif predicted := self.one.estimate.coverage.predicted:
+            of = f"{predicted} of {counted(self.one.estimate.coverage.layers, 'layer')}"
+            yield Sentence(f"{percent(self.one.estimate.predicted_share)} is predicted: {of}", "warn")
+        elif self.one.estimate.is_partial:
+            yield from self.cautions()
+        else:
+            interval = composed.interval
+            half = percent((interval.high_ms - interval.low_ms) / 2 / composed.sequential_ms, 1)
+            if one.end_to_end is None:
+                yield Sentence(f"sure to ±{half}, by its bricks; not measured end to end")
+            else:
+                error = "" if one.error is None else f", {signed_percent(one.error)}"
+                yield Sentence(f"sure to ±{half}: its bricks add up to {in_ms(composed.sequential_ms)}{error}")
+
     def doubts(self) -> Iterator[Part]:
         """Yield the reasons to doubt the figures, and the commands that settle them."""
         return (Sentence(told, "warn") for told in doubts_about(self.one))
 
-    def compositions(self, *, is_changing: bool = False) -> Iterator[Part]:
+    def compositions(self, *, is_changing: bool = False, workers: bool = True) -> Iterator[Part]:
         """Yield the latency in each composition beside the measured one; an estimate that is changing has no error."""
         one, composed = self.one, self.one.estimate.composed
         if composed is None:
             return
         rows = [self._sequential(composed), self._parallel(composed)]
-        if composed.workers_ms is not None:
-            workers = counted(one.estimate.options.workers or 1, "worker")
-            rows.append(BarFigure(workers, self._sum(composed.workers_ms), composed.workers_ms))
+        if workers and composed.workers_ms is not None:
+            name = counted(one.estimate.options.workers or 1, "worker")
+            rows.append(BarFigure(name, self._sum(composed.workers_ms), composed.workers_ms))
         if one.end_to_end is not None:
             rows.append(_measured(one, one.end_to_end, is_changing=is_changing))
         yield Figures(tuple(rows))

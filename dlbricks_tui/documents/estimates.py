@@ -23,7 +23,7 @@ from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.wording.doubts import doubts_about
 from dlbricks_tui.wording.engine import engine_remarks
 from dlbricks_tui.wording.numbers import (
-    PART,
+    PARTLY,
     PREDICTED_LEGEND,
     counted,
     in_ms,
@@ -164,7 +164,7 @@ def _marks(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
     told = [PREDICTED_LEGEND] * any(it.coverage.predicted for it in known)
     told += remarks_on(it.variant.precision for it in estimates)
     if any(it.is_partial for it in known):
-        told.append(f"{PART} a sum of the layers with a latency only; the model may take more or less")
+        told.append(f"{PARTLY}before a latency: a sum of layers with a latency; the model may take more or less")
     yield from _remarks(told)
 
 

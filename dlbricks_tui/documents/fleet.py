@@ -75,11 +75,11 @@ def _legend(estimates: Sequence[FleetEstimate], runtimes: set[str]) -> Iterator[
     if len(runtimes) == 1:
         yield f"by {min(runtimes)}"
     yield "latencies in milliseconds"
-    signs = {latency_on(it)[0] for it in estimates}
-    if PREDICTED in signs:
+    told = "".join(map(latency_on, estimates))
+    if PREDICTED in told:
         yield f"{PREDICTED} is predicted in part"
-    if PARTLY in signs:
-        yield f"{PARTLY} lacks layers"
+    if PARTLY in told:
+        yield f"{PARTLY}lacks layers"
     if any(it.dollars_per_million is not None and it.sequential_ms is not None for it in estimates):
         yield "prices are of a million inferences"
 

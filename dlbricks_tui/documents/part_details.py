@@ -12,7 +12,7 @@ from dlbricks_tui.documents.tree import cutting_words
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.library import input_text, layer_title, shape_text
-from dlbricks_tui.wording.numbers import CRITICAL, WIDE, counted, milliseconds, percent
+from dlbricks_tui.wording.numbers import counted, milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -117,7 +117,7 @@ class PartDetails:
         yield from _lacking(part, latency)
         if latency.critical:
             # More workers do not shorten the critical path.
-            yield Fact("", f"{CRITICAL} on the critical path", style="accent")
+            yield Fact("", "on the critical path", style="accent")
 
     def _identity(self) -> Iterator[Part]:
         outline, occurrence = self.node.outline, self.node.occurrence
@@ -174,7 +174,7 @@ def _once(part: EstimatePart) -> Iterator[Part]:
         yield Fact("paid", f"{part.times:,} times")
     if part.standing is Standing.MEASURED and is_wide(part.latency.value_ms, half_width_ms):
         share = percent(half_width_ms / part.latency.value_ms, 1) if part.latency.value_ms else "all"
-        yield Fact("", f"{WIDE} ±{share}: its samples vary too much; run it again on a quieter host", style="warn")
+        yield Fact("", f"±{share}: its samples vary too much; run it again on a quieter host", style="warn")
     if not part.known:
         yield Fact("", "predicted, not measured", style="warn")
 

@@ -13,7 +13,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import events
+from textual import events, on
 from textual.app import App
 from textual.screen import ModalScreen, Screen
 
@@ -28,7 +28,7 @@ from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
-from dlbricks_tui.tui.marks.marks import MARKABLE, Marks
+from dlbricks_tui.tui.marks.marks import MARKABLE, TWO, WHAT_IF, ComparableRow, Marks
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences, PreferenceFiles
 from dlbricks_tui.tui.run.updates import Replayed, RunUpdates
@@ -223,38 +223,52 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         if panel is not None and isinstance(screen, PanelledScreen):
             screen.ask(CopyScreen(panel.TITLE, self._copied_form), partial(self._copy_shown, screen, panel))
 
-    def action_mark_row(self) -> None:
-        here = self.screen.focused
-        row = here.comparable_row(here.cursor) if isinstance(here, RowsView) and here.row_count else None
-        if row is None:
-            show_message(self, f"Nothing here can be marked: {key('app.mark_row')} marks {MARKABLE}.")
+    def action_mark(self) -> None:
+        here, row = self.screen.focused, self._row_here()
+        panel = next((it for it in places_around(self) if isinstance(it, Panel)), None)
+        if panel is not None and panel.mark():
             return
-        said = self.marks.toggle(row)
-        then = f" {key('app.compare_marked')} compares them." if self.marks.complete else ""
-        show_message(self, said + then)
-        self._marks_changed()
+        if row is None:
+            show_message(self, f"Nothing here can be marked: {key('app.mark')} marks {MARKABLE}.")
+        elif isinstance(here, RowsView):
+            self.marks.toggle(row)
+            here.action_down()
+            self._marks_changed()
+
+    def _row_here(self) -> ComparableRow | None:
+        """Return what the selected row stands for."""
+        here = self.screen.focused
+        return here.comparable_row(here.cursor) if isinstance(here, RowsView) and here.row_count else None
 
     def action_compare_marked(self) -> None:
-        if not self.marks.complete:
-            show_message(self, f"Mark two rows with {key('app.mark_row')} first: {MARKABLE}.")
+        """Compare the two marked rows, or the marked one with the selected one."""
+        screen, here = self.screen, self._row_here()
+        if isinstance(screen, PanelledScreen) and screen.compare_marked():
             return
+        marked = screen.marked_rows if isinstance(screen, WorkbenchScreen) else self.marks.rows
+        if (
+            len(marked) == 1
+            and here is not None
+            and here.kind == marked[0].kind
+            and here.identity != marked[0].identity
+        ):
+            marked = (*marked, here)
+        if len(marked) == TWO and marked[0].kind != WHAT_IF:
+            self._compare(messages.ComparisonWanted(marked))
+        else:
+            many = f"; {len(marked)} are marked" if len(marked) > TWO else ""
+            show_message(self, f"Mark two rows of one kind with {key('app.mark')}, to compare them{many}.")
+
+    @on(messages.ComparisonWanted)
+    def _compare(self, wanted: messages.ComparisonWanted) -> None:
         from dlbricks_tui.tui.marks.screen import MarkedScreen
         from dlbricks_tui.tui.marks.work import ComparedSettings
 
         first = self.screen_stack[0]
-        if isinstance(first, WorkbenchScreen):
-            # Those about the marks would cover the comparison.
-            self.clear_notifications()
-            if isinstance(self.screen, ModalScreen):
-                self.screen.dismiss(None)
-            self.push_screen(
-                MarkedScreen(self._session, self.marks, lambda: ComparedSettings(first.choices, first.spec_of))
-            )
-
-    def action_unmark_rows(self) -> None:
-        self.marks.clear()
-        show_message(self, "No row is marked.")
-        self._marks_changed()
+        if isinstance(self.screen, ModalScreen):
+            self.screen.dismiss(None)
+        settings = isinstance(first, WorkbenchScreen) and (lambda: ComparedSettings(first.choices, first.spec_of))
+        self.push_screen(MarkedScreen(self._session, wanted.rows, settings or None))
 
     def _marks_changed(self) -> None:
         for screen in self.screen_stack:

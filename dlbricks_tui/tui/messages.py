@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dlbricks_tui.host.queue import Place
+    from dlbricks_tui.tui.marks.marks import ComparableRow
     from dlbricks_tui.tui.run.follower import ReplayChange
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
 
@@ -65,3 +68,10 @@ class Failed(Message):
     """Work in a thread has failed; an error that is no UserError is a defect of the program."""
 
     error: BaseException
+
+
+@dataclass
+class ComparisonWanted(Message):
+    """The user wants to see how two rows differ."""
+
+    rows: Sequence[ComparableRow]

@@ -16,7 +16,7 @@ LEAST_WIDTH = 10
 FAMILY_INDENT = 2
 # A shorter common part of names without blanks is not worth a row.
 _LEAST_COMMON = 8
-_ENDS = " ·-_/."
+_ENDS = " ,-_/."
 
 
 class NameRow(NamedTuple):
@@ -31,7 +31,7 @@ class NameRow(NamedTuple):
 def shortened(name: str) -> str:
     """Return a name as one line, without the words that most names of Table 1 have."""
     model, trained, data = printable(name).partition(" Trained on ")
-    return f"{model} · {data.removesuffix(' Data')}" if trained else model
+    return f"{model}, {data.removesuffix(' Data')}" if trained else model
 
 
 def told_apart(names: Sequence[str], width: int) -> list[str]:

@@ -41,10 +41,8 @@ class ViewState:
     sizes: Mapping[str, PanelSizes] = field(default_factory=dict)
     # The newest first.
     recent: tuple[ModelId, ...] = ()
-    # True: expert settings are shown too.
+    # True: expert settings, and what an estimate rests on, are shown too.
     expert: bool = False
-    # False: the user has hidden the suggested next steps.
-    next_steps: bool = True
 
     def opened(self, model: ModelId) -> ViewState:
         others = [it for it in self.recent if it != model]
@@ -65,7 +63,6 @@ def read_view(file: Path) -> ViewState:
         _sizes_in(found.get("sizes")),
         _models_in(found.get("recent")),
         expert=found.get("expert") is True,
-        next_steps=found.get("next_steps") is not False,
     )
 
 
@@ -80,7 +77,6 @@ def write_view(file: Path, state: ViewState) -> None:
         "sizes": sizes,
         "recent": recent,
         "expert": state.expert,
-        "next_steps": state.next_steps,
     }
     text = json.dumps(document, indent=2)
     with suppress(OSError):

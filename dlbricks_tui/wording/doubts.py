@@ -44,6 +44,17 @@ def doubts_about(one: SystemEstimate, named: str = "") -> tuple[str, ...]:
     return (f"{slow} `{command}` on a quiet host replaces them.",) if slow else ()
 
 
+def doubt_in_short(one: SystemEstimate) -> str:
+    """Return the first reason to doubt the figures of a model in a few words; empty without one."""
+    from dlbricks_tui.estimate.explanation import disagreement, slowdown
+
+    composed, whole, slow = one.estimate.composed, one.end_to_end, slowdown(one)
+    if disagreement(one) is not None and composed is not None and whole is not None:
+        low, high = milliseconds(composed.interval.low_ms), milliseconds(composed.interval.high_ms)
+        return f"its bricks add up to {low} to {high} ms"
+    return "" if slow is None else f"the host was {percent(slow.largest - 1)} slower than usual"
+
+
 def slow_host(one: SystemEstimate) -> str:
     """Return by how much the host was slower than usual when the figures of a model were measured; empty if not."""
     from dlbricks_tui.estimate.explanation import slowdown

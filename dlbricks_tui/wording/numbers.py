@@ -18,13 +18,11 @@ if TYPE_CHECKING:
     from dlbricks_tui.store.records import Peaks
 
 # Stands before a sum that leaves layers out: such a sum bounds the latency neither from above nor from below.
-PARTLY = "…"
-# The same in a line of its own.
-PART = "part:"
+PARTLY = "part "
 # Stands before a latency that is predicted, in full or in part.
 PREDICTED = "~"
-# Signs of parts of a model: on the critical path, not measured yet, with a wide interval, impossible alone, not needed.
-CRITICAL, UNKNOWN, WIDE, CANNOT, LEFT_OUT = "*", "·", "≈", "cannot", "-"
+# In place of a latency: not measured yet, impossible alone, not needed. Before one: its interval is wide.
+UNKNOWN, CANNOT, LEFT_OUT, WIDE = "-", "cannot", "unused", "≈"
 PREDICTED_LEGEND = f"{PREDICTED} not all measured: the latency of some layers is predicted"
 
 # A picosecond. Smaller latencies are rounding errors.
@@ -39,7 +37,7 @@ _TRAINED_ON = re.compile(r" Trained on .*")
 
 def sign_of(*, partial: bool, predicted: bool) -> str:
     """Return what stands before a sum: nothing if each layer in it was measured."""
-    return (PARTLY if partial else "") + (PREDICTED if predicted else "")
+    return PARTLY if partial else PREDICTED if predicted else ""
 
 
 def milliseconds(latency_ms: float, *, precise: bool = False) -> str:
@@ -77,8 +75,7 @@ def in_ms(latency_ms: float) -> str:
 
 def partly(latency_ms: float, *, part: bool, predicted: bool = False) -> str:
     """Return a latency, marked if it is a sum that leaves layers out, and if some of it is predicted."""
-    marked = f"{PREDICTED}{in_ms(latency_ms)}" if predicted else in_ms(latency_ms)
-    return f"{PART} {marked}" if part else marked
+    return f"{sign_of(partial=part, predicted=predicted)}{in_ms(latency_ms)}"
 
 
 def with_interval(latency_ms: float, low_ms: float, high_ms: float, note: str = "") -> str:

@@ -22,7 +22,7 @@ theme = "high-contrast"
 granularity = 3
 
 [keys]
-models.mark = "m"
+models.sort = "O"
 app.next_theme = ["T", "f6"]
 ```
 

@@ -50,12 +50,12 @@ def test_validate_reports_a_valid_file(file: Path, capsys: pytest.CaptureFixture
 def test_validate_names_keys_that_the_workbench_refuses(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file.write_text('[keys]\nmodels.mark = "q"\n')
+    file.write_text('[keys]\nmodels.sort = "q"\n')
     monkeypatch.setattr("sys.argv", ["dlbricks", "config", "validate", "--json"])
     assert whole_program() == 2
     document = json.loads(capsys.readouterr().out)
     assert not document["valid"]
-    assert document["problems"][0].startswith(f"{file}:2: keys.models.mark: q ")
+    assert document["problems"][0].startswith(f"{file}:2: keys.models.sort: q ")
 
 
 def test_an_invalid_config_file_stops_every_command_with_one_line(

@@ -36,15 +36,15 @@ def test_an_empty_variable_counts_as_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '[keys]\n"tree.expand" = "x"\n"models.mark" = ["m", "f5"]\n',
-        '[keys]\ntree.expand = "x"\nmodels.mark = ["m", "f5"]\n',
-        '[keys.tree]\nexpand = "x"\n[keys.models]\nmark = ["m", "f5"]\n',
-        'keys = {tree = {expand = "x"}, models = {mark = ["m", "f5"]}}\n',
+        '[keys]\n"tree.expand" = "x"\n"models.sort" = ["m", "f5"]\n',
+        '[keys]\ntree.expand = "x"\nmodels.sort = ["m", "f5"]\n',
+        '[keys.tree]\nexpand = "x"\n[keys.models]\nsort = ["m", "f5"]\n',
+        'keys = {tree = {expand = "x"}, models = {sort = ["m", "f5"]}}\n',
     ],
 )
 def test_keys_may_be_written_in_every_toml_notation(text: str, tmp_path: Path) -> None:
     keys = sources(tmp_path, text).read().keys
-    assert {action: given.keys for action, given in keys.items()} == {"tree.expand": ("x",), "models.mark": ("m", "f5")}
+    assert {action: given.keys for action, given in keys.items()} == {"tree.expand": ("x",), "models.sort": ("m", "f5")}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ theme = "light"  # for the office
 mouse = "off"
 
 [keys]
-models.mark = "m"
+models.sort = "O"
 """
 
 
@@ -25,7 +25,7 @@ models.mark = "m"
         ("workbench.theme", "dark", 'theme = "light"  # for', 'theme = "dark"  # for'),
         ("workbench.mouse", None, 'mouse = "off"\n', ""),
         ("workbench.remote", "on", 'mouse = "off"\n', 'mouse = "off"\nremote = "on"\n'),
-        ("run.threads", 4, '"m"\n', '"m"\n\n[run]\nthreads = 4\n'),
+        ("run.threads", 4, '"O"\n', '"O"\n\n[run]\nthreads = 4\n'),
         ("run.threads", None, "", ""),
     ],
 )

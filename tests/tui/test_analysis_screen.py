@@ -34,7 +34,7 @@ from tests.tui.stored_results import HERE
 
 RUNNING = SnapshotBuilder("r1", ("net",)).snapshot()
 MODEL = "squeezenet1.1"
-OPEN = ("slash", f'"{MODEL}"', "enter", "enter", "0")
+OPEN = ("slash", f'"{MODEL}"', "enter", "enter", "A")
 # With one thread the model is faster: what-ifs are about the number that was chosen.
 TWO_THREADS = replace(WRITTEN, threads=2)
 ONE_THREAD = replace(RUNTIME, id="mxnet-1.9.1 threads-1", name="mxnet, 1 thread", threads=1)
@@ -80,7 +80,7 @@ async def test_a_key_analyses_the_open_model_once_during_a_run_and_again_if_the_
         workbench = pilot.app.screen
         assert isinstance(workbench, WorkbenchScreen)
         # Nothing is open and nothing selected: no model has this name.
-        await press(pilot, "slash", '"no such model"', "enter", "0")
+        await press(pilot, "slash", '"no such model"', "enter", "A")
         assert workbench.is_current
         await press(pilot, "escape", *OPEN)
         await check_all(pilot, "analysis")
@@ -93,7 +93,7 @@ async def test_a_key_analyses_the_open_model_once_during_a_run_and_again_if_the_
 
         monkeypatch.setattr(work, "analyse", analyse)
         workbench._run = RUNNING
-        await press(pilot, "0")
+        await press(pilot, "A")
         assert len(analysed) == 1 and "the runtime cannot read it" in screen_text(pilot)
         # New results wait for the end of the run.
         pilot.app.screen.post_message(NewResults())
@@ -112,7 +112,7 @@ async def test_a_model_without_results_says_what_to_do(new: DataFolder) -> None:
     async with analysis_screen(new, WIDE) as pilot:
         shown = screen_text(pilot)
         assert f"{MODEL}: ~" in shown and "Not all layers were measured" in shown
-        assert "r runs what is missing" in shown and f"dlbricks run {MODEL}" in shown
+        assert "m runs what is missing" in shown and f"dlbricks run {MODEL}" in shown
 
 
 async def test_the_screen_is_readable_without_colours(
@@ -161,7 +161,7 @@ async def test_panels_are_searched_sorted_and_copied_and_the_roofline_needs_peak
         saved = [it.latency_ps - it.best_ps for it in layers.found]
         assert saved == sorted(saved, reverse=True)
 
-        await press(pilot, "x")
+        await press(pilot, "b")
         assert screen.is_current
         known = Peaks(
             when="2026-01-01T00:00:00+00:00",
@@ -172,7 +172,7 @@ async def test_panels_are_searched_sorted_and_copied_and_the_roofline_needs_peak
         )
         with ResultsDatabase(faster.store) as store:
             store.add(known)
-        await press(pilot, "r", "x")
+        await press(pilot, "r", "b")
         assert isinstance(pilot.app.screen, RooflineScreen)
         await check_all(pilot, "roofline")
         shown = screen_text(pilot)

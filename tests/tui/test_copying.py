@@ -99,11 +99,11 @@ async def test_a_copy_of_the_results_has_the_shown_columns_and_all_results(store
 async def test_copies_of_the_workbench_have_all_models_parts_and_facts(measured: DataFolder) -> None:
     async with running(app_on(measured), NARROW) as pilot:
         await press(pilot, "slash", '"resnet18"', "enter", "enter", "1", "slash", "escape")
-        await press(pilot, "2", "e")
+        await press(pilot, "2", "asterisk")
         heading, rows = models = table(pilot, ModelsPanel)
         assert heading == ("model", "task", "layers", "unique", "age", "ms")
         assert sorted(column_of(models, "model")) == sorted(LIBRARY)
-        assert [row[-1] for row in rows if row[0] == "resnet18_v1"] != ["·"]
+        assert [row[-1] for row in rows if row[0] == "resnet18_v1"] != ["-"]
         parts = table(pilot, TreePanel)
         assert len(parts[1]) == pilot.app.screen.query_one(TreePanel).rows.row_count > NARROW[1]
         assert {"part", "output", "times", "ms", "share"} <= set(parts[0])
@@ -112,7 +112,7 @@ async def test_copies_of_the_workbench_have_all_models_parts_and_facts(measured:
         assert any(name.lower().startswith("sequential") for name in column_of(table(pilot, EstimatePanel), "fact"))
         assert len(table(pilot, DetailsPanel)[1]) > 1
         # The systems estimate the open model.
-        await press(pilot, "8")
+        await press(pilot, "S")
         systems = table(pilot, SystemsPanel)
         assert systems[0] == ("system", "processor", "cores", "memory", "price", "bricks", "models")
         assert column_of(systems, "system")[0].startswith("this host ")
@@ -131,7 +131,7 @@ async def test_copies_of_the_workbench_have_all_models_parts_and_facts(measured:
 async def test_copies_of_the_corpus_have_all_models_kinds_and_pairs(measured: DataFolder) -> None:
     expected = compare([model_bricks(decompose(graph_of(name))) for name in LIBRARY])
     async with running(app_on(measured, MEASURED_ONLY), NARROW) as pilot:
-        await press(pilot, "7")
+        await press(pilot, "U")
         unique = table(pilot, UniquenessPanel)
         assert unique[0] == ("model", "layers", "unique", "share")
         assert sorted(column_of(unique, "model")[:-1]) == sorted(LIBRARY)
@@ -153,7 +153,7 @@ async def test_copies_of_the_analysis_have_all_what_ifs_and_layers(new: DataFold
     store_run(new, ["squeezenet1.1"])
     store_run(new, ["squeezenet1.1"], runtime=ONE_THREAD, factor=0.75)
     async with running(app_on(new, TWO_THREADS), NARROW) as pilot:
-        await press(pilot, "slash", '"squeezenet1.1"', "enter", "enter", "0")
+        await press(pilot, "slash", '"squeezenet1.1"', "enter", "enter", "A")
         what_ifs = table(pilot, WhatIfsPanel)
         assert what_ifs[0] == ("what if", "gain", "95 %", "ms", "proved")
         assert column_of(what_ifs, "what if") == ["parallel-2", "threads-1"]
@@ -167,7 +167,7 @@ async def test_copies_of_a_run_have_all_bricks_estimates_and_notes(measured: Dat
     put_run(measured, in_the_middle())
     async with running(app_on(measured), NARROW) as pilot:
         await shows(pilot, "17 of 40 bricks")
-        await press(pilot, "5")
+        await press(pilot, "w")
         bricks = table(pilot, BricksPanel)
         assert bricks[0] == ("brick", "state", "runs", "ms", "±", "reason")
         assert len(bricks[1]) == pilot.app.screen.query_one(BricksPanel).rows.row_count

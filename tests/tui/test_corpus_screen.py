@@ -53,7 +53,7 @@ async def test_the_corpus_is_shown_as_it_is_read_searched_sorted_and_read_again_
         try:
             with monkeypatch.context() as patch:
                 patch.setattr(ModelReader, "decompose_cached", slow_glance)
-                await pilot.press("7")
+                await pilot.press("U")
                 reading = f"reading, 2 of {len(LIBRARY)} models; so far: 2 models"
                 await eventually(pilot, lambda: reading in screen_text(pilot))
                 screen = pilot.app.screen
@@ -87,13 +87,13 @@ async def test_the_corpus_is_shown_as_it_is_read_searched_sorted_and_read_again_
         assert "in sequences" not in screen_text(pilot) and " layers: " in screen_text(pilot)
         await press(pilot, "f")
         assert "None of these models was read at this level yet." in screen_text(pilot)
-        await press(pilot, "s", "n", "x", "3", "l", "h", "enter", "tab", "shift+tab", "2", "4", "1")
+        await press(pilot, "s", "n", "i", "3", "l", "h", "enter", "tab", "shift+tab", "2", "4", "1")
         assert screen.is_current
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 
         # Marked models form the corpus, and are read again.
-        await press(pilot, "space", "space", "7")
+        await press(pilot, "space", "space", "U")
         assert "2 models, " in screen_text(pilot)
         await press(pilot, "r")
         assert "2 models, " in screen_text(pilot)
@@ -101,7 +101,7 @@ async def test_the_corpus_is_shown_as_it_is_read_searched_sorted_and_read_again_
 
 async def test_the_grid_names_both_models_and_goes_to_the_most_similar_one(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
-        await press(pilot, "escape", "7", "3")
+        await press(pilot, "escape", "U", "3")
         grid = pilot.app.screen.query_one(LikenessPanel)
         corpus = grid._grid.corpus
         assert corpus is not None
@@ -114,7 +114,7 @@ async def test_the_grid_names_both_models_and_goes_to_the_most_similar_one(new: 
                 await press(pilot, "h" if column else "l")
         await press(pilot, "1", "slash", '"resnet50"', "enter", "enter")
         assert "resnet50_v1 and resnet18_v1" in screen_text(pilot)
-        await press(pilot, "x")
+        await press(pilot, "i")
         assert "resnet18_v1 and resnet50_v1" in screen_text(pilot)
         await press(pilot, "n")
         assert "resnet18_v1 and resnet50_v1" in screen_text(pilot)

@@ -44,8 +44,8 @@ async def test_it_says_whose_numbers_it_shows_replays_a_run_and_measures_nothing
         assert f"demonstration, {demonstration.host.origin}" in screen_text(pilot).splitlines()[0]
         assert "squeezenet1.1" in screen_text(pilot).splitlines()[0]
         await shows(pilot, f"replay {SPEED}x")
-        await press(pilot, "5")
+        await press(pilot, "w")
         assert isinstance(pilot.app.screen, RunScreen)
         await shows(pilot, f"replay {SPEED}x")
-        await press(pilot, "escape", "r", "enter")
+        await press(pilot, "escape", "m", "enter")
         await shows(pilot, "a demonstration measures nothing: quit it, and start `dlbricks` itself")

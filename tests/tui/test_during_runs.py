@@ -78,7 +78,7 @@ async def test_the_corpus_is_read_while_a_run_measures(measured: DataFolder) -> 
     async with running(app_on(measured)) as pilot:
         put_run(measured, in_the_middle())
         await shows(pilot, "17 of 40 bricks")
-        await press(pilot, "7")
+        await press(pilot, "U")
         assert isinstance(pilot.app.screen, CorpusScreen)
         shown = screen_text(pilot)
         assert "7 models, " in shown and "squeezenet1.1" in shown

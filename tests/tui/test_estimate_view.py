@@ -16,7 +16,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.settings.cutting import GRANULARITY, LEVEL, WORKERS
+from dlbricks_tui.settings.cutting import GRANULARITY, WORKERS
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import SYSTEM
 from dlbricks_tui.tui.choices import BASIC_SETTINGS, CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting
@@ -27,11 +27,9 @@ from dlbricks_tui.tui.workbench.estimate_rows import (
     CHOOSE_A_MODEL,
     EstimateRow,
     EstimateView,
-    KnownAlready,
-    Shown,
+    NextStep,
     UnderWay,
     estimate_rows,
-    next_steps,
     setting_text,
 )
 from dlbricks_tui.wording.numbers import age
@@ -65,11 +63,11 @@ def texts(found: tuple[EstimateRow, ...]) -> list[str]:
 
 
 def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -> None:
-    shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
+    shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60, more=True))
     assert shown_rows[:3] == [
         f"14.56 ms: mxnet, 2 threads, batch 1, measured {AGE} ago",
-        "14.56 ms measured is outside of the estimate's 14.18 to",
-        "14.30 ms. Doubt the estimate: some of its bricks were timed",
+        "doubt it: its bricks add up to 14.18 to 14.30 ms",
+        "",
     ]
     for system, place in (("here", ""), (OTHER_SYSTEM.id, "on c5.xlarge, 4 cores, ")):
         named = texts(estimate_rows(view_of(measured, "resnet18_v1"), replace(WRITTEN, system=system), AVAILABLE, 90))
@@ -101,7 +99,8 @@ def test_a_measured_latency_outside_of_the_interval_is_doubted(
 ) -> None:
     view = view_of(measured, "resnet18_v1")
     changed = about(view, replace(view.document.one, end_to_end=whole))
-    rows = texts(estimate_rows(changed, WRITTEN, AVAILABLE, 160))
+    rows = texts(estimate_rows(changed, WRITTEN, AVAILABLE, 160, more=True))
+    assert ("doubt it: its bricks add up to 14.18 to 14.30 ms" in rows) is is_outside
     assert ("is outside of the estimate's 14.18 to 14.30 ms" in "".join(rows)) is is_outside
 
 
@@ -121,19 +120,20 @@ def test_a_change_of_host_speed_between_model_and_bricks_is_reported(measured: D
     view = view_of(measured, "resnet18_v1")
     assert "host was" not in "".join(texts(estimate_rows(view, WRITTEN, AVAILABLE, 60)))
     slow = replace(view.document.one, reference_ms=0.8, usual_reference_ms=0.64)
-    shown_rows = " ".join(texts(estimate_rows(about(view, slow), WRITTEN, AVAILABLE, 40)))
+    shown_rows = " ".join(texts(estimate_rows(about(view, slow), WRITTEN, AVAILABLE, 40, more=True)))
     assert "The host was 25 % slower than usual when the model was measured" in shown_rows
 
 
 def test_a_partial_sum_is_marked_and_shows_what_is_missing(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1", MEASURED_ONLY), WRITTEN, AVAILABLE, 60))
     assert shown_rows[0] == "mxnet, 2 threads, batch 1, 40 of 66 layers measured: no"
-    begin = next(at for at, row in enumerate(shown_rows) if row.startswith("sequential  part: 8.775 ms"))
+    begin = next(at for at, row in enumerate(shown_rows) if row.startswith("sequential  part 8.775 ms"))
     assert shown_rows[begin].endswith("  only 61 % of its layers") and shown_rows[begin + 1].endswith(", this part")
     assert "a sum of 40 of 66 layers only: the model may take more or" in shown_rows
     assert not any(">" in row for row in shown_rows)
-    assert any(row.endswith("runs what is missing") for row in shown_rows)
-    assert "40 of 66 layers measured, 26 missing" in shown_rows and "not measured end to end yet" in shown_rows
+    assert "next: m measures what is missing" in shown_rows
+    all_rows = estimate_rows(view_of(measured, "squeezenet1.1", MEASURED_ONLY), WRITTEN, AVAILABLE, 60, more=True)
+    assert "40 of 66 layers measured, 26 missing" in texts(all_rows)
 
 
 def test_predictions_are_marked_and_told(measured: DataFolder) -> None:
@@ -141,55 +141,68 @@ def test_predictions_are_marked_and_told(measured: DataFolder) -> None:
     assert re.fullmatch(r"~[\d.]+ to [\d.]+ ms: mxnet, 2 threads, batch 1, predicted, 61 % of", shown_rows[0])
     begin = next(at for at, row in enumerate(shown_rows) if row.startswith("sequential  ~"))
     assert re.match(r"parallel +~\d", shown_rows[begin + 1])
-    assert re.search("~ not all measured: 26 of 66 layers, .* % of the latency, are predicted", " ".join(shown_rows))
-    assert "40 of 66 layers measured, 26 predicted, 26 missing" in shown_rows
+    assert shown_rows[2] == "46 % is predicted: 26 of 66 layers"
+    all_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60, more=True))
+    assert "40 of 66 layers measured, 26 predicted, 26 missing" in all_rows
 
 
 def test_a_model_without_results_shows_what_to_do(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "vgg16", MEASURED_ONLY), WRITTEN, AVAILABLE, 60))
-    assert shown_rows[:2] == ["Not measured here yet.", "r runs its bricks"]
+    assert shown_rows[:2] == ["Not measured here yet.", "next: m measures it"]
     predicted = texts(estimate_rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60))
     assert predicted[0].startswith("~") and predicted[0].endswith(", predicted")
-    assert "r runs what is missing" in predicted
+    assert "next: m measures it" in predicted
 
 
 @pytest.mark.parametrize("choices", [WRITTEN, MEASURED_ONLY], ids=["predicted", "measured only"])
-def test_a_run_in_progress_is_mentioned_only_without_results(measured: DataFolder, choices: Choices) -> None:
+def test_a_run_in_progress_is_mentioned_in_place_of_the_next_step(measured: DataFolder, choices: Choices) -> None:
     view = view_of(measured, "vgg16", choices)
     shown_rows = texts(estimate_rows(view, choices, AVAILABLE, 60, UnderWay("A run of this model is in progress.")))
     begin = shown_rows.index("A run of this model is in progress.")
-    assert shown_rows[begin + 1] == "5 shows the run" and "r runs its bricks" not in shown_rows
-    in_part = estimate_rows(
-        view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60, UnderWay("A run of this model is in progress.")
-    )
-    assert texts(in_part) == texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
+    assert shown_rows[begin + 1] == "w shows the run" and "next: m measures it" not in shown_rows
 
 
 @pytest.mark.parametrize("width", [20, 30, 39, 57, 120])
 def test_settings_fit_narrow_panels(width: int, measured: DataFolder) -> None:
-    for row in estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, width):
+    for row in estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, width, more=True):
         if isinstance(row.stop, Setting):
             assert width_of(row.line) <= max(width, 20)
 
 
 def test_the_cursor_stops_on_settings_and_on_explanations(measured: DataFolder) -> None:
     view = view_of(measured, "resnet18_v1")
-    found = estimate_rows(view, WRITTEN, AVAILABLE, 60, shown=Shown(expert=True))
+    found = estimate_rows(view, WRITTEN, AVAILABLE, 60, more=True)
     assert [row.stop for row in found if isinstance(row.stop, Setting)] == list(CHOSEN)
     assert not any(row.stop is not None for row in found[:6]) and found[-1].stop is not None
 
 
-def test_a_newcomer_sees_the_basic_settings_and_those_that_are_not_as_usual(measured: DataFolder) -> None:
+def test_the_answer_is_three_lines_and_all_else_is_one_key_away(measured: DataFolder) -> None:
     view = view_of(measured, "resnet18_v1")
-    unusual = replace(WRITTEN, granularity=3)
-    found = estimate_rows(view, unusual, AVAILABLE, 60)
-    assert [row.stop for row in found if isinstance(row.stop, Setting)] == [*BASIC_SETTINGS, LEVEL, GRANULARITY]
-    assert ". shows 5 expert settings" in texts(found)
-    assert ". shows" not in "".join(texts(estimate_rows(view, unusual, AVAILABLE, 60, shown=Shown(expert=True))))
+    sure = replace(view.document.one, end_to_end=Latency(14.25, 14.20, 14.60))
+    view = replace(about(view, sure), step=NextStep.LOAD)
+    assert texts(estimate_rows(view, WRITTEN, AVAILABLE, 80))[:7] == [
+        f"14.25 ms: mxnet, 2 threads, batch 1, measured {AGE} ago",
+        "sure to ±0.4 %: its bricks add up to 14.24 ms, -0.1 %",
+        "next: L how much load it can serve",
+        "",
+        f"sequential  14.24 ms  {'█' * 27}   95 %: 14.18 to 14.30 ms",
+        f"parallel    12.64 ms  {'█' * 24}▎     1.13 times as fast",
+        f"end to end  14.25 ms  {'█' * 27}░  measured, error -0.1 %",
+    ]
+    few, everything = (estimate_rows(view, WRITTEN, AVAILABLE, 80, more=more) for more in (False, True))
+    assert texts(few)[-1] == ". shows workers, errors, coverage and settings"
+    for told in ("2 workers", "Settings", "Coverage", "residual: ", "Latency by type"):
+        assert told not in "\n".join(texts(few)) and told in "\n".join(texts(everything))
+    unmeasured = about(view, replace(sure, end_to_end=None))
+    assert texts(estimate_rows(unmeasured, WRITTEN, AVAILABLE, 80))[1].endswith("; not measured end to end")
+
+
+def test_the_headline_names_settings_that_are_not_as_usual(measured: DataFolder) -> None:
+    view, unusual = view_of(measured, "resnet18_v1"), replace(WRITTEN, granularity=3)
     headline = Headline()
     for choices, expert, told in (
         (Choices(), False, ""),
-        (Choices(), True, "fused · G 1 · chain"),
+        (Choices(), True, "fused, G 1, chain"),
         (unusual, False, "G 3"),
     ):
         headline.show("resnet18_v1", choices, view.document.one, expert=expert)
@@ -203,7 +216,7 @@ def test_a_prediction_has_no_error_until_its_bricks_are_measured(measured: DataF
     whole = replace(predicted.document.one, end_to_end=timed.document.one.end_to_end)
     assert whole.error is not None
     shown_rows = texts(estimate_rows(about(predicted, whole), WRITTEN, AVAILABLE, 80))
-    assert shown_rows[0].startswith("14.56 ms: ") and "error" not in " ".join(shown_rows)
+    assert shown_rows[0].startswith("14.56 ms: ") and "error" not in " ".join(shown_rows[:-1])
     assert any(row.startswith("sequential ") and " ~" in row for row in shown_rows)
     assert any(row.startswith("end to end ") and row.endswith("  measured") for row in shown_rows)
     # Some of its bricks are measured: the error counts, but not while a run measures the others.
@@ -224,7 +237,7 @@ def test_a_run_shows_its_figures_until_its_results_are_stored(measured: DataFold
         f"sequential  30.00 ms  {'█' * 14}{'▓' * 7}{'░' * 7}",
         "20.00 to 40.00 ms, the 95 % interval so far; more samples",
         "narrow it.",
-        "5 shows the run",
+        "w shows the run",
     ]
     early = replace(under_way, estimate=None)
     assert (
@@ -239,25 +252,8 @@ def test_a_run_shows_its_figures_until_its_results_are_stored(measured: DataFold
     assert texts(estimate_rows(complete, WRITTEN, AVAILABLE, 60, under_way))[0].startswith("14.56 ms: ")
 
 
-def test_three_next_steps_follow_an_answer_until_they_are_hidden(measured: DataFolder) -> None:
-    view = replace(view_of(measured, "resnet18_v1"), steps=next_steps(KnownAlready(proofs=1)))
-    shown_rows = texts(estimate_rows(view, WRITTEN, AVAILABLE, 60))
-    begin = shown_rows.index("What next?")
-    assert shown_rows[begin + 1 : begin + 5] == [
-        "v  which runtime and batch are best",
-        "L  how much load it can serve",
-        "o  your own model: open its file",
-        "x  hides these lines",
-    ]
-    hidden = texts(estimate_rows(view, WRITTEN, AVAILABLE, 60, shown=Shown(next_steps=False)))
-    during = texts(estimate_rows(view, WRITTEN, AVAILABLE, 60, UnderWay("A run of this model is in progress.")))
-    assert "What next?" not in hidden and "What next?" not in during
-    predicted = replace(view_of(measured, "vgg16"), steps=view.steps)
-    assert "What next?" not in texts(estimate_rows(predicted, WRITTEN, AVAILABLE, 60))
-
-
 def test_settings_are_shown_without_a_model(tmp_path: Path) -> None:
-    shown_rows = texts(estimate_rows(CHOOSE_A_MODEL, WRITTEN, NONE_AVAILABLE, 60))
+    shown_rows = texts(estimate_rows(CHOOSE_A_MODEL, WRITTEN, NONE_AVAILABLE, 60, more=True))
     assert shown_rows[0] == "No model is open." and "level       ◂ written ▸" in shown_rows
 
 
@@ -308,7 +304,7 @@ def test_the_answer_of_another_system_names_it(measured: DataFolder) -> None:
 
 
 def test_the_runtime_of_the_measurements_is_named(measured: DataFolder) -> None:
-    shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 120))
+    shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 120, more=True))
     assert any(f", {RUNTIME.id}, written layers" in row for row in shown_rows)
 
 
@@ -320,7 +316,7 @@ def test_an_impossible_estimate_shows_the_reason_and_what_to_do(measured: DataFo
     assert shown_rows[:3] == [
         "No estimate is possible.",
         "layer 'gate' (If) runs layers inside it.",
-        "r with end to end on times the whole model",
+        "m with end to end on times the whole model",
     ]
     headline = Headline()
     headline.show("alexnet", WRITTEN, system_estimate)

@@ -128,11 +128,11 @@ async def test_keys_lead_through_the_panels_and_pause_add_and_cancel_hosts(
         await press(pilot, "p")
         assert not fleet.pause_file.exists()
 
-        await press(pilot, "plus")
+        await press(pilot, "o")
         assert isinstance(pilot.app.screen, HostsFileScreen)
         await press(pilot, f'"{file}"', "enter")
         assert [it.name for it in fleet.added_hosts()] == ["t4g"]
-        await press(pilot, "plus", f'"{file}"', "enter")
+        await press(pilot, "o", f'"{file}"', "enter")
         assert isinstance(pilot.app.screen, ErrorScreen) and "has a host t4g already" in screen_text(pilot)
         await press(pilot, "escape")
 
@@ -144,7 +144,7 @@ async def test_keys_lead_through_the_panels_and_pause_add_and_cancel_hosts(
         await press(pilot, "x", "y")
         assert asked[2:] == [("cancel",)] and screen.is_current
 
-        await press(pilot, "R")
+        await press(pilot, "J")
         assert isinstance(pilot.app.screen, AllFleetsScreen)
         await press(pilot, "enter")
         assert screen.is_current
@@ -161,15 +161,15 @@ async def test_a_fleet_run_that_has_ended_is_resumed_on_its_screen_or_from_the_l
     async with fleet_screen(new) as pilot:
         with monkeypatch.context() as patch:
             patch.setattr(fleets, "start_detached", lambda folder, _: resumed.append(folder.run))
-            await press(pilot, "r")
+            await press(pilot, "p")
             assert resumed == [RUN]
-            await press(pilot, "R", "r")
+            await press(pilot, "J", "p")
             assert resumed == [RUN, RUN] and isinstance(pilot.app.screen, FleetScreen)
         store_request(folder.request_file, FleetRequest(run=run, hosts=(HostEntry(name="c7i"),)))
         folder.set_state(replace(folder.state(), state=State.FINISHED))
         tell(folder, progress("c7i", 60, failed=0), changed("c7i", FleetHostState.DONE))
         before = folder.state()
-        await press(pilot, "R", "r")
+        await press(pilot, "J", "p")
         assert isinstance(pilot.app.screen, ErrorScreen) and "there is nothing to resume" in screen_text(pilot)
     assert folder.state() == before
 
@@ -188,13 +188,13 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
     file.write_text("[[host]]\nnme = 1\n")
     async with fleet_screen(new) as pilot:
         assert "There is no fleet run yet." in screen_text(pilot)
-        await press(pilot, "n")
+        await press(pilot, "m")
         assert isinstance(pilot.app.screen, HostsFileScreen)
         await press(pilot, f'"{file}"', "enter", "enter")
         assert isinstance(pilot.app.screen, ErrorScreen)
         assert "this host has no name" in screen_text(pilot)
         monkeypatch.setattr(Fleets, "start", start)
-        await press(pilot, "escape", "n", f'"{file}"', "enter")
+        await press(pilot, "escape", "m", f'"{file}"', "enter")
         assert isinstance(pilot.app.screen, StartFleetScreen)
         await press(pilot, "j", "j", "j", "h", "k", "k", "k", "l", "enter")
     ((names, path, settings),) = started

@@ -109,17 +109,17 @@ async def test_given_shapes_are_used_to_open_and_to_run_the_model_until_they_are
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         assert [wish.shapes for wish in opened_with] == [{"data": (1, 8)}]
         assert "dlbricks  data" in screen_text(pilot) and "18 bricks" in screen_text(pilot)
-        await press(pilot, "n")
+        await press(pilot, "i")
         assert values(pilot) == ["1,8"]
-        await press(pilot, "escape", "r", "enter")
+        await press(pilot, "escape", "m", "enter")
         (request,) = [read_request(folder.request_file) for folder in started]
         assert list(request.inputs) == [InputShape("data", (1, 8))]
         memory.remember(source_of(path), {"data": (1, 8)})
-        await press(pilot, "1", "n", "ctrl+r")
+        await press(pilot, "1", "i", "ctrl+r")
         assert not memory.recall_shapes(source_of(path))
         assert isinstance(pilot.app.screen, InputShapesScreen) and values(pilot) == [""], "it is asked for again"
         # Those of a model that says its shapes are changed.
-        await press(pilot, "escape", "1", "slash", '"resnet18"', "enter", "n")
+        await press(pilot, "escape", "1", "slash", '"resnet18"', "enter", "i")
         assert values(pilot) == ["1,3,224,224"]
         await press(pilot, "home", "delete", '"8"', "enter")
         assert opened_with[-1].shapes == {"data": (8, 3, 224, 224)}
@@ -150,7 +150,7 @@ async def test_a_model_that_cannot_be_fused_can_be_given_shapes(
             assert "Press f for layers as written." in screen_text(pilot) and "--" not in screen_text(pilot)
             theme = pilot.app.theme
             # The inputs are still being read: the keys run nothing.
-            for key in ("n", "comma", "t", "enter", "1", "space"):
+            for key in ("i", "comma", "t", "enter", "1", "space"):
                 await pilot.press(key)
             await eventually(pilot, lambda: not app._keys._busy and "Reading the inputs" in screen_text(pilot))
             assert isinstance(pilot.app.screen, InputShapesScreen)
@@ -173,7 +173,7 @@ async def test_given_shapes_are_remembered_after_a_restart(
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{path}"', "enter")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
-        await press(pilot, "n")
+        await press(pilot, "i")
         assert values(pilot) == ["1,8"]
 
 
@@ -191,7 +191,7 @@ async def test_the_fields_follow_what_is_known_of_the_inputs(
         await press(pilot, "o", f'"{model_of("xy", tmp_path)}"', "enter", "escape", "1")
         with monkeypatch.context() as patch:
             patch.setattr(ModelReader, "inputs", unreadable)
-            await press(pilot, "n")
+            await press(pilot, "i")
             assert isinstance(pilot.app.screen, InputShapesScreen) and not values(pilot)
             assert "the file is damaged" in screen_text(pilot) and "Reading the inputs" not in screen_text(pilot)
             await press(pilot, "enter")
@@ -199,7 +199,7 @@ async def test_the_fields_follow_what_is_known_of_the_inputs(
             await press(pilot, "escape")
             assert isinstance(pilot.app.screen, WorkbenchScreen)
         monkeypatch.setattr(ModelReader, "inputs", lambda reader, wish: found)
-        await press(pilot, "n")
+        await press(pilot, "i")
         assert values(pilot) == ["1,8", "16000", ""]
         assert "sr  the value of a single number" in screen_text(pilot)
         await press(pilot, "tab", "end", '"x"', "enter")

@@ -8,13 +8,13 @@ async def test_the_bar_shows_the_keys_that_work_now_as_far_as_they_fit(measured:
     async with running(app_on(measured, MEASURED_ONLY), NARROW) as pilot:
         bar = screen_text(pilot).splitlines()[-1]
         # Keys of the focused panel come first.
-        assert bar.startswith(" enter open  space mark  r run  0 analysis ")
+        assert bar.startswith(" enter open  m measure  A analysis ")
         assert " o file " in bar and " v variants " in bar and "search" not in bar
         await press(pilot, "slash", '"resnet18_v1"', "enter", "enter")
         for panel in "1234":
             await press(pilot, panel)
             bar = screen_text(pilot).splitlines()[-1]
-            for words in (" r run ", " 0 analysis ", " ? help ", " q quit"):
+            for words in (" m measure ", " A analysis ", " ? help ", " q quit"):
                 assert words in bar
             assert len(bar) <= NARROW[0]
         # The help scrolls to the keys that a narrow terminal has no room for.

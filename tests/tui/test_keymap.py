@@ -20,7 +20,7 @@ from dlbricks_tui.tui.keys.registry import ACTIONS, BY_ID, CHAINS, scope_of
 
 
 def given(**keys: str | list[str]) -> dict[str, KeysGiven]:
-    """Return the keys of a config file; `models__mark="f5"` stands for `models.mark`."""
+    """Return the keys of a config file; `models__sort="f5"` stands for `models.sort`."""
     return {
         action.replace("__", "."): KeysGiven((each,) if isinstance(each, str) else tuple(each), "config.toml:7")
         for action, each in keys.items()
@@ -28,9 +28,9 @@ def given(**keys: str | list[str]) -> dict[str, KeysGiven]:
 
 
 def test_unchanged_actions_keep_their_default_keys() -> None:
-    keymap = keymap_of(given(models__mark="f5"))
-    assert keymap.keys_of(BY_ID["models.mark"]) == ("f5",)
-    assert all(keymap.keys_of(action) == action.keys for action in ACTIONS if action.id != "models.mark")
+    keymap = keymap_of(given(models__sort="f5"))
+    assert keymap.keys_of(BY_ID["models.sort"]) == ("f5",)
+    assert all(keymap.keys_of(action) == action.keys for action in ACTIONS if action.id != "models.sort")
 
 
 def test_keys_may_be_written_as_the_help_shows_them() -> None:
@@ -76,28 +76,28 @@ def test_only_letters_and_signs_type_text() -> None:
 
 @pytest.mark.parametrize("letter", "abhijm")
 def test_reserved_keys_are_refused_with_the_reason(letter: str) -> None:
-    message = wrong_keys(given(models__mark=f"ctrl+{letter}"))
+    message = wrong_keys(given(models__sort=f"ctrl+{letter}"))
     reason = RESERVED_KEYS[f"ctrl+{letter}"]
-    assert message == f"config.toml:7: keys.models.mark: ^{letter} never arrives ({reason}): choose another key"
+    assert message == f"config.toml:7: keys.models.sort: ^{letter} never arrives ({reason}): choose another key"
 
 
 @pytest.mark.parametrize(
     ("keys", "complaint"),
     [
-        (given(models__mark="q"), "keys.models.mark: q already runs app.quit in the same place (Quit;"),
-        (given(models__mark="j"), "keys.models.mark: j already runs list.down"),
-        (given(models__mark="f"), "keys.models.mark: f already runs workbench.other_level"),
-        (given(models__mark="ctrl+z"), "keys.models.mark: ^z already runs app.suspend_process"),
-        (given(models__mark="ctrl+c"), "keys.models.mark: ^c already runs app.quit"),
+        (given(models__sort="q"), "keys.models.sort: q already runs app.quit in the same place (Quit;"),
+        (given(models__sort="j"), "keys.models.sort: j already runs list.down"),
+        (given(models__sort="f"), "keys.models.sort: f already runs workbench.other_level"),
+        (given(models__sort="ctrl+z"), "keys.models.sort: ^z already runs app.suspend_process"),
+        (given(models__sort="ctrl+c"), "keys.models.sort: ^c already runs app.quit"),
         (given(tree__expand=["f5", "?"]), "keys.tree.expand: ? already runs app.show_help"),
-        (given(models__mark="f7", models__mark_all="f7"), "keys.models.mark: f7 already runs models.mark_all"),
+        (given(models__sort="f7", models__mark_all="f7"), "keys.models.sort: f7 already runs models.mark_all"),
         (
             given(app__save_picture="f7", cancel_run__confirm="f7"),
             "keys.app.save_picture: f7 already runs cancel_run.confirm",
         ),
-        (given(models__makr="x"), "keys.models.makr: no such action; did you mean models.mark?"),
+        (given(models__srot="x"), "keys.models.srot: no such action; did you mean models.sort?"),
         (given(zzz="x"), "keys.zzz: no such action; docs/reference/keys.md"),
-        (given(models__mark="ctlr+x"), "keys.models.mark: 'ctlr+x' is not a key; write it like 'x', 'X', 'ctrl+x'"),
+        (given(models__sort="ctlr+x"), "keys.models.sort: 'ctlr+x' is not a key; write it like 'x', 'X', 'ctrl+x'"),
         (given(find__keep="x"), "keys.find.keep: x types text here: choose a key like f5 or ctrl+x"),
         (given(app__save_picture="x"), "keys.app.save_picture: x types text here"),
     ],
@@ -109,11 +109,11 @@ def test_invalid_keys_are_refused_with_their_place_and_the_reason(keys: dict[str
 
 
 def test_one_key_may_run_different_actions_in_different_places() -> None:
-    assert not wrong_keys(given(models__mark="f7", tree__expand="f7", run__pause="f7"))
+    assert not wrong_keys(given(models__sort="f7", tree__expand="f7", run__pause="f7"))
 
 
 def test_a_key_is_free_once_its_action_has_another() -> None:
-    assert not wrong_keys(given(workbench__other_level="c", workbench__other_cut="f"))
+    assert not wrong_keys(given(workbench__other_level="w", workbench__show_run="f"))
 
 
 @pytest.mark.parametrize("action", FIXED_KEYS)
@@ -132,7 +132,7 @@ def test_all_default_keys_are_valid() -> None:
 
 def test_textual_gets_only_changed_keys() -> None:
     assert Keymap().for_textual() == {}
-    assert keymap_of(given(models__mark=["f5", ";"])).for_textual() == {"models.mark": "f5,semicolon"}
+    assert keymap_of(given(models__sort=["f5", ";"])).for_textual() == {"models.sort": "f5,semicolon"}
 
 
 def test_every_key_label_parses_to_its_key() -> None:

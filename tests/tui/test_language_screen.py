@@ -137,7 +137,7 @@ async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_an
     async with running(app_on(new), MEDIUM) as pilot:
         await press(pilot, "escape")
         workbench = pilot.app.screen
-        await press(pilot, "T", "j")
+        await press(pilot, "M", "j")
         shown = screen_text(pilot)
         assert "How fast does Llama 3.2 1B run on this host?" in shown
         assert "~38.2 tokens per second, the first after ~727 ms; 1.1 GB of 23 GB" in shown.splitlines()[1]
@@ -158,23 +158,23 @@ async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_an
         await resize(pilot, WIDE)
         await press(pilot, "1", "f")
         assert "4 of 7, that fit, by speed" in screen_text(pilot) and "llama-3.3-70b" not in listed(pilot)
-        await press(pilot, "a", '"1e9"', "enter")
+        await press(pilot, "equals_sign", '"1e9"', "enter")
         assert "Give a number above 0 and up to 1,000,000" in screen_text(pilot)
         await press(pilot, "ctrl+u", '"20"', "enter")
         assert "2 of 7, that fit, at least 20 tokens/s, by speed" in screen_text(pilot)
-        await press(pilot, "f", "a", "escape", "s", "s", "s", "s")
+        await press(pilot, "f", "equals_sign", "escape", "s", "s", "s", "s")
         # Also a fast model needs the memory to be fast.
         assert listed(pilot) == [SMALL, "smollm2-135m"] and "by name" in screen_text(pilot)
         await press(pilot, "slash", '"nosuch"')
         assert "No model matches the search." in screen_text(pilot)
         assert "How fast does a language model run on this host?" in screen_text(pilot)
-        await press(pilot, "escape", "a", "ctrl+u", "enter", "s")
+        await press(pilot, "escape", "equals_sign", "ctrl+u", "enter", "s")
         assert len(listed(pilot)) == len(LIBRARY)
 
         answers.refusal = "no runtime of this host runs language models: pip install onnxruntime"
-        await press(pilot, "R")
+        await press(pilot, "r")
         assert screen_text(pilot).splitlines()[1].strip() == answers.refusal
-        await press(pilot, "r", "escape")
+        await press(pilot, "m", "escape")
         assert workbench.is_current and isinstance(workbench, WorkbenchScreen)
         assert told(pilot)[-1] == "Select a model to measure."
         # The line of work of this host leads here, too.
@@ -215,13 +215,13 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         assert "no language model 'nosuch'" in screen_text(pilot)
         await press(pilot, "escape", "o", "escape")
 
-        await press(pilot, "4", "l", "e", "ctrl+u", '"3000"', "enter", "j", "l", "h", "j", "l")
+        await press(pilot, "4", "l", "equals_sign", "ctrl+u", '"3000"', "enter", "j", "l", "h", "j", "l")
         assert answers.asked[-1].prompt == 3000 and answers.asked[-1].generate == 128
         assert answers.asked[-1].precisions == (WeightPrecision.INT8,)
         assert "int8, 2 threads; a prompt of 3,000 tokens, 128 generated" in screen_text(pilot)
         await press(pilot, "j", "enter", '"3"', "enter", "j", "l")
         assert (answers.asked[-1].threads, answers.asked[-1].runtimes) == ((3,), ("onnxruntime",))
-        await press(pilot, "k", "e", "ctrl+u", "enter", "j", "j", "space")
+        await press(pilot, "k", "equals_sign", "ctrl+u", "enter", "j", "j", "right")
         assert answers.asked[-1].threads == () and "carriers and whole model" in screen_text(pilot)
 
 
@@ -231,7 +231,7 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
     async with language_screen(new, WIDE) as pilot:
         # There is nothing to cancel yet.
         await press(pilot, "x", "j")
-        await pilot.press("r")
+        await pilot.press("m")
         await eventually(pilot, process.has_begun)
         order = process.order(LanguageOrder)
         assert not order.end_to_end
@@ -242,7 +242,7 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
         write(process, BEGINS, ROUND)
         await shows(pilot, ROUND.line)
         # Others can be looked at meanwhile.
-        await pilot.press("j", "r")
+        await pilot.press("j", "m")
         await shows(pilot, "Qwen3 30B A3B")
         await eventually(pilot, lambda: told(pilot) == ["A model is being measured: x cancels it."])
         await pilot.press("escape")
@@ -260,7 +260,7 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
         assert "40.0 tokens per second, the first after " in screen_text(pilot).splitlines()[1]
         assert "measured 6 h ago" in screen_text(pilot)
 
-        await pilot.press("r")
+        await pilot.press("m")
         await eventually(pilot, lambda: process.has_begun(2))
         write(process, BEGINS, number=2)
         await shows(pilot, f"{SMALL}, {VARIANT}: measuring")
@@ -283,18 +283,18 @@ async def test_a_measurement_that_fails_is_one_line(
             if message is not None:
                 write(process, message, number=number)
             process.end(0 if message is None else 1, number)
-            await press(pilot, "r")
+            await press(pilot, "m")
             assert f" {said}" in screen_text(pilot) and process.has_begun(number)
 
         def refuse(*_: object, **__: object) -> None:
             raise LanguageError("no registered runtime runs language models")
 
         monkeypatch.setattr(asking, "questions", refuse)
-        await press(pilot, "r")
+        await press(pilot, "m")
         assert "no registered runtime runs language models" in screen_text(pilot)
         # A demonstration starts no process.
         monkeypatch.setattr(asking, "questions", lambda *_: ())
         monkeypatch.setattr(kinds, "recorded_host", lambda: object())
-        await press(pilot, "r")
+        await press(pilot, "m")
         assert " a demonstration measures nothing: quit it, and start `dlbricks` itself" in screen_text(pilot)
         assert isinstance(pilot.app.screen, LanguageScreen)

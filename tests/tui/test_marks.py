@@ -1,4 +1,4 @@
-"""Marks on two rows of one kind, and the screen that compares them."""
+"""Marks on rows of one kind, and the screen that compares two of them."""
 
 import re
 
@@ -12,6 +12,7 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.marks.marks import MARK as MARK_SIGN
 from dlbricks_tui.tui.marks.marks import ComparableRow, Marks
 from dlbricks_tui.tui.marks.screen import CircumstancesPanel, MarkedScreen, PartsPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
@@ -27,7 +28,7 @@ from tests.tui.snapshots import check_all, check_layout
 from tests.tui.stored_results import HERE, THERE
 from tests.tui.test_variants_screen import screen
 
-MARK, COMPARE, UNMARK = "asterisk", "V", "U"
+MARK, COMPARE = "space", "C"
 
 
 def row(name: str, kind: str = PairKind.RUN) -> ComparableRow:
@@ -44,65 +45,50 @@ def marks(pilot: Pilot[None]) -> list[str]:
     return [it.name for it in pilot.app.marks.rows]
 
 
+def marked_ids(pilot: Pilot[None]) -> list[str]:
+    assert isinstance(pilot.app, DlbricksApp)
+    return [str(it.subject) for it in pilot.app.marks.rows]
+
+
 def said(pilot: Pilot[None]) -> str:
     return [note.message for note in pilot.app._notifications][-1]
 
 
-def letters(pilot: Pilot[None]) -> dict[str, str]:
-    """Return the first word after each mark on the screen by its letter."""
-    # A frame may come before the mark.
-    lines = [line.lstrip(" ┃│") for line in screen_text(pilot).splitlines()]
-    return {line[0]: line[1:].split()[0] for line in lines if line[:1] in ("A", "B") and line[1:2] in (" ", "•", "●")}
+def shown_marks(pilot: Pilot[None]) -> list[str]:
+    """Return the first word after each mark on the screen."""
+    return re.findall(rf"{MARK_SIGN} (\S+)", screen_text(pilot))
 
 
-def test_at_most_two_rows_are_marked_and_a_third_replaces_the_oldest() -> None:
+def test_any_number_of_rows_of_one_kind_is_marked() -> None:
     found = Marks()
-    assert found.toggle(row("one")) == "A is run one."
-    assert found.toggle(row("two")) == "B is run two." and found.complete
-    assert found.toggle(row("three")) == "B is run three. one is not marked any more: at most two are."
-    assert [it.name for it in found.rows] == ["two", "three"]
-    assert [found.letter(row(name)) for name in ("one", "two", "three")] == ["", "A", "B"]
-
-
-def test_a_marked_row_is_unmarked_and_the_other_one_becomes_a() -> None:
-    found = Marks()
-    found.toggle(row("one"))
+    for name in ("one", "two", "three"):
+        found.toggle(row(name))
+    assert [it.name for it in found.rows] == ["one", "two", "three"]
     found.toggle(row("two"))
-    assert found.toggle(row("one")) == "one is not marked any more."
-    assert found.letter(row("two")) == "A"
-    found.clear()
-    assert not found.rows
-
-
-def test_a_row_of_another_kind_replaces_all_marks_and_that_is_said() -> None:
-    found = Marks()
-    found.toggle(row("one"))
-    found.toggle(row("two"))
-    said = found.toggle(row("host", PairKind.SYSTEM))
-    assert said == "A is system host. The marks on two runs are gone: only two of one kind are compared."
-    assert [it.name for it in found.rows] == ["host"]
+    assert [it.name for it in found.rows] == ["one", "three"] and not found.has(row("two"))
+    found.toggle(row("host", PairKind.SYSTEM))
+    assert [it.name for it in found.rows] == ["host"], "rows of another kind lose their marks"
 
 
 async def test_two_models_are_marked_and_compared_on_one_screen(measured: DataFolder) -> None:
     async with running(app_on(measured, MEASURED_ONLY)) as pilot:
         await press(pilot, COMPARE)
-        assert said(pilot).startswith("Mark two rows with * first")
+        assert said(pilot) == "Mark two rows of one kind with space, to compare them."
         await press(pilot, "4", MARK)
         assert said(pilot).startswith("Nothing here can be marked") and marks(pilot) == []
-        await press(pilot, "1", *sought("resnet18_v1"), MARK, *sought("alexnet"), MARK, COMPARE)
+        await press(pilot, "1", *sought("resnet18_v1"), MARK, *sought("alexnet"), COMPARE)
         shown = " ".join(screen_text(pilot).split())
-        assert "They cannot be compared: alexnet has no latency yet: r on the workbench measures it" in shown
-        await press(pilot, "escape", UNMARK)
+        assert "They cannot be compared: alexnet has no latency yet: m on the workbench measures it" in shown
         # Marks stay with their models when the list is sorted and searched.
-        await press(pilot, *sought("resnet18_v1"), MARK, *sought("mobilenet0.25"), MARK)
-        assert letters(pilot) == {"B": "mobilenet0.25"}
+        await press(pilot, "escape", *sought("mobilenet0.25"), MARK)
+        assert shown_marks(pilot) == ["mobilenet0.25"]
         await press(pilot, "slash", "escape")
-        assert letters(pilot) == {"A": "resnet18_v1", "B": "mobilenet0.25"}
+        assert sorted(shown_marks(pilot)) == ["mobilenet0.25", "resnet18_v1"]
         for _ in range(2):
-            await press(pilot, "S")
-            assert letters(pilot) == {"A": "resnet18_v1", "B": "mobilenet0.25"}
-        await press(pilot, UNMARK)
-        assert letters(pilot) == {} and said(pilot) == "No row is marked."
+            await press(pilot, "s")
+            assert sorted(shown_marks(pilot)) == ["mobilenet0.25", "resnet18_v1"]
+        await press(pilot, *sought("alexnet"), MARK, COMPARE)
+        assert said(pilot).endswith("to compare them; 3 are marked.")
 
 
 async def test_two_models_are_compared_on_one_screen(new: DataFolder) -> None:
@@ -116,10 +102,9 @@ async def test_two_models_are_compared_on_one_screen(new: DataFolder) -> None:
         # Sums of layers have no verdicts.
         assert re.search(r"A ms +B ms .*change", shown) and not re.search(r"change +B is", shown)
         assert re.search(r"convolution .* [+-][\d.,]+ % *┃", shown)
-        await press(pilot, "x")
+        await press(pilot, "i")
         assert "Which model is faster: A squeezenet1.1 or B resnet18_v1?" in screen_text(pilot)
-        assert marks(pilot) == ["squeezenet1.1", "resnet18_v1"]
-        await press(pilot, UNMARK, "r", "2")
+        await press(pilot, "r", "2")
         assert isinstance(pilot.app.screen.focused.parent, CircumstancesPanel)  # type: ignore[union-attr]
         await press(pilot, "1")
         assert isinstance(pilot.app.screen.focused.parent, PartsPanel)  # type: ignore[union-attr]
@@ -139,8 +124,8 @@ def _one_host_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_two_systems_match_their_snapshot(stored: DataFolder, _one_host_for_all: None) -> None:
     async with running(app_on(stored, MEASURED_ONLY)) as pilot:
-        await press(pilot, "8", MARK, "j", MARK, COMPARE)
-        # Messages about the marks would cover the comparison.
+        await press(pilot, "S", MARK, MARK, COMPARE)
+        # A message would cover the comparison.
         assert marks(pilot) == [HERE, THERE] and not pilot.app._notifications
         await check_all(pilot, "marked")
         # A narrow terminal shows the verdict and one panel.
@@ -153,18 +138,17 @@ async def test_two_systems_match_their_snapshot(stored: DataFolder, _one_host_fo
 async def test_two_results_of_one_kind_are_compared(stored: DataFolder) -> None:
     async with running(app_on(stored, MEASURED_ONLY)) as pilot:
         find = ("slash", "ctrl+u")
-        await press(pilot, "6", *find, f'"{HERE} 2026-11-21 of=brick"', "enter", "3", MARK, "j", MARK, COMPARE)
+        await press(pilot, "R", *find, f'"{HERE} 2026-11-21 of=brick"', "enter", "3", MARK, MARK, COMPARE)
         shown = screen_text(pilot)
         assert "2026-11-21" in shown and "2026-11-20" in shown
         assert "They cannot be told apart: B takes 1.1" in shown and "measure both in 3 runs" in " ".join(shown.split())
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, ResultsScreen)
-        await press(pilot, UNMARK, "1", *find, '"of=model"', "enter", MARK, *find, '"of=brick"', "enter", MARK, COMPARE)
+        await press(pilot, "1", *find, '"of=model"', "enter", MARK, *find, '"of=brick"', "enter", MARK, COMPARE)
         assert "compare two models or two bricks" in " ".join(screen_text(pilot).split())
-        await press(pilot, "escape", UNMARK, MARK, "j", MARK)
-        assert isinstance(pilot.app, DlbricksApp)
+        await press(pilot, "escape", "3")
         with ResultsDatabase(stored.store) as store:
-            store.delete([str(pilot.app.marks.rows[0].subject)])
+            store.delete([marked_ids(pilot)[0]])
         await press(pilot, COMPARE)
         assert "was deleted: mark another one" in " ".join(screen_text(pilot).split())
 
@@ -188,20 +172,20 @@ async def test_two_runs_are_marked_in_their_box_and_compared(measured: DataFolde
                 ),
             )
     async with running(app_on(measured, MEASURED_ONLY), NARROW) as pilot:
-        await press(pilot, "R", "G", MARK, "k", MARK)
-        assert "V compare" in screen_text(pilot) and "esc close" in screen_text(pilot)
+        await press(pilot, "J", "g", MARK, MARK)
+        assert "C compare" in screen_text(pilot) and "esc close" in screen_text(pilot)
         await press(pilot, COMPARE)
         assert isinstance(pilot.app.screen, MarkedScreen)
         assert "Which run is faster" in screen_text(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
-        await press(pilot, "R", UNMARK)
-        assert marks(pilot) == []
+        await press(pilot, "J", "G", MARK)
+        assert len(marks(pilot)) == 1
 
 
 async def test_two_variants_of_a_model_are_compared(new: DataFolder) -> None:
     async with showing(new, lambda _: screen(ranking=MIXED, by=By.COMBINATION)) as pilot:
-        await press(pilot, "g", MARK, "j", MARK)
+        await press(pilot, "g", MARK, MARK)
         first, second = pilot.app.marks.rows  # type: ignore[attr-defined]
         assert (first.kind, second.kind) == (PairKind.VARIANT, PairKind.VARIANT) and first.name != second.name
         assert isinstance(first.subject, EstimatedSide) and first.subject.found is MIXED.combinations[0].point.found

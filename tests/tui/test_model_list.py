@@ -80,8 +80,8 @@ def test_the_user_selects_the_columns() -> None:
     ]
 
 
-def test_unknown_values_are_dots() -> None:
-    assert row(replace(RESNET, layers=None), 80).split() == ["resnet50_v1", "IC", "·", "·", "·", "·"]
+def test_unknown_values_are_dashes() -> None:
+    assert row(replace(RESNET, layers=None), 80).split() == ["resnet50_v1", "IC", "-", "-", "-", "-"]
 
 
 def test_a_partly_measured_model_shows_its_coverage_instead_of_a_sum() -> None:
@@ -101,7 +101,7 @@ def test_the_library_has_groups_and_a_family_has_its_common_words_once() -> None
     rows = list_rows([SSD, *cycles, RESNET, OWN], ModelOrder.LIBRARY, (), 18, in_groups=True)
     assert [("  " if it.in_family else "") + it.text for it in rows] == [
         "Table 1 of the paper",
-        "SSD · PASCAL VOC",
+        "SSD, PASCAL VOC",
         "CycleGAN …",
         "  A-to-B Translat…",
         "  B-to-A Translat…",

@@ -8,7 +8,7 @@ from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.estimator import ThreadSafeEstimator
 from dlbricks_tui.tui.keys.registry import BY_ID
 from dlbricks_tui.tui.session import SharedStore
-from dlbricks_tui.tui.workbench.estimate_rows import KnownAlready, NextStep, next_steps
+from dlbricks_tui.tui.workbench.estimate_rows import KnownAlready, NextStep, next_step
 from tests.store.samples import end_to_end, load_test, proof
 from tests.tui.application import WRITTEN
 from tests.tui.results import OTHER_SYSTEM
@@ -17,19 +17,18 @@ NOTHING_YET = KnownAlready(combinations=1, systems=1)
 
 
 @pytest.mark.parametrize(
-    ("known", "steps"),
+    ("known", "step"),
     [
-        (NOTHING_YET, (NextStep.VARIANTS, NextStep.ANALYSIS, NextStep.LOAD)),
-        (NOTHING_YET._replace(combinations=2), (NextStep.ANALYSIS, NextStep.LOAD, NextStep.OWN_MODEL)),
-        (NOTHING_YET._replace(proofs=1, load_tests=1), (NextStep.VARIANTS, NextStep.OWN_MODEL, NextStep.HOSTS)),
-        (KnownAlready(9, 1, 1, systems=1, own_models=2), (NextStep.HOSTS,)),
-        (KnownAlready(9, 1, 1, 2, 2), ()),
+        (NOTHING_YET, NextStep.VARIANTS),
+        (NOTHING_YET._replace(combinations=2), NextStep.ANALYSIS),
+        (NOTHING_YET._replace(combinations=2, proofs=1), NextStep.LOAD),
+        (NOTHING_YET._replace(combinations=2, proofs=1, load_tests=1), NextStep.OWN_MODEL),
+        (KnownAlready(9, 1, 1, systems=1, own_models=2), NextStep.HOSTS),
+        (KnownAlready(9, 1, 1, 2, 2), None),
     ],
 )
-def test_at_most_three_steps_are_suggested_whose_answers_are_not_known(
-    known: KnownAlready, steps: tuple[NextStep, ...]
-) -> None:
-    assert next_steps(known) == steps
+def test_the_first_step_is_suggested_whose_answer_is_not_known(known: KnownAlready, step: NextStep | None) -> None:
+    assert next_step(known) is step
 
 
 def test_each_step_has_a_key_on_the_workbench() -> None:

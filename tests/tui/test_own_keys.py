@@ -132,7 +132,7 @@ async def test_empty_screens_name_the_current_keys(new: DataFolder, monkeypatch:
         assert f"{key('dialog.close')} goes back" in await does(pilot, "workbench.show_runs")
         results = await does(pilot, "dialog.close", "workbench.show_results")
         assert f"{key('results.import_file')} imports a file" in results
-        await does(pilot, "results.compare", "app.show_help", "dialog.close", "results.leave")
+        await does(pilot, "app.compare_marked", "app.show_help", "dialog.close", "results.leave")
         corpus = await does(pilot, "workbench.show_corpus")
         assert f"{key('workbench.coarser')} first selects longer sequences" in corpus
         assert f"{key('corpus.read_all')} reads them." in await does(pilot, "corpus.other_level")
@@ -148,12 +148,12 @@ async def test_screens_boxes_and_messages_name_the_current_keys(measured: DataFo
     async with running(app_with(measured), WIDE) as pilot:
         await shows(pilot, " interrupted ")
         found = await does(pilot, "app.search", '"vgg16"', "find.keep")
-        assert f"{key('workbench.show_run')} {key('run.resume')} resume" in found
+        assert f"{key('workbench.show_run')} {key('run.pause')} resume" in found
         opened = await does(pilot, "models.open", "workbench.go_to_tree", "app.search", '"nosuch"')
         assert f"{key('find.clear')} shows the whole model again." in opened
         await does(pilot, "find.clear", "app.show_help", "dialog.close", "workbench.start_run")
         await does(pilot, "dialog.show_help", "dialog.close", "dialog.close")
-        assert f"{key('run.resume')} resumes it" in await does(pilot, "workbench.show_run")
+        assert f"{key('run.pause')} resumes it" in await does(pilot, "workbench.show_run")
         await does(pilot, "run.show_runs", "box.search", '"nosuch"', "find.clear", "dialog.close", "run.leave")
         analysis = await does(pilot, "workbench.show_analysis", "app.show_help", "dialog.close")
         assert f"{key('workbench.start_run')} runs what is missing." in analysis
@@ -161,9 +161,10 @@ async def test_screens_boxes_and_messages_name_the_current_keys(measured: DataFo
         systems = await does(pilot, "workbench.show_systems")
         assert f"{key('workbench.show_results')} {key('results.import_file')} imports results" in systems
         await does(pilot, "systems.leave", "workbench.show_results", "result_table.choose_columns", "dialog.close")
-        await does(pilot, "results.compare", "results.delete", "dialog.close", "app.search", '"nosuch"', "find.clear")
-        (asked,) = [note.message for note in pilot.app._notifications]
-        assert f"find them and press {key('results.keep')}." in asked
+        await does(
+            pilot, "app.compare_marked", "results.delete", "dialog.close", "app.search", '"nosuch"', "find.clear"
+        )
+        assert f"press {key('app.compare_marked')} to compare" in seen(pilot)
         file = measured.path / "mine.json"
         file.touch()
         await does(pilot, "results.export", f'"{file}"')
@@ -173,9 +174,9 @@ async def test_screens_boxes_and_messages_name_the_current_keys(measured: DataFo
 async def test_texts_on_screen_follow_changed_keys(new: DataFolder) -> None:
     app = app_with(new, "")
     async with running(app, WIDE) as pilot:
-        await press(pilot, "escape", "8", "7", "escape", "8")
+        await press(pilot, "escape", "S", "escape", "U", "escape", "S")
         before = seen(pilot)
-        assert "2 System" in before and "r runs a model's bricks." in before
+        assert "2 System" in before and "m runs a model's bricks." in before
         new.config.write_text('[keys]\nsystems.go_to_system = "S"\nworkbench.start_run = "B"\n')
         app._preferences.reload()
         await press(pilot)

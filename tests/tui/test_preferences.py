@@ -10,10 +10,8 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.folders import THEMES, DataFolder
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.tui import preferences as tailoring
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.keys import keymap
@@ -150,8 +148,8 @@ async def test_changed_keys_replace_the_default_keys(new: DataFolder) -> None:
         "dialog.close": "f8",
         "dialog.leave": "f7",
         # Two actions exchange their keys.
-        "workbench.other_cut": "f",
-        "workbench.other_level": "c",
+        "workbench.finer": "plus",
+        "workbench.coarser": "minus",
     }
     new.store.mkdir(parents=True)
     app = app_with(new, "\n".join(["[keys]", *(f'"{action}" = {json.dumps(key)}' for action, key in keys.items())]))
@@ -168,10 +166,10 @@ async def test_changed_keys_replace_the_default_keys(new: DataFolder) -> None:
         assert "f5 f6 " in shown_on(app) and "? f1" not in shown_on(app)
         await press(pilot, "escape")
         before = screen.choices
-        await press(pilot, "f")
-        assert (screen.choices.level, screen.choices.cut) == (before.level, Cut.RUNNABLE)
-        await press(pilot, "c")
-        assert (screen.choices.level, screen.choices.cut) == (Level.FUSED, Cut.RUNNABLE)
+        await press(pilot, "minus", "minus")
+        assert screen.choices.granularity == before.granularity + 2
+        await press(pilot, "plus")
+        assert screen.choices.granularity == before.granularity + 1
         # A letter bound to an action can still be typed.
         await press(pilot, "slash", "O", "Q")
         assert app.is_running and screen.query_one("#models SearchLine").value == "OQ"  # type: ignore[attr-defined]
@@ -181,10 +179,10 @@ async def test_changed_keys_replace_the_default_keys(new: DataFolder) -> None:
 
 async def test_a_key_clash_is_reported_and_changes_no_key(new: DataFolder) -> None:
     new.store.mkdir(parents=True)
-    app = app_with(new, '[keys]\nmodels.mark = "q"\napp.show_help = "f5"\n')
+    app = app_with(new, '[keys]\nmodels.sort = "q"\napp.show_help = "f5"\n')
     async with running(app, (160, 40)) as pilot:
         (message,) = told(app)
-        assert message.startswith(f"{new.config}:2: keys.models.mark: q already runs app.quit in the same place")
+        assert message.startswith(f"{new.config}:2: keys.models.sort: q already runs app.quit in the same place")
         assert "? help" in foot(app)
         await press(pilot, "q")
     assert not app.is_running
@@ -202,7 +200,7 @@ async def test_a_changed_setting_is_written_and_applies_at_once(new: DataFolder)
         await press(pilot, "h", "j", "j", "l")
         assert app.theme == "dark"
         assert new.config.read_text() == '# mine\n\n[workbench]\nremote = "on"\n'
-        await press(pilot, "x", "escape")
+        await press(pilot, "d", "escape")
         assert new.config.read_text() == "# mine\n\n[workbench]\n"
 
 
@@ -248,20 +246,20 @@ async def test_the_workbench_starts_with_the_cutting_of_the_config(new: DataFold
 async def test_a_run_uses_the_settings_of_the_current_config(measured: DataFolder) -> None:
     app = app_with(measured, "[run]\nthreads = 3\ntarget_ci = 0.02\n")
     async with running(app) as pilot:
-        await press(pilot, "slash", '"alexnet"', "enter", "enter", "r")
+        await press(pilot, "slash", '"alexnet"', "enter", "enter", "m")
         assert setting_shown(app, "threads") == "3"
         assert setting_shown(app, "target interval") == "±2.0 %"
         await press(pilot, "escape")
         measured.config.write_text("[run]\nthreads = 4\ntime_budget = 60\n")
         await look(pilot)
-        await press(pilot, "r", "full_stop")
+        await press(pilot, "m", "full_stop")
         assert setting_shown(app, "threads") == "4"
         assert setting_shown(app, "target interval") == "±1.0 %"
         assert setting_shown(app, "time budget") == "60 s"
         await press(pilot, "escape")
         measured.config.write_text('[run]\nruntime = "gone"\n')
         await look(pilot)
-        await press(pilot, "r")
+        await press(pilot, "m")
         assert type(app.screen).__name__ == "ErrorScreen"
         assert "no runtime is called gone" in shown_on(app)
 

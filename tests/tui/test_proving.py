@@ -80,23 +80,23 @@ async def test_keys_prove_what_ifs_and_cancel_and_gains_and_failures_appear_in_t
         assert isinstance(screen, AnalysisScreen)
         await press(pilot, "3", "2")
         before = screen._document
-        await pilot.press("p")
+        await pilot.press("v")
         write(process, Waiting(holder="run r1 of a colleague"))
         await shows(pilot, "waits for run r1 of a colleague")
-        await pilot.press("p")
-        await tells(pilot, "parallel-2 is being proved: c cancels it.")
+        await pilot.press("v")
+        await tells(pilot, "parallel-2 is being proved: x cancels it.")
         # Nothing is read while a proof measures.
         screen.post_message(NewResults())
         await pilot.press("r")
         await eventually(pilot, lambda: sum("parallel-2 is being proved" in it for it in told(pilot)) == 2)
         assert screen._document is before and screen._is_outdated
-        await press(pilot, "c")
+        await press(pilot, "x")
         assert process.has_ended() and "The proof is cancelled; those before it are kept." in told(pilot)
         assert screen.is_current and not screen._is_outdated and screen._document is not before
 
-        # All that have no proof, one after the other.
-        await press(pilot, "j")
-        await pilot.press("P")
+        # All that are marked, one after the other.
+        await press(pilot, "j", "a")
+        await pilot.press("v")
         write(process, ProofDone("parallel-2", PROVED, ""), number=2)
         await shows(pilot, "loading the model twice, before and after the change 2 of 2")
         write(process, ProofDone("threads-1", None, "the worker was lost"), number=2)
@@ -107,11 +107,11 @@ async def test_keys_prove_what_ifs_and_cancel_and_gains_and_failures_appear_in_t
 
         process.write(b"", number=3)
         process.end("the disk is full", number=3)
-        await press(pilot, "p")
+        await press(pilot, "a", "v")
         assert "threads-1 was not proved: the disk is full" in screen_text(pilot)
 
         await press(pilot, "escape", "k")
-        await pilot.press("p")
+        await pilot.press("v")
         await shows(pilot, "loading the model twice")
         write(process, ROUNDS, number=4)
         await shows(pilot, "7 rounds, +41.0 % (+38 to +44) so far, about 12 s left")
@@ -133,7 +133,7 @@ async def test_a_proof_survives_its_screen_and_the_program_and_is_shown_again(
     faster: DataFolder, process: Process
 ) -> None:
     async with analysis_screen(faster, NARROW) as pilot:
-        await pilot.press("2", "p")
+        await pilot.press("2", "v")
         await eventually(pilot, process.has_begun)
         await pilot.press("escape")
         await eventually(pilot, lambda: len(pilot.app.screen_stack) == 1)
@@ -196,7 +196,7 @@ async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_measures_the_pea
         screen = pilot.app.screen
         assert isinstance(screen, AnalysisScreen)
         monkeypatch.setattr(pilot.app._runs.watch, "follow", followed.append)  # type: ignore[attr-defined]
-        await press(pilot, "x")
+        await press(pilot, "b")
         assert told(pilot)[-1].endswith("m measures them.")
         assert "Missing: the peaks with 2 threads" in screen_text(pilot)
         await press(pilot, "m")
@@ -233,5 +233,5 @@ async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_measures_the_pea
         assert "Missing:" not in screen_text(pilot) and len(started) == before
         await press(pilot, "m")
         assert told(pilot)[-1] == "The what-ifs lack nothing that this host can measure."
-        await press(pilot, "x")
+        await press(pilot, "b")
         assert isinstance(pilot.app.screen, RooflineScreen)

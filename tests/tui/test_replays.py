@@ -79,14 +79,14 @@ async def test_a_run_is_replayed_from_the_list_of_runs_without_a_trace_of_it(mea
         pilot.app.post_message(ReplayWanted(RUN))
         # The bar says that it is a replay.
         await shows(pilot, " replay 4x ")
-        await press(pilot, "R", "p")
+        await press(pilot, "J", "w")
         assert isinstance(pilot.app.screen, RunScreen)
         await shows(pilot, "replay 4x")
         await press(pilot, "plus")
         await shows(pilot, "replay 8x")
         await press(pilot, "minus", "p")
         await shows(pilot, "replay paused")
-        await press(pilot, "s")
+        await press(pilot, "x")
         await shows(pilot, "replay ended")
         await press(pilot, "escape")
     assert (folder.events_file.read_bytes(), folder.state(), sorted(measured.store.iterdir())) == before

@@ -88,13 +88,13 @@ def told(pilot: Pilot[None]) -> list[str]:
 
 async def test_the_newest_results_come_first_and_the_screen_keeps_its_state(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
-        await press(pilot, "6")
+        await press(pilot, "R")
         assert isinstance(pilot.app.screen, ResultsScreen)
         assert titled(pilot) == f"1 Results {RESULTS}"
         assert column(pilot, "when") == sorted(column(pilot, "when"), reverse=True)
         await press(pilot, "slash", '"relu"', "enter", "j", "2", "tab", "shift+tab", "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
-        await press(pilot, "6")
+        await press(pilot, "R")
         assert titled(pilot) == f"1 Results 12 of {RESULTS}"
         assert under_cursor(pilot) == column(pilot, "id")[1:2]
 
@@ -255,11 +255,11 @@ async def test_marks_survive_a_search_that_hides_them_and_each_use_asks_about_hi
     async with results_screen(stored) as pilot:
         await press(pilot, "slash", '"linear"', "enter", "space", "space", "slash", "ctrl+u", '"relu"', "enter", "a")
         assert border(pilot) == "14 marked, 2 hidden"
-        for key in "ev":
+        for key in "eC":
             await press(pilot, key)
             assert isinstance(pilot.app.screen, HiddenMarksScreen)
             await press(pilot, "escape")
-            assert isinstance(pilot.app.screen, ResultsScreen) and "to compare with" not in screen_text(pilot)
+            assert isinstance(pilot.app.screen, ResultsScreen) and "kept:" not in screen_text(pilot)
         await press(pilot, "a", "slash", "escape")
         marked = table(pilot).marked
         assert marked is not None and set(marked.values("kind")) == {"linear"}
@@ -358,24 +358,21 @@ async def test_found_results_are_exported_to_usable_paths_and_imported_elsewhere
 
 async def test_two_selections_are_compared(stored: DataFolder) -> None:
     async with results_screen(stored, WIDE) as pilot:
-        await press(pilot, "=")
-        assert isinstance(pilot.app.screen, ResultsScreen)
-        assert any("find them and press v" in it for it in told(pilot))
-        await press(pilot, "slash", f'"system={HERE} 2026-11-21"', "enter", "v")
-        assert f"to compare with: system={HERE} 2026-11-21" in screen_text(pilot)
-        await press(pilot, "slash", "ctrl+u", f'"system={THERE}"', "enter", "=")
+        await press(pilot, "slash", f'"system={HERE} 2026-11-21"', "enter", "C")
+        assert f"kept: system={HERE} 2026-11-21" in screen_text(pilot)
+        await press(pilot, "slash", "ctrl+u", f'"system={THERE}"', "enter", "C")
         assert isinstance(pilot.app.screen, MarkedScreen)
         assert "17 slower, 6 same" in screen_text(pilot) and "1 result in doubt left out" in screen_text(pilot)
-        await press(pilot, "x")
+        await press(pilot, "i")
         assert "6 same, 17 faster" in screen_text(pilot) and "B is faster" in screen_text(pilot)
         await press(pilot, "slash", '"same"', "enter", "s", "s")
         assert "Differences 6 of 23, by name" in screen_text(pilot)
         # The first escape ends the search.
         await press(pilot, "escape", "escape")
         assert isinstance(pilot.app.screen, ResultsScreen)
-        await press(pilot, "slash", "ctrl+u", '"relu"', "enter", "v", "slash", "ctrl+u", '"linear"', "enter", "=")
+        await press(pilot, "slash", "ctrl+u", '"relu"', "enter", "C", "slash", "ctrl+u", '"linear"', "enter", "C")
         assert "no model and no brick in common" in screen_text(pilot)
-        await press(pilot, "escape", "slash", "escape", "v", "slash", '"relu 2026-11-20"', "enter", "a", "=")
+        await press(pilot, "escape", "slash", "escape", "C", "slash", '"relu 2026-11-20"', "enter", "a", "C")
         assert "A all results or B 4 marked results?" in screen_text(pilot)
 
 

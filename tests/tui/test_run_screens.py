@@ -130,12 +130,12 @@ async def test_a_run_is_followed_on_its_bar_and_its_screen_and_in_the_box_that_c
     folder = put_run(known, in_the_middle())
     async with running(app_on(known)) as pilot:
         await shows(pilot, " running ")
-        assert "17 of 40 bricks · 1 of 2 models · 1 failed" in screen_text(pilot)
-        assert "resnet18_v1 …12.50 ms ±1.2 %" in screen_text(pilot)
+        assert "17 of 40 bricks, 1 of 2 models, 1 failed" in screen_text(pilot)
+        assert "resnet18_v1 part 12.50 ms ±1.2 %" in screen_text(pilot)
         await press(pilot, "escape")
         assert " running " in screen_text(pilot)
         await resize(pilot, NARROW)
-        assert "17 of 40 bricks · 1 of 2 models" in screen_text(pilot)
+        assert "17 of 40 bricks, 1 of 2 models" in screen_text(pilot)
         tell(folder, brick_measured(11, 40))
         await shows(pilot, "18 of 40 bricks")
         await resize(pilot, MEDIUM)
@@ -146,7 +146,7 @@ async def test_a_run_is_followed_on_its_bar_and_its_screen_and_in_the_box_that_c
         await press(pilot, "escape")
         # The bar has what happened on the other screen.
         assert isinstance(pilot.app.screen, WorkbenchScreen) and "19 of 40 bricks" in screen_text(pilot)
-        await press(pilot, "5", "p")
+        await press(pilot, "w", "p")
         assert folder.pause_file.exists()
         await shows(pilot, "pausing")
         await press(pilot, "p")
@@ -154,7 +154,7 @@ async def test_a_run_is_followed_on_its_bar_and_its_screen_and_in_the_box_that_c
         await shows_no_more(pilot, "pausing")
         await press(pilot, "x")
         assert isinstance(pilot.app.screen, CancelScreen)
-        assert "19 of 40 bricks · 1 of 2 models" in screen_text(pilot)
+        assert "19 of 40 bricks, 1 of 2 models" in screen_text(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, RunScreen)
         await press(pilot, "x")
@@ -170,7 +170,7 @@ async def test_a_run_is_followed_on_its_bar_and_its_screen_and_in_the_box_that_c
         end(folder)
         await shows(pilot, " finished ")
         # A run that has ended can be neither paused nor cancelled nor resumed.
-        await press(pilot, "p", "x", "r")
+        await press(pilot, "p", "x", "p")
         assert isinstance(pilot.app.screen, RunScreen) and not folder.pause_file.exists()
         assert "cancel" not in screen_text(pilot).splitlines()[-1]
         await press(pilot, "escape")
@@ -187,9 +187,9 @@ async def test_escape_closes_the_bar_of_an_ended_run_until_another_run_starts(kn
         assert "esc close" in screen_text(pilot)
         await press(pilot, "escape")
         assert " finished " not in screen_text(pilot)
-        await press(pilot, "6", "escape")
+        await press(pilot, "R", "escape")
         assert " finished " not in screen_text(pilot)
-        await press(pilot, "5")
+        await press(pilot, "w")
         assert isinstance(pilot.app.screen, RunScreen) and "finished" in screen_text(pilot)
         await press(pilot, "escape")
         other = SnapshotBuilder("another-run", ("vgg16",)).snapshot()
@@ -202,14 +202,14 @@ async def test_an_estimate_tells_of_the_run_that_measures_its_model(known: DataF
     async with running(app_on(known)) as pilot:
         await press(pilot, *OPEN_ALEXNET)
         await shows(pilot, "8 of 40 bricks")
-        assert "r runs what is missing" in screen_text(pilot) and "A run of this model" not in screen_text(pilot)
+        assert "next: m measures" in screen_text(pilot) and "A run of this model" not in screen_text(pilot)
         await press(pilot, "1", "slash", "ctrl+u", '"resnet18"', "enter", "enter")
         await shows(pilot, "A run of this model")
-        assert "5 shows the run" in screen_text(pilot)
+        assert "w shows the run" in screen_text(pilot)
         headline = screen_text(pilot).splitlines()[0]
         assert "resnet18_v1" in headline
         end(folder)
-        await shows(pilot, "r runs what is missing")
+        await shows(pilot, "next: m measures")
         store_run(known, ["resnet18_v1"], share=0.1)
         pilot.app.post_message(ResultsStored())
         await settled(pilot)
@@ -222,15 +222,15 @@ async def test_the_run_screen_shows_a_run_from_its_wait_to_failures_in_panels_th
 ) -> None:
     folder = put_run(known, [started(), Waiting(holder="run 1 of ada")], State.WAITING)
     async with running(app_on(known)) as pilot:
-        await press(pilot, "5")
+        await press(pilot, "w")
         # The line of the progress bar is empty still, at which the text of the screen would end.
         await eventually(pilot, lambda: "Waiting for run 1 of ada." in screen_text(pilot))
         assert "Bricks appear here when the run measures them." in screen_text(pilot)
         tell(folder, planned())
         await shows(pilot, "8 of 40 bricks")
         tell(folder, *in_the_middle())
-        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
-        assert "✗ Convolution 3x3 1x56x56x56  crashed: the worker" in screen_text(pilot)
+        await shows(pilot, "17 of 40 bricks, 1 of 2 models")
+        assert "failed Convolution 3x3 1x56x56x56  crashed: the worker" in screen_text(pilot)
         bricks = pilot.app.screen.query(RowsView).first()
         # A cursor at the end follows the run; one that was moved stays.
         assert bricks.cursor == 15
@@ -259,7 +259,7 @@ async def test_all_runs_are_listed_opened_paused_and_resumed_and_a_damaged_one_i
     folder = put_run(known, in_the_middle())
     async with running(app_on(known)) as pilot:
         await shows(pilot, " running ")
-        await press(pilot, "R")
+        await press(pilot, "J")
         shown = screen_text(pilot)
         assert "running" in shown and "cancelled" in shown and "40 s" in shown
         await eventually(pilot, lambda: "20261119-080000-0001" in [*pilot.app._notifications][-1].message)
@@ -273,12 +273,12 @@ async def test_all_runs_are_listed_opened_paused_and_resumed_and_a_damaged_one_i
         assert not folder.pause_file.exists()
         # A run that has paused is resumed as one that has ended.
         folder.pause()
-        await press(pilot, "r")
+        await press(pilot, "p")
         assert not folder.pause_file.exists()
-        await press(pilot, "escape", "R", "G", "enter")
+        await press(pilot, "escape", "J", "G", "enter")
         assert isinstance(pilot.app.screen, RunScreen)
         await shows(pilot, EARLIER)
-        await press(pilot, "R", "g", "enter")
+        await press(pilot, "J", "g", "enter")
         await shows(pilot, RUN)
 
 
@@ -298,7 +298,7 @@ async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(
     cancelled: list[str] = []
     monkeypatch.setattr(JobFolder, "cancel", lambda it: cancelled.append(it.run))
     async with running(app_on(known)) as pilot:
-        await press(pilot, "R")
+        await press(pilot, "J")
         assert "proof of net" in screen_text(pilot)
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, JobScreen)
@@ -306,7 +306,7 @@ async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(
         assert "failed: the worker was lost" in shown and "threads-1: +41.0 % +- 3.0 points after 7 rounds" in shown
         # It has ended: there is nothing to cancel, and it can be worked on again.
         assert "x cancel" not in shown
-        await press(pilot, "x", "escape", "r")
+        await press(pilot, "x", "escape", "p")
         assert (started, cancelled) == ([job.run], [])
         assert isinstance(pilot.app.screen, JobScreen)
         job.set_state(replace(job.state(), state=State.RUNNING, message=""))
@@ -322,12 +322,12 @@ async def test_an_interrupted_run_is_offered_to_resume(known: DataFolder, asked_
     async with running(app_on(known)) as pilot:
         await shows(pilot, " interrupted ")
         await resize(pilot, NARROW)
-        assert "5 r resume" in screen_text(pilot)
-        await press(pilot, "5")
-        assert "r resumes it" in screen_text(pilot)
-        await press(pilot, "r")
+        assert "w p resume" in screen_text(pilot)
+        await press(pilot, "w")
+        assert "p resumes it" in screen_text(pilot)
+        await press(pilot, "p")
         assert [it.run for it in asked_for] == [RUN]
-        await press(pilot, "R", "r")
+        await press(pilot, "J", "p")
         assert [it.run for it in asked_for] == [RUN, RUN]
 
 
@@ -338,22 +338,22 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
     runtime = Registry(known.path).runtime_for({Format.MXNET}).identity
     async with running(app_on(known)) as pilot:
         assert " run " not in screen_text(pilot).splitlines()[-2]
-        await press(pilot, "r")
+        await press(pilot, "m")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         assert "Mark the models to run with space" in [*pilot.app._notifications][-1].message
-        await press(pilot, "5")
+        await press(pilot, "w")
         assert isinstance(pilot.app.screen, AllJobsScreen)
         assert "There are no jobs yet." in screen_text(pilot)
-        await press(pilot, "escape", *OPEN_ALEXNET, "r")
+        await press(pilot, "escape", *OPEN_ALEXNET, "m")
         assert isinstance(pilot.app.screen, StartRunScreen)
         shown = screen_text(pilot)
         assert "Run alexnet" in shown
-        assert "18 bricks to run · 1 whole model to time · about" in shown
+        assert "18 bricks to run, 1 whole model to time, about" in shown
         await press(pilot, "full_stop")
         await choose(pilot, METHOD, *alone)
         assert "method          alone" in screen_text(pilot)
         await choose(pilot, END_TO_END, "l")
-        assert "18 bricks to run · about" in screen_text(pilot)
+        assert "18 bricks to run, about" in screen_text(pilot)
         await choose(pilot, PROBE_SECONDS, "l")
         for size in SIZES:
             await resize(pilot, size)
@@ -371,7 +371,7 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
         lock = turn_of(host_queue(), "20261121-0700-cafe", Path("/their/data"))
         try:
             await resize(pilot, NARROW)
-            await press(pilot, "r")
+            await press(pilot, "m")
             assert "It will wait for run 20261121-0700-cafe" in in_a_line(pilot)
         finally:
             lock.leave()
@@ -380,15 +380,15 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
                 decompose(graph_of("alexnet")), system="c5.xlarge", runtime=runtime, protocol=Method.ALONE.id
             )
             store.add(system(fingerprint().id), system("c5.xlarge"), *there)
-        await press(pilot, "escape", "r")
+        await press(pilot, "escape", "m")
         await choose(pilot, METHOD, *alone)
         assert "method          alone" in screen_text(pilot)
-        assert "1 whole model to time · about" in screen_text(pilot)
+        assert "1 whole model to time, about" in screen_text(pilot)
 
         # With results of another system, a probe chooses the bricks.
         await choose(pilot, PROBE_SECONDS, "l")
         assert "probe           20 s " in screen_text(pilot)
-        assert "at most 18 bricks to run · about" in screen_text(pilot)
+        assert "at most 18 bricks to run, about" in screen_text(pilot)
         await press(pilot, "enter")
     request = read_request(asked_for[0].request_file)
     assert (request.probe_bricks, request.time_budget_seconds, request.level) == (30, 20.0, Level.WRITTEN)
@@ -399,35 +399,35 @@ async def test_settings_of_a_run_are_stepped_through_written_and_refused(
 ) -> None:
     cores = fingerprint().cores
     async with running(app_on(known), NARROW) as pilot:
-        await press(pilot, *OPEN_ALEXNET, "r", "full_stop")
-        await choose(pilot, BATCH, "e")
+        await press(pilot, *OPEN_ALEXNET, "m", "full_stop")
+        await choose(pilot, BATCH, "equals_sign")
         assert isinstance(pilot.app.screen, WritingScreen)
         for wrong in ('"1, 3,x"', '"1,3,0"'):
             await press(pilot, "ctrl+u", wrong, "enter")
             assert "Give a whole number from 1 to" in screen_text(pilot)
         await press(pilot, "backspace", "6", "enter")
         assert "batch           1,3,6 " in screen_text(pilot)
-        await press(pilot, "k", "e", f'"{4 * cores}"', "enter")
+        await press(pilot, "k", "equals_sign", f'"{4 * cores}"', "enter")
         assert f"threads         {4 * cores} " in screen_text(pilot)
         assert f"{4 * cores} threads on {cores} core" in in_a_line(pilot)
         # A setting that is no number has its next value instead.
-        await press(pilot, "k", "e", "h")
+        await press(pilot, "k", "equals_sign", "h")
         assert isinstance(pilot.app.screen, StartRunScreen)
         await choose(pilot, GRANULARITY)
         assert "granularity     1 " in screen_text(pilot)
-        await press(pilot, "l", "right", "space")
+        await press(pilot, "l", "right", "l")
         assert "granularity     4 " in screen_text(pilot)
         await press(pilot, "h", "left")
         assert "granularity     2 " in screen_text(pilot)
         await choose(pilot, OPTIMISATION)
         shown = screen_text(pilot)
         assert all(f"{row.name} " in shown for row in RUN_ROWS)
-        assert " to run " in shown
+        assert " to run" in in_a_line(pilot)
         await press(pilot, "l")
         assert "optimisation extended" in in_a_line(pilot)
         assert "no choice of optimisation levels: leave extended out, or choose another runtime" in in_a_line(pilot)
         await press(pilot, "h", "k", "l")
-        assert "no choice of" not in screen_text(pilot) and " to run " in screen_text(pilot)
+        assert "no choice of" not in screen_text(pilot) and " to run" in in_a_line(pilot)
         chosen = row_of(RUN_ROWS, INSTRUCTIONS).shown(pilot.app.screen.query_one(FormRows).form)
         await press(pilot, "enter")
     request = read_request(asked_for[0].request_file)
@@ -439,13 +439,13 @@ async def test_a_run_is_started_watched_paused_continued_cancelled_resumed_and_l
 ) -> None:
     app = app_on(known)
     async with running(app) as pilot:
-        await press(pilot, *OPEN_ALEXNET, "r", "full_stop")
+        await press(pilot, *OPEN_ALEXNET, "m", "full_stop")
         await choose(pilot, GRANULARITY, "l", "enter")
         (folder,) = launched
         request = read_request(folder.request_file)
         assert (request.level, request.cutting.granularity, request.end_to_end) == (Level.WRITTEN, 2, True)
         await shows(pilot, " running ")
-        await press(pilot, "5")
+        await press(pilot, "w")
         await shows(pilot, " bricks")
         await press(pilot, "p")
         await shows(pilot, " paused ")
@@ -455,7 +455,7 @@ async def test_a_run_is_started_watched_paused_continued_cancelled_resumed_and_l
         await press(pilot, "x", "y")
         await shows(pilot, " cancelled ")
         assert folder.state().state is State.CANCELLED
-        await press(pilot, "r")
+        await press(pilot, "p")
         await eventually(pilot, lambda: len(launched) == 2)
         await eventually(pilot, lambda: folder.state().active)
     (state,) = RunFolders(known.runs).states()

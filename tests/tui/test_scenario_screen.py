@@ -133,7 +133,7 @@ async def test_the_open_model_has_a_prediction_and_its_load_test_and_another_one
         await press(pilot, "1", "slash", "ctrl+u", '"alexnet"', *OPEN[2:])
         assert isinstance(pilot.app.screen, ScenarioScreen)
         assert "there is no usual bound" in screen_text(pilot)
-        await choose(pilot, BOUND, "e", '"50"', "enter", "1")
+        await choose(pilot, BOUND, "equals_sign", '"50"', "enter", "1")
         assert "dlbricks run alexnet" in screen_text(pilot)
 
 
@@ -144,7 +144,7 @@ async def test_the_prediction_follows_settings_and_a_wrong_one_is_one_line(timed
         assert re.search(rf"{MODEL}: ~[\d.]+ requests/s \([\d.]+ to [\d.]+\) with p99 within 1\d\d ms", usual)
         assert re.search(r"bound +1\d\d ms", usual) and "Before you believe the prediction" in usual
         assert pilot.app.screen.query_one(SettingsPanel).rows.row_count == len(SCENARIO_ROWS)
-        await choose(pilot, BOUND, "e")
+        await choose(pilot, BOUND, "equals_sign")
         assert isinstance(pilot.app.screen, WritingScreen)
         await press(pilot, '"much"', "enter")
         assert "Give a number above 0 and up to 1,000,000" in screen_text(pilot)
@@ -153,10 +153,10 @@ async def test_the_prediction_follows_settings_and_a_wrong_one_is_one_line(timed
         assert "with p99 within 123 ms" in screen_text(pilot)
         shown = await choose(pilot, RATE, "enter", '"5"', "enter")
         assert re.search(r"p99 ~[\d.]+ ms \([\d.]+ to [\d.]+\) at 5\.000/s, within 123 ms", shown)
-        shown = await choose(pilot, PERCENTILE, "e", "ctrl+u", '"90"', "enter")
+        shown = await choose(pilot, PERCENTILE, "equals_sign", "ctrl+u", '"90"', "enter")
         assert re.search(r"p90 ~[\d.]+ ms \([\d.]+ to [\d.]+\) at 5\.000/s, within 123 ms", shown)
         await choose(pilot, RATE, "enter", "ctrl+u", "enter")
-        shown = await choose(pilot, BOUND, "e", "ctrl+u", '"0.5"', "enter")
+        shown = await choose(pilot, BOUND, "equals_sign", "ctrl+u", '"0.5"', "enter")
         assert "bound 0.5 ms: a request that never waits takes" in shown
         assert "─ bound 0.5 ms" in shown and "predicted p90" in shown and "│ highest rate" not in shown
         # A setting with few values has the next one instead.

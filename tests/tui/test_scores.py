@@ -20,7 +20,7 @@ from tests.tui.application import app_on, press, running, screen_text
 
 async def test_a_key_opens_the_scores(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
-        await press(pilot, "9")
+        await press(pilot, "P")
         assert isinstance(pilot.app.screen, ScoresScreen)
         shown = screen_text(pilot)
         assert "resnet18_v1" in shown and "1 predicted from the results of other models" in shown

@@ -69,7 +69,7 @@ async def test_opening_another_model_ends_searches_and_keeps_the_focus(measured:
 
 async def test_escape_ends_the_search_before_it_leaves_the_screen(stored: DataFolder) -> None:
     async with running(app_on(stored, MEASURED_ONLY)) as pilot:
-        for opens in ("6", "7", "8", "R"):
+        for opens in ("R", "U", "S", "J"):
             await press(pilot, opens, "slash", '"e"', "enter")
             screen = pilot.app.screen
             lines = [line for line in screen.query(SearchLine) if line.has_text]
@@ -79,7 +79,7 @@ async def test_escape_ends_the_search_before_it_leaves_the_screen(stored: DataFo
             await press(pilot, "escape")
             assert isinstance(pilot.app.screen, WorkbenchScreen)
         # It leads from the results of one brick to all results.
-        await press(pilot, "6", "b")
+        await press(pilot, "R", "b")
         table = pilot.app.screen.query_one(ResultsPanel)
         assert len(table.shown or ()) < RESULTS
         await press(pilot, "escape")

@@ -28,7 +28,7 @@ def runs(measured: DataFolder) -> DataFolder:
 async def test_a_run_is_found_by_its_state_and_watched(runs: DataFolder) -> None:
     async with running(app_on(runs, MEASURED_ONLY), SIZES[2]) as pilot:
         await shows(pilot, "17 of 40 bricks")
-        await press(pilot, "R", "question_mark")
+        await press(pilot, "J", "question_mark")
         help_text = screen_text(pilot)
         assert "Search in this list." in help_text and "Show the selected job." in help_text
         assert "Close the box without doing anything." in help_text and "Save a picture of the screen" in help_text
@@ -36,7 +36,7 @@ async def test_a_run_is_found_by_its_state_and_watched(runs: DataFolder) -> None
         await press(pilot, "escape", "slash", '"nosuch"')
         assert "No job contains all of these words." in screen_text(pilot)
         assert "esc shows all jobs again." in screen_text(pilot)
-        await press(pilot, "enter", "enter", "r")
+        await press(pilot, "enter", "enter", "m")
         assert isinstance(pilot.app.screen, AllJobsScreen)
         await press(pilot, "slash", "escape")
         assert isinstance(pilot.app.screen, AllJobsScreen) and "cancelled" in screen_text(pilot)

@@ -134,7 +134,7 @@ RESULTS: dict[str, tuple[str, ...]] = {
     "results-one": ("slash", '"good=no"', "enter", "2"),
     "results-history": ("slash", '"relu"', "enter", "3"),
     "results-compared": (
-        *("slash", f'"{HERE} 2026-11-21"', "enter", "v"),
+        *("slash", f'"{HERE} 2026-11-21"', "enter", "C"),
         *("slash", "ctrl+u", f'"{THERE}"', "enter", "="),
     ),
     "results-import": ("i", '"m"', "down"),
@@ -199,7 +199,7 @@ async def test_the_machines_for_a_model_and_the_corpus_match_their_snapshots(new
     results.store_run(new, ["squeezenet1.1"])
     new.path.joinpath("prices.toml").write_text(f'[dollars_per_hour]\n"{HERE}" = 0.17\n')
     async with running(app_on(new)) as pilot:
-        await press(pilot, "7")
+        await press(pilot, "U")
         await check_all(pilot, "corpus")
         await resize(pilot, MEDIUM)
         for name, keys in {"corpus-kinds": "2", "likeness": "3l", "corpus-granularities": "4"}.items():
@@ -217,7 +217,7 @@ async def test_the_grid_of_likeness_is_readable_without_colours(
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with running(app_on(new)) as pilot:
-        await press(pilot, "escape", "7", "3", "l", "j", "j")
+        await press(pilot, "escape", "U", "3", "l", "j", "j")
         check(pilot.app, "likeness-no-color")
 
 
@@ -253,7 +253,7 @@ async def test_the_workbench_and_the_boxes_above_it_match_their_snapshots(measur
         await press(pilot, *OPENED)
         await check_all(pilot, "model")
         await resize(pilot, MEDIUM)
-        await press(pilot, "1", "n")
+        await press(pilot, "1", "i")
         await check_all(pilot, "shapes")
         pilot.app.pop_screen()
         await resize(pilot, MEDIUM)
@@ -276,18 +276,18 @@ async def test_the_screens_of_runs_match_their_snapshots(measured: DataFolder, s
     async with running(app_on(measured)) as pilot:
         # While a run measures nobody looks through the library: what is known of it is to be there before.
         put_run(measured, in_the_middle())
-        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
+        await shows(pilot, "17 of 40 bricks, 1 of 2 models")
         check(pilot.app, "run-bar")
         await resize(pilot, NARROW)
         check_layout(pilot.app)
         await resize(pilot, MEDIUM)
-        await press(pilot, "R")
+        await press(pilot, "J")
         await check_all(pilot, "run-all")
         await resize(pilot, MEDIUM)
         await press(pilot, "slash", '"cancelled"')
         check(pilot.app, "run-all-sought")
         pilot.app.pop_screen()
-        await press(pilot, "5")
+        await press(pilot, "w")
         await check_all(pilot, "run-screen")
         await resize(pilot, MEDIUM)
         await press(pilot, "2")
@@ -298,5 +298,5 @@ async def test_the_screens_of_runs_match_their_snapshots(measured: DataFolder, s
         await check_all(pilot, "run-cancel")
         pilot.app.pop_screen()
         await resize(pilot, MEDIUM)
-        await press(pilot, "escape", "slash", '"alexnet"', "enter", "enter", "r")
+        await press(pilot, "escape", "slash", '"alexnet"', "enter", "enter", "m")
         await check_all(pilot, "run-start")

@@ -73,7 +73,7 @@ async def test_the_open_model_or_marked_ones_are_exported_and_the_key_stays_here
     stands_for_processes(monkeypatch, "-c", EXPORTS)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     async with running(app_on(new)) as pilot:
-        await press(pilot, "escape", *OPEN_ALEXNET, "X", f'"{file}"', "enter")
+        await press(pilot, "escape", *OPEN_ALEXNET, "e", f'"{file}"', "enter")
         await eventually(pilot, lambda: isinstance(pilot.app.screen, SuiteWrittenScreen))
         await settled(pilot)
         shown = words(pilot)
@@ -81,20 +81,20 @@ async def test_the_open_model_or_marked_ones_are_exported_and_the_key_stays_here
         # Marked models are exported as they are cut.
         stands_for_processes(monkeypatch, "-c", WAITS)
         await press(pilot, "escape", "1", "slash", "escape", "g", "space", "j", "space", "plus")
-        await pilot.press("X")
+        await pilot.press("e")
         await press(pilot, f'"{tmp_path}/two.dlbricks"')
         await pilot.press("enter")
         await shows(pilot, "7 of 20 bricks checked, about 12 s left")
         assert isinstance(pilot.app.screen, JobScreen)
         # It goes on without its box, which the same key opens again.
-        await pilot.press("escape", "X")
+        await pilot.press("escape", "e")
         await shows(pilot, "7 of 20 bricks checked")
         await pilot.press("x")
         await shows(pilot, "cancelled: it was cancelled")
         await pilot.press("escape")
         await eventually(pilot, lambda: told(pilot)[-1:] == ["The export is cancelled; nothing was written."])
         # The next one can begin.
-        await press(pilot, "X")
+        await press(pilot, "e")
         assert isinstance(pilot.app.screen, ExportSuiteScreen)
     _, job = JobFolders(new.jobs).folders()
     order = EXPORT.request_of(job)
@@ -107,7 +107,7 @@ async def test_the_open_model_or_marked_ones_are_exported_and_the_key_stays_here
     assert key_file == key_path(new, manifest.suite) and stat.S_IMODE(key_file.stat().st_mode) == 0o600
     assert key.models == ("alexnet",) and len(key.meanings) + len(key.decoys) == len(manifest.bricks)
     assert f"{len(key.meanings)} bricks of yours among {len(key.decoys)} of 3 decoys" in shown
-    assert "dlbricks suite run suite.dlbricks -o results.json" in shown and "results.json here: 6 i" in shown
+    assert "dlbricks suite run suite.dlbricks -o results.json" in shown and "results.json here: R i" in shown
 
 
 def test_a_suite_has_single_layers_where_it_can_have_no_longer_sequences() -> None:
@@ -121,16 +121,16 @@ def test_a_suite_has_single_layers_where_it_can_have_no_longer_sequences() -> No
 async def test_an_export_needs_a_model_a_new_file_and_no_run_that_measures(new: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "old.dlbricks").touch()
     async with running(app_on(new)) as pilot:
-        await press(pilot, "escape", "X")
+        await press(pilot, "escape", "e")
         assert told(pilot) == ["Mark the models to export with space, or open one."]
-        await press(pilot, *OPEN_ALEXNET, "X", f'"{tmp_path}/old.dlbricks"', "enter")
+        await press(pilot, *OPEN_ALEXNET, "e", f'"{tmp_path}/old.dlbricks"', "enter")
         assert "exists already: name a new file" in words(pilot)
         await press(pilot, "ctrl+u", '"/no/such/folder/x.dlbricks"', "enter")
         assert "No such folder: /no/such/folder" in words(pilot)
         await press(pilot, "escape")
         put_run(new, in_the_middle())
         await shows(pilot, "17 of 40 bricks")
-        await press(pilot, "X")
+        await press(pilot, "e")
         assert isinstance(pilot.app.screen, WorkbenchScreen) and told(pilot)[-1].startswith("A run measures now")
     assert not (new.path / "suites").exists()
 
@@ -148,7 +148,7 @@ async def test_results_of_a_suite_are_imported_like_any_file_unless_they_are_dam
         assert reading == "Reading results.json."
         measurements = trio.owner.contents().measurements
         assert first.startswith(f"{len(measurements)} new bricks of yours, 0 known; 0 failed there, 0 not measured. ")
-        assert f"esc 8 lists the systems: select {measurements[0].system}" in first
+        assert f"esc S lists the systems: select {measurements[0].system}" in first
         await press(pilot, "i", f'"{trio.results}"', "enter")
         assert told(pilot)[-1].startswith(f"0 new bricks of yours, {len(measurements)} known; ")
     changed = tmp_path / "changed.json"

@@ -42,13 +42,13 @@ async def test_models_are_estimated_on_every_system_and_one_is_chosen_for_the_es
     async with running(app_on(measured), WIDE) as pilot:
         workbench = pilot.app.screen
         assert isinstance(workbench, WorkbenchScreen)
-        await press(pilot, "slash", '"vgg16"', "enter", "enter", "8")
+        await press(pilot, "slash", '"vgg16"', "enter", "enter", "S")
         assert "vgg16 was not measured on any system." in screen_text(pilot).splitlines()[1]
-        assert "6 i on the workbench imports results of other hosts, F measures there." in screen_text(pilot)
+        assert "R i on the workbench imports results of other hosts, F measures there." in screen_text(pilot)
         await press(pilot, "escape")
         assert workbench.is_current and workbench.choices.system is None
 
-        await press(pilot, "1", "slash", "ctrl+u", '"resnet18"', "enter", "enter", "8")
+        await press(pilot, "1", "slash", "ctrl+u", '"resnet18"', "enter", "enter", "S")
         shown = screen_text(pilot)
         assert "3 Which machine for resnet18_v1" in shown
         asked, answered, *lines = shown.splitlines()
@@ -69,7 +69,7 @@ async def test_models_are_estimated_on_every_system_and_one_is_chosen_for_the_es
         await press(pilot, "g", "enter")
         assert workbench.is_current and workbench.choices.system == OTHER_SYSTEM.id
         workbench.choices = replace(workbench.choices, system=None)
-        await press(pilot, "8", "j", "enter")
+        await press(pilot, "S", "j", "enter")
         assert workbench.is_current and workbench.choices.system == OTHER_SYSTEM.id
 
 

@@ -144,12 +144,12 @@ async def test_the_order_has_the_settings_of_the_box_and_cancelling_asks_first(
         # There is nothing to cancel yet.
         await press(pilot, "x")
         assert isinstance(pilot.app.screen, TraceScreen)
-        await press(pilot, "m", "G", "e", '"1,2"', "enter")
+        await press(pilot, "m", "G", "equals_sign", '"1,2"', "enter")
         assert "Give a whole number from 1 to 1,000" in screen_text(pilot)
         await press(pilot, "escape", "escape")
         assert isinstance(pilot.app.screen, TraceScreen) and not orders
 
-        await press(pilot, "m", "j", "e", '"3"', "enter", "j", "l", "j", "l", "l", "h", "j", "e")
+        await press(pilot, "m", "j", "equals_sign", '"3"', "enter", "j", "l", "j", "l", "l", "h", "j", "equals_sign")
         await press(pilot, "ctrl+u", '"7"', "enter")
         assert isinstance(pilot.app.screen, StartTraceScreen)
         await pilot.press("enter")

@@ -25,7 +25,7 @@ from tests.tui.snapshots import check_all, check_layout, resize
 from tests.tui.traces import ID, MODEL, store_trace, trace_of, with_threads
 
 OPEN = ("escape", "slash", f'"{MODEL}"', "enter", "enter")
-SHOW = (*OPEN, "i")
+SHOW = (*OPEN, "T")
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_a_trace_is_shown_beside_the_open_model_and_leads_to_its_decomposi
     names = [layer.name for layer in graph_of(MODEL).layers]
     async with running(app_on(new)) as pilot:
         workbench = pilot.app.screen
-        await press(pilot, "escape", "slash", '"nosuch"', "enter", "i")
+        await press(pilot, "escape", "slash", '"nosuch"', "enter", "T")
         workbench = pilot.app.screen
         assert isinstance(workbench, WorkbenchScreen)
         assert told(pilot) == ["Open a model to see where its time goes."]
@@ -77,29 +77,29 @@ async def test_a_trace_is_shown_beside_the_open_model_and_leads_to_its_decomposi
         assert f"Where does the time of {MODEL} go, layer by layer?" in shown
         assert "m traces it at rising levels of detail" in shown
         # No key does anything to a trace that is not there.
-        await press(pilot, *"lhnsfFzydox", "enter", "plus", "minus", "greater_than_sign")
+        await press(pilot, *"lhnwfFzybex", "enter", "plus", "minus", "greater_than_sign")
         assert isinstance(pilot.app.screen, TraceScreen)
         await press(pilot, "escape")
         assert workbench.is_current
 
         store_trace(new, with_threads(trace_of()))
-        await press(pilot, "i", "s")
+        await press(pilot, "T", "w")
         await check_all(pilot, "trace")
         await resize(pilot, WIDE)
-        await press(pilot, "l", "l", "l", "d")
+        await press(pilot, "l", "l", "l", "b")
         assert workbench.is_current
         tree = workbench.query_one(TreePanel)
         assert tree.selected_layer == 3 and workbench.focused is tree.rows
         # The tree's layer is where the timeline starts.
-        await press(pilot, "j", "i")
+        await press(pilot, "j", "T")
         assert selected(pilot) == (names[tree.selected_layer or 0], 0)
 
         # A trace of other layers does not have the selected one, nor has the tree one of its layers.
         trace = trace_of()
         store_trace(new, replace(trace, layers=tuple(replace(it, name=f"fused {it.index}") for it in trace.layers)))
-        await press(pilot, "escape", "i")
+        await press(pilot, "escape", "T")
         assert told(pilot)[-1].startswith("The trace has no layer ")
-        await press(pilot, "s", "d")
+        await press(pilot, "w", "b")
         assert told(pilot)[-1] == ("The decomposition has no layer fused 0: the trace is of another runtime or file.")
         assert workbench.is_current
 
@@ -107,7 +107,7 @@ async def test_a_trace_is_shown_beside_the_open_model_and_leads_to_its_decomposi
 async def test_keys_and_clicks_move_through_levels_spans_and_time(traced: DataFolder) -> None:
     names = [layer.name for layer in graph_of(MODEL).layers]
     async with trace_screen(traced, WIDE) as pilot:
-        await press(pilot, "s")
+        await press(pilot, "w")
         assert selected(pilot) == (names[0], 0)
         fitted = row_with(pilot, "inference 1/3")
         assert "ms |0" in fitted
@@ -152,7 +152,7 @@ async def test_keys_and_clicks_move_through_levels_spans_and_time(traced: DataFo
         assert "per inference" in row and "slowest layer" in row
         await press(pilot, "left")
         assert "+ layer" in screen_text(pilot)
-        await press(pilot, "space")
+        await press(pilot, "enter")
         assert "- layer" in screen_text(pilot)
 
 
@@ -162,10 +162,10 @@ async def test_the_head_and_the_span_panel_tell_what_is_selected_without_colours
     monkeypatch.setenv("NO_COLOR", "1")
     layer = trace_of().layers[0]
     async with trace_screen(traced, NARROW) as pilot:
-        await press(pilot, "j", "d")
+        await press(pilot, "j", "b")
         assert told(pilot) == ["Select a span of a layer to see it in the decomposition."]
         assert isinstance(pilot.app.screen, TraceScreen)
-        await press(pilot, "k", "s")
+        await press(pilot, "k", "w")
         # The selected span, others with cells of their own, and narrow ones.
         assert re.search("█conv0….*▌.*███", row_with(pilot, "▸    layers"))
         head = re.sub(r"\s+", " ", screen_text(pilot).partition("━")[0])
@@ -200,14 +200,14 @@ async def test_primitives_and_counters_are_shown_in_panels_that_fit_and_written_
         await press(pilot, "g")
         assert "(median of 3)" in screen_text(pilot)
 
-        await press(pilot, "o", f'"{tmp_path}"', "enter")
+        await press(pilot, "e", f'"{tmp_path}"', "enter")
         assert f"{tmp_path} is a folder" in screen_text(pilot)
-        await press(pilot, '"/trace.json"', "enter", "o", f'"{perfetto}"', "enter")
+        await press(pilot, '"/trace.json"', "enter", "e", f'"{perfetto}"', "enter")
         assert {f"The trace is in {chrome}", f"The trace is in {perfetto}"} <= set(told(pilot))
         assert any(it["name"] == "inference 1" for it in json.loads(chrome.read_bytes())["traceEvents"])
         assert b"inference 1" in perfetto.read_bytes()
         # A file that is there is replaced only when confirmed.
-        await press(pilot, "o", f'"{chrome}"', "enter")
+        await press(pilot, "e", f'"{chrome}"', "enter")
         assert isinstance(pilot.app.screen, PathScreen) and "press enter again" in screen_text(pilot)
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, TraceScreen)
@@ -265,6 +265,6 @@ async def test_hostile_names_are_spelled_out(new: DataFolder) -> None:
     )
     store_trace(new, replace(trace, layers=layers, levels=levels))
     async with trace_screen(new, WIDE) as pilot:
-        await press(pilot, "s", "g")
+        await press(pilot, "w", "g")
         assert "\\x1b]0;owned" in screen_text(pilot)
         assert screen_text(pilot).replace("\n", "").isprintable()

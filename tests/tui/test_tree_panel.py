@@ -59,19 +59,19 @@ async def test_parts_are_expanded_entered_and_collapsed(measured: DataFolder) ->
         assert rows(pilot).row_count == closed and title(pilot) == "module A x2, in a row, 7 layers"
         await press(pilot, "enter")
         assert rows(pilot).row_count == closed + 2
-        await press(pilot, "space")
+        await press(pilot, "enter")
         assert rows(pilot).row_count == closed
         # New estimates keep the cursor and the expanded parts.
-        await press(pilot, "e", "j", "j")
+        await press(pilot, "asterisk", "j", "j")
         before = (rows(pilot).cursor, rows(pilot).row_count, rows(pilot).scroll_offset, screen_text(pilot))
         for _ in range(2):
             pilot.app.screen.post_message(NewResults())
             await settled(pilot)
         assert (rows(pilot).cursor, rows(pilot).row_count, rows(pilot).scroll_offset, screen_text(pilot)) == before
-        await press(pilot, "g", "e")
+        await press(pilot, "g", "asterisk")
         sequences = [each.sequence for each in unfolded(pilot).rows if each.sequence is not None]
         assert sorted(sequences) == list(range(68))
-        await press(pilot, "E")
+        await press(pilot, "z")
         assert rows(pilot).row_count == closed and rows(pilot).cursor == 0
         # Another model starts at its top.
         await press(pilot, "j", "j", "j", *SQUEEZENET)
@@ -82,32 +82,32 @@ async def test_keys_go_to_equal_critical_and_unmeasured_parts_and_back(measured:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "n")
         assert title(pilot) == "conv 7x7/2 64" and told(pilot) == "No other part of the model is equal."
-        await press(pilot, "m")
+        await press(pilot, "right_curly_bracket")
         assert told(pilot) == "Everything in the model has a latency."
-        await press(pilot, "g", "e")
+        await press(pilot, "g", "asterisk")
         await go_to(pilot, "relu")
-        await press(pilot, "p", "p", "p", "p")
+        await press(pilot, "right_parenthesis", "right_parenthesis", "right_parenthesis", "right_parenthesis")
         assert unfolded(pilot).has_equal(node(pilot))
         here = node(pilot).sequence
         await press(pilot, "n")
         assert node(pilot).sequence != here
         await press(pilot, "N")
         assert node(pilot).sequence == here
-        await press(pilot, *SQUEEZENET, "m")
+        await press(pilot, *SQUEEZENET, "right_curly_bracket")
         assert "predicted, not measured" in screen_text(pilot)
         first = node(pilot).sequence
-        await press(pilot, "m")
+        await press(pilot, "right_curly_bracket")
         assert node(pilot).sequence != first
-        await press(pilot, "M")
+        await press(pilot, "left_curly_bracket")
         assert node(pilot).sequence == first
-        await press(pilot, "E")
+        await press(pilot, "z")
         latencies, seen = rows(pilot).latencies, []
         assert latencies is not None
         for _ in range(4):
-            await press(pilot, "p")
+            await press(pilot, "right_parenthesis")
             seen.append(node(pilot).outline.span_of(node(pilot).region).start)
         assert tuple(seen) == latencies.critical[:4]
-        await press(pilot, "P")
+        await press(pilot, "left_parenthesis")
         assert node(pilot).outline.span_of(node(pilot).region).start == seen[-2]
 
 
@@ -148,11 +148,11 @@ def _layers(pilot: Pilot[None]) -> tuple[int, ...]:
 
 async def test_the_decomposition_matches_its_snapshots(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
-        await press(pilot, *SQUEEZENET, "m", "m")
+        await press(pilot, *SQUEEZENET, "right_curly_bracket", "right_curly_bracket")
         check(pilot.app, "tree-in-part")
-        await press(pilot, *RESNET, "n", "j", "j", "j", "j", "j", "e", "j")
+        await press(pilot, *RESNET, "n", "j", "j", "j", "j", "j", "asterisk", "j")
         check(pilot.app, "tree")
-        await press(pilot, "E", "slash", '"conv 3x3 stage2"', "enter")
+        await press(pilot, "z", "slash", '"conv 3x3 stage2"', "enter")
         check(pilot.app, "tree-search")
-        await press(pilot, "escape", "E", "g", "+", "+", "j", "l", "j")
+        await press(pilot, "escape", "z", "g", "+", "+", "j", "l", "j")
         await check_all(pilot, "tree-sequences")

@@ -158,7 +158,7 @@ async def test_keys_open_the_variants_of_the_open_model_and_measure_others(measu
         assert chosen.runtime == chosen.registered and len(chosen.registered) > 1
         # The other batch sizes were not read yet: the time is that of the open one.
         told = words(pilot)
-        assert "whole models to time · about" in told and "A guess: not all formats" in told
+        assert "whole models to time, about" in told and "A guess: not all formats" in told
         assert "unknown" not in told
 
         await press(pilot, "escape", "escape", "1", "slash", "ctrl+u", '"alexnet"', "enter", "enter", "b")

@@ -35,6 +35,7 @@ from dlbricks_tui.tui.analysis.work import Proving
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen, Dialog, TextDialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.marks.marks import WHAT_IF, ComparableRow
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.text import PictureView
 from dlbricks_tui.wording.layers import common_beginning
@@ -167,6 +168,9 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
 
     def copied(self) -> str | None:
         return self.selected.what_if.how if self.selected else None
+
+    def comparable(self, item: ShownWhatIf) -> ComparableRow:
+        return ComparableRow(WHAT_IF, item.what_if.id, item.what_if.id, item.what_if.id)
 
 
 class ChangePanel(DocumentPanel):

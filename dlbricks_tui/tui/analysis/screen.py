@@ -36,7 +36,7 @@ from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.wording.numbers import capitalised, duration, measured_ago, percent
+from dlbricks_tui.wording.numbers import capitalised, duration, measured_ago, names_of, percent
 
 
 class AnalysisScreen(AnswerScreen[None]):
@@ -170,23 +170,14 @@ class AnalysisScreen(AnswerScreen[None]):
     # Proofs
 
     def action_prove(self) -> None:
-        row = self._what_ifs.selected
-        if row is None:
-            self.notify("Select a what-if to prove.")
-        elif row.what_if.change is None:
-            self.notify(f"{row.what_if.id} is a bound: no runtime can run it.")
+        chosen = [it.what_if for it in self._what_ifs.chosen]
+        possible = tuple(it for it in chosen if it.change is not None)
+        if possible:
+            self._prove(possible)
+        elif chosen:
+            self.notify(f"{names_of([it.id for it in chosen])} cannot be proved: a bound is what no runtime can run.")
         else:
-            self._prove((row.what_if,))
-
-    def action_prove_all(self) -> None:
-        rows = self._document.changes if self._document is not None else ()
-        possible = [it for it in rows if it.what_if.change is not None]
-        unproved = tuple(it.what_if for it in possible if it.proof is None)
-        if unproved:
-            self._prove(unproved)
-        else:
-            again = f"; {key('analysis.prove')} proves the selected one again" if possible else ""
-            self.notify(f"There is no what-if without a proof{again}.")
+            self.notify("There is no what-if to prove.")
 
     def _prove(self, what_ifs: tuple[WhatIf, ...]) -> None:
         if self._proving is not None:

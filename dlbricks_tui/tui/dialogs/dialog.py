@@ -22,7 +22,7 @@ from dlbricks_tui.tui.widgets.screens import ThreadedScreen
 from dlbricks_tui.tui.widgets.text import NamesKeys, TextView
 
 # Between the keys at the foot of a box, and the width of its frame beside them.
-_BETWEEN_KEYS, _BESIDE_KEYS = " · ", 6
+_BETWEEN_KEYS, _BESIDE_KEYS = "  ", 6
 
 
 class Box(Vertical, NamesKeys):

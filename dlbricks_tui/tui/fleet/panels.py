@@ -80,7 +80,7 @@ class FleetModelsPanel(TablePanel[FleetModel]):
     NOUN = "model"
     IDENTITY = attrgetter("model", "runtime")
     ABOUT = (
-        "The models of the fleet run, with the host that is fastest so far. ~: a part is predicted; …: a part is "
+        "The models of the fleet run, with the host that is fastest so far. ~: a part is predicted; part: a part is "
         "missing. An order is settled once it is right with 95 % confidence."
     )
 

@@ -125,15 +125,15 @@ class FleetScreen(AnswerScreen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         is_active = self._view is not None and self._view.state.active
-        if action in ("pause", "cancel", "add"):
+        if action in ("cancel", "add"):
             return is_active
-        if action == "resume":
-            return self._view is not None and not is_active
+        if action == "pause":
+            return self._view is not None
         return super().check_action(action, parameters)
 
     def action_start(self) -> None:
         if not self._sources:
-            self.notify(f"Mark models on the workbench with {key('models.mark')}, or open one.")
+            self.notify(f"Mark models on the workbench with {key('app.mark')}, or open one.")
         else:
             self.ask(HostsFileScreen(), self._ask_settings)
 
@@ -157,18 +157,18 @@ class FleetScreen(AnswerScreen[None]):
             self.ask(AllFleetsScreen(fleets.stored, fleets.resume), lambda run: self._watch(fleets.folder(run)))
 
     def action_pause(self) -> None:
-        folder = self._folder
-        if folder is not None:
+        folder, view = self._folder, self._view
+        if folder is None or view is None or self._fleets is None:
+            return
+        if view.state.active:
             self._tell(folder.unpause if folder.pause_file.exists() else folder.pause)
+        else:
+            self._tell(partial(self._fleets.resume, view.state.run))
 
     def action_cancel(self) -> None:
         folder, view = self._folder, self._view
         if folder is not None and view is not None:
             self.ask(CancelFleetScreen(view.state.run, view.state.models), lambda _: self._tell(folder.cancel))
-
-    def action_resume(self) -> None:
-        if self._fleets is not None and self._view is not None:
-            self._tell(partial(self._fleets.resume, self._view.state.run))
 
     def action_add(self) -> None:
         if self._fleets is not None and self._view is not None:

@@ -77,9 +77,16 @@ EVERYWHERE = Scope(
     Action("show_help", "? f1", "help", "List the keys that work here.", footer=True, first=True),
     Action("search", "/", "search", "Search in the current panel, or among the models.", footer=True),
     Action("find_command", ": ctrl+p", "palette", "Find a command by its name.", footer=True),
-    Action("mark_row", "*", "mark A/B", "Mark a row to compare it with another one, or unmark it."),
-    Action("compare_marked", "V", "compare A and B", "Compare the two marked rows."),
-    Action("unmark_rows", "U", "unmark", "Remove the marks on rows to compare."),
+    Action(
+        "mark", "space", "mark", "Mark the row, or unmark it: what you do next, you do to the marked rows.", footer=True
+    ),
+    Action(
+        "compare_marked",
+        "C",
+        "compare",
+        "Compare two marked rows, or the marked one with the selected one; on the "
+        "screen of results keep the marked (else all found) ones, then compare others with them.",
+    ),
     Action("zoom", "Z", "zoom", "Show the current panel on the whole screen, or all panels again."),
     Action("next_theme", "t", "theme", "Switch to the next theme."),
     Action("show_config", ",", "config", "Change the settings in the config file."),
@@ -205,9 +212,9 @@ COPYING = Scope(
 CONFIG = Scope(
     "config",
     "In the settings of the config file",
-    Action("next", "l right space enter", "next value", "Change to the next value.", footer=True, does="step(1)"),
+    Action("next", "l right enter", "next value", "Change to the next value.", footer=True, does="step(1)"),
     Action("previous", "h left", "previous value", "Change to the previous value.", footer=True, does="step(-1)"),
-    Action("reset", "x", "reset", "Remove the setting from the file: its default applies.", footer=True),
+    Action("reset", "d", "reset", "Remove the setting from the file: its default applies.", footer=True),
     outer=IN_DIALOG,
 )
 

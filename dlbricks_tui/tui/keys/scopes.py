@@ -5,25 +5,24 @@ from dlbricks_tui.tui.keys.actions import BOX, DIALOG, EVERYWHERE, IN_DIALOG, LI
 WORKBENCH = Scope(
     "workbench",
     "On the workbench",
-    Action("start_run", "r", "run", "Run the bricks of the marked or the open models.", footer=True, first=True),
+    Action(
+        "start_run", "m", "measure", "Measure the bricks of the marked or the open models.", footer=True, first=True
+    ),
     Action(
         "show_analysis",
-        "0",
+        "A",
         "analysis",
         "Show how fast the open model could be, and what is worth changing.",
         footer=True,
         first=True,
     ),
     Action("open_path", "o", "file", "Open a model file, or add a folder of models.", footer=True),
-    Action("show_runs", "R", "jobs", "Show all runs and other jobs, to watch or resume one."),
+    Action("show_runs", "J", "jobs", "Show all runs and other jobs, to watch or resume one."),
     Action("show_queue", "Q", "queue", "Show what measures on this host, and what waits."),
     Action("finer", "-", "finer", "Cut into sequences of one layer less.", does="change('granularity', -1)"),
-    Action("coarser", "+ =", "granularity", "Cut into sequences of one layer more.", does="change('granularity', 1)"),
+    Action("coarser", "+", "granularity", "Cut into sequences of one layer more.", does="change('granularity', 1)"),
     Action("other_level", "f", "fused/written", "Switch between fused and written layers.", does="change('level', 1)"),
-    Action("other_cut", "c", "cut", "Select which windows of layers are sequences.", does="change('cut', 1)"),
-    Action("more_workers", "w", "workers", "Compose for one worker more.", does="change('workers', 1)"),
-    Action("fewer_workers", "W", "fewer workers", "Compose for one worker less.", does="change('workers', -1)"),
-    Action("show_scores", "9", "predictions", "Show how good predictions have been."),
+    Action("show_scores", "P", "predictions", "Show how good predictions have been."),
     Action(
         "show_curve",
         "b",
@@ -40,32 +39,31 @@ WORKBENCH = Scope(
         does="show_variants('combination')",
     ),
     Action("show_scenario", "L", "load", "Show how much load the open model can serve.", footer=True),
-    Action("show_trace", "i", "trace", "Show where the time of the open model goes, in a timeline."),
+    Action("show_trace", "T", "trace", "Show where the time of the open model goes, in a timeline."),
     Action(
         "show_language",
-        "T",
+        "M",
         "language models",
         "Show how many tokens per second language models make on this host, and whether they fit.",
     ),
     Action("show_fleet", "F", "fleet", "Show many hosts that measure for you, and which is best."),
     Action(
         "export_suite",
-        "X",
+        "e",
         "suite",
         "Write the bricks of the marked or the open models into a suite, for a machine that must not have the models.",
     ),
-    Action("show_settings", "s", "settings", "Go to the settings of the estimate."),
-    Action("expert", ".", "expert", "Show the expert settings too, or hide them."),
-    Action("hide_steps", "x", "next steps", "Hide the suggested next steps, or show them again."),
+    Action("show_settings", "=", "settings", "Go to the settings of the estimate."),
+    Action("expert", ".", "more", "Show what the estimate rests on and its settings too, or only the answer."),
     Action("go_to_models", "1", "models", "Go to the models."),
     Action("go_to_tree", "2", "tree", "Go to the decomposition."),
     Action("go_to_details", "3", "details", "Go to the details."),
     Action("go_to_estimate", "4", "estimate", "Go to the estimate."),
-    Action("show_run", "5", "run", "Show the run."),
+    Action("show_run", "w", "run", "Watch the run."),
     Action("close_run_bar", "escape", "close", "Hide the bar of a run that has ended."),
-    Action("show_results", "6", "results", "Show all measurements."),
-    Action("show_corpus", "7", "corpus", "Show what repeats within and across models."),
-    Action("show_systems", "8", "systems", "Show the systems and what disturbs this one."),
+    Action("show_results", "R", "results", "Show all measurements."),
+    Action("show_corpus", "U", "corpus", "Show what repeats within and across models."),
+    Action("show_systems", "S", "systems", "Show the systems and what disturbs this one."),
     Action("wider", ">", "wider", "Make the current panel wider, and remember it.", does="widen(1)"),
     Action("narrower", "<", "narrower", "Make the current panel narrower, and remember it.", does="widen(-1)"),
     Action("taller", "]", "taller", "Make the details or the estimate taller, and remember it.", does="heighten(1)"),
@@ -80,12 +78,11 @@ MODELS = WORKBENCH.panel(
     "models",
     "In the list of models",
     Action("open", "enter l right", "open", "Open the selected model.", footer=True),
-    Action("mark", "space", "mark", "Mark the model for the next run, or unmark it.", footer=True),
-    Action("sort", "S", "sort", "Sort by name, time, layers, age, or as in the library."),
-    Action("choose_columns", "C", "columns", "Select the columns to show."),
+    Action("sort", "s", "sort", "Sort by name, time, layers, age, or as in the library."),
+    Action("choose_columns", "c", "columns", "Select the columns to show."),
     Action("mark_all", "a", "mark all", "Mark all models in view, or none of them."),
     Action("remove", "d delete", "remove", "Remove an added model from the list; its file stays."),
-    Action("give_shapes", "n", "shapes", "Set the shapes of the model's inputs."),
+    Action("give_shapes", "i", "shapes", "Set the shapes of the model's inputs."),
 )
 
 MODEL_COLUMNS = Scope(
@@ -101,14 +98,14 @@ TREE = WORKBENCH.panel(
     "In the decomposition",
     Action("expand", "l right", "open", "Expand the selected part, or go into it.", footer=True),
     Action("collapse", "h left", "close", "Collapse the selected part, or go to its parent."),
-    Action("open_or_close", "enter space", "open/close", "Expand or collapse the selected part."),
-    Action("expand_below", "e", "expand", "Expand everything below the selected part.", footer=True),
-    Action("collapse_all", "E", "collapse", "Collapse everything but the model."),
+    Action("open_or_close", "enter", "open/close", "Expand or collapse the selected part."),
+    Action("expand_below", "*", "expand", "Expand everything below the selected part.", footer=True),
+    Action("collapse_all", "z", "collapse", "Collapse everything but the model."),
     Action("next_equal", "n", "same", "Go to the next equal brick or module.", footer=True, does="step_to_equal(1)"),
     Action("previous_equal", "N", "same before", "Go to the previous equal brick or module.", does="step_to_equal(-1)"),
     Action(
         "next_critical",
-        "p",
+        ")",
         "path",
         "Go to the next sequence on the critical path.",
         footer=True,
@@ -116,14 +113,14 @@ TREE = WORKBENCH.panel(
     ),
     Action(
         "previous_critical",
-        "P",
+        "(",
         "path before",
         "Go to the previous sequence on the critical path.",
         does="step_to('critical', -1)",
     ),
     Action(
         "next_missing",
-        "m",
+        "}",
         "missing",
         "Go to the next sequence that was not measured.",
         footer=True,
@@ -131,12 +128,12 @@ TREE = WORKBENCH.panel(
     ),
     Action(
         "previous_missing",
-        "M",
+        "{",
         "missing before",
         "Go to the previous sequence that was not measured.",
         does="step_to('missing', -1)",
     ),
-    Action("sort", "S", "sort", "Sort the sequences by time, or show the tree again."),
+    Action("sort", "s", "sort", "Sort the sequences by time, or show the tree again."),
     Action("copy", "y", "copy key", "Copy the brick's key, for `dlbricks results show`."),
 )
 
@@ -158,13 +155,17 @@ ESTIMATE = WORKBENCH.panel(
 RUN = Scope(
     "run",
     "On the run screen",
-    Action("pause", "p", "pause/resume", "Pause the run so that others can measure, or resume it.", footer=True),
-    Action("cancel", "x", "cancel", "Cancel the run; its measurements are kept.", footer=True),
-    Action("stop_replay", "s", "stop", "Stop the replay of the run.", footer=True, does="change_replay('stop')"),
+    Action(
+        "pause",
+        "p",
+        "pause/resume",
+        "Pause the run so that others can measure, or resume one that was paused or interrupted.",
+        footer=True,
+    ),
+    Action("cancel", "x", "cancel", "Cancel the run, or stop its replay; measurements are kept.", footer=True),
     Action("slower", "-", "slower", "Replay the run half as fast.", footer=True, does="change_replay('slower')"),
     Action("faster", "+", "faster", "Replay the run twice as fast.", footer=True, does="change_replay('faster')"),
-    Action("resume", "r", "resume", "Resume a run that ended before it was complete.", footer=True),
-    Action("show_runs", "R", "jobs", "Show all jobs, to watch another one.", footer=True),
+    Action("show_runs", "J", "jobs", "Show all jobs, to watch another one.", footer=True),
     Action("go_to_bricks", "1", "bricks", "Go to the bricks."),
     Action("go_to_estimates", "2", "estimates", "Go to the estimates."),
     Action("go_to_notes", "3", "notes", "Go to the notes."),
@@ -177,19 +178,16 @@ RUNS = Scope(
     "runs",
     "In the list of jobs",
     Action("show", "enter l right", "watch", "Show the selected job.", footer=True),
+    Action("replay", "w", "replay", "Show an ended run again from its events.", footer=True),
     Action(
-        "replay",
+        "resume",
         "p",
-        "replay",
-        "Show an ended run again from its events; pause a run that measures, or resume it.",
+        "pause/resume",
+        "Pause a run that measures, or resume a job that has not ended whole.",
         footer=True,
     ),
-    Action("resume", "r", "resume", "Resume a job that ended before it was complete.", footer=True),
-    Action(
-        "mark_row", "*", "mark A/B", "Mark a run to compare it with another one, or unmark it.", does="app.mark_row"
-    ),
-    Action("compare_marked", "V", "compare", "Compare the two marked runs.", footer=True, does="app.compare_marked"),
-    Action("unmark_rows", "U", "unmark", "Remove the marks on rows to compare.", does="app.unmark_rows"),
+    Action("mark", "space", "mark", "Mark a run, to compare it with another one.", does="app.mark"),
+    Action("compare_marked", "C", "compare", "Compare the two marked runs.", footer=True, does="app.compare_marked"),
     outer=(LIST, BOX, DIALOG),
 )
 
@@ -204,10 +202,10 @@ START_RUN = Scope(
     "start_run",
     "Before a run starts",
     Action("begin", "enter", "start", "Start the run; it continues even if you quit.", footer=True),
-    Action("next", "l right space", "next", "Change to the next value.", footer=True, does="step(1)"),
+    Action("next", "l right", "next", "Change to the next value.", footer=True, does="step(1)"),
     Action("previous", "h left", "previous", "Change to the previous value.", footer=True, does="step(-1)"),
     Action("expert", ".", "expert", "Show the expert settings too, or hide them.", footer=True),
-    Action("write", "e", "write", "Write threads or batch sizes, such as 1,2,4.", footer=True),
+    Action("write", "=", "write", "Write threads or batch sizes, such as 1,2,4.", footer=True),
     outer=IN_DIALOG,
 )
 
@@ -236,12 +234,6 @@ CANCEL_WORK = Scope(
 RESULTS = Scope(
     "results",
     "On the screen of results",
-    Action(
-        "keep", "v", "keep", "Remember the marked (else all found) results as one side of a comparison.", footer=True
-    ),
-    Action(
-        "compare", "=", "compare", "Compare the marked (else all found) results with the remembered ones.", footer=True
-    ),
     Action("export", "e", "export", "Export the marked (else all found) results to a file.", footer=True),
     Action("import_file", "i", "import", "Import results from a file.", footer=True),
     Action("delete", "d", "delete", "Delete the marked results, or the selected one.", footer=True),
@@ -262,7 +254,6 @@ RESULT_TABLE = RESULTS.panel(
     Action("column_right", "l right", "next column", "Go to the next column.", footer=True, does="move_column(1)"),
     Action("column_left", "h left", "previous column", "Go to the previous column.", does="move_column(-1)"),
     Action("choose_columns", "c", "columns", "Select the columns to show.", footer=True),
-    Action("mark", "space", "mark", "Mark a result, to compare, export or delete it.", footer=True),
     Action("mark_all", "a", "mark all", "Mark all results that were found, or none of them."),
     Action("copy", "y", "copy key", "Copy the brick's key, for `dlbricks results show`."),
     Action("only_this", "b", "this brick", "Show only results of this brick, or of this model."),
@@ -343,7 +334,7 @@ LIKENESS = CORPUS.panel(
     Action("right", "l right", "next model", "Go one model to the right.", footer=True, does="step(1)"),
     Action("left", "h left", "previous model", "Go one model to the left.", footer=True, does="step(-1)"),
     Action("most_alike", "n", "most alike", "Go to the model that is most like the row.", footer=True),
-    Action("exchange", "x", "exchange", "Exchange row and column."),
+    Action("exchange", "i", "exchange", "Exchange row and column."),
 )
 
 SYSTEMS = Scope(
@@ -379,11 +370,16 @@ DOCTOR = SYSTEMS.panel(
 ANALYSIS = Scope(
     "analysis",
     "On the analysis screen",
-    Action("prove", "p", "prove", "Carry out the selected what-if, and measure its gain.", footer=True),
-    Action("cancel", "c", "cancel", "Cancel the proof in progress; those before it are kept."),
-    Action("prove_all", "P", "prove all", "Carry out all what-ifs that have no proof yet."),
+    Action(
+        "prove",
+        "v",
+        "prove",
+        "Carry out the marked what-ifs, or the selected one, and measure their gain.",
+        footer=True,
+    ),
+    Action("cancel", "x", "cancel", "Cancel the proof in progress; those before it are kept."),
     Action("measure", "m", "measure", "Measure what the what-ifs and the roofline lack.", footer=True),
-    Action("show_roofline", "x", "roofline", "Draw the layers under the peaks of their system.", footer=True),
+    Action("show_roofline", "b", "roofline", "Draw the layers under the peaks of their system.", footer=True),
     Action(
         "show_kernels",
         "K",
@@ -411,6 +407,7 @@ WHAT_IFS = ANALYSIS.panel(
     "what_ifs",
     "In the what-ifs",
     Action("show", "enter l right", "the change", "Go to the selected change.", footer=True),
+    Action("mark_all", "a", "mark all", "Mark all what-ifs that the search finds, or none of them."),
     Action("copy", "y", "copy", "Copy the command or setting of the selected what-if.", footer=True),
     Action("sort", "s", "sort", "Sort by kind, or by gain.", footer=True),
 )
@@ -476,9 +473,9 @@ SCENARIO = Scope(
 LOAD_SETTINGS = SCENARIO.panel(
     "load_settings",
     "In the settings of the scenario",
-    Action("next", "l right space", "next value", "Change to the next value.", footer=True, does="step(1)"),
+    Action("next", "l right", "next value", "Change to the next value.", footer=True, does="step(1)"),
     Action("previous", "h left", "previous value", "Change to the previous value.", does="step(-1)"),
-    Action("write", "e enter", "write", "Write a value of your own.", footer=True),
+    Action("write", "= enter", "write", "Write a value of your own.", footer=True),
 )
 
 LATENCIES = SCENARIO.panel(
@@ -511,7 +508,7 @@ TRACE = Scope(
     "On the trace screen",
     Action("measure", "m", "trace it", "Trace the open model at rising levels of detail.", footer=True),
     Action("cancel", "x", "cancel", "Cancel the trace in progress; stored traces are kept.", footer=True),
-    Action("write", "o", "write file", "Write the trace to a file for Perfetto or chrome://tracing.", footer=True),
+    Action("write", "e", "export", "Write the trace to a file for Perfetto or chrome://tracing.", footer=True),
     Action("look_again", "r", "refresh", "List the stored traces of the model again."),
     Action("go_to_timeline", "1", "timeline", "Go to the timeline."),
     Action("go_to_span", "2", "span", "Go to the details of the selected span.", footer=True),
@@ -526,20 +523,20 @@ TIMELINE = TRACE.panel(
     "In the timeline",
     Action("next", "l right", "next", "Select the next span of a track, or open a level.", footer=True, does="step(1)"),
     Action("previous", "h left", "previous", "Select the previous span of a track, or close a level.", does="step(-1)"),
-    Action("open_or_close", "enter space", "open/close", "Open or close the level of the row.", footer=True),
+    Action("open_or_close", "enter", "open/close", "Open or close the level of the row.", footer=True),
     Action("zoom_in", "+ =", "zoom in", "Show half of the times, around the selection.", footer=True, does="zoom(1)"),
     Action("zoom_out", "-", "zoom out", "Show twice as many times.", footer=True, does="zoom(-1)"),
     Action("pan_right", ">", "later", "Show later times.", does="pan(1)"),
     Action("pan_left", "<", "earlier", "Show earlier times.", does="pan(-1)"),
     Action("next_inference", "n", "next inference", "Go to the next inference.", footer=True, does="move_inference(1)"),
     Action("previous_inference", "N", "inference before", "Go to the previous inference.", does="move_inference(-1)"),
-    Action("slowest", "s", "slowest", "Select the longest span of the track in this inference.", footer=True),
+    Action("slowest", "w", "slowest", "Select the longest span of the track in this inference.", footer=True),
     Action("fit", "f", "fit", "Show one inference from its start to its end.", footer=True),
     Action("fit_everything", "F", "fit all", "Show all inferences."),
     Action("fit_span", "z", "fit span", "Show the selected span as wide as the row."),
     Action(
         "show_in_tree",
-        "d",
+        "b",
         "decomposition",
         "Go back to the workbench, with the layer of the span selected in the decomposition.",
         footer=True,
@@ -564,9 +561,9 @@ START_TRACE = Scope(
     "start_trace",
     "Before a model is traced",
     Action("begin", "enter", "trace", "Trace the model with these settings.", footer=True),
-    Action("next", "l right space", "next value", "Change to the next value.", footer=True, does="step(1)"),
+    Action("next", "l right", "next value", "Change to the next value.", footer=True, does="step(1)"),
     Action("previous", "h left", "previous value", "Change to the previous value.", footer=True, does="step(-1)"),
-    Action("write", "e", "write", "Write a number of your own.", footer=True),
+    Action("write", "=", "write", "Write a number of your own.", footer=True),
     outer=IN_DIALOG,
 )
 
@@ -580,10 +577,10 @@ CANCEL_TRACE = Scope(
 LANGUAGE = Scope(
     "language",
     "On the screen of language models",
-    Action("measure", "r", "measure", "Measure the selected model on this host.", footer=True),
+    Action("measure", "m", "measure", "Measure the selected model on this host.", footer=True),
     Action("cancel", "x", "cancel", "Cancel the measurement; what it has stored is kept.", footer=True),
     Action("open_path", "o", "open", "Add a model: its config.json, folder, GGUF file or name.", footer=True),
-    Action("look_again", "R", "refresh", "Read the results stored by now."),
+    Action("look_again", "r", "refresh", "Read the results stored by now."),
     Action("go_to_models", "1", "models", "Go to the language models."),
     Action("go_to_answer", "2", "answer", "Go to the answer of the selected model.", footer=True),
     Action("go_to_curves", "3", "curves", "Go to the speed by context and by prompt.", footer=True),
@@ -599,27 +596,28 @@ LANGUAGE_MODELS = LANGUAGE.panel(
     Action("open", "enter l right", "answer", "Go to the answer of the model."),
     Action("sort", "s", "sort", "Sort by speed, memory, size or name.", footer=True),
     Action("only_fitting", "f", "that fit", "Show only models that fit, or all.", footer=True),
-    Action("at_least", "a", "at least", "Show only models of so many tokens/s.", footer=True),
+    Action("at_least", "=", "at least", "Show only models of so many tokens/s.", footer=True),
     Action("copy", "y", "copy command", "Copy the command that measures the model."),
 )
 
 LANGUAGE_SETTINGS = LANGUAGE.panel(
     "language_settings",
     "In the settings of language models",
-    Action("next", "l right space", "next value", "Change to the next one.", footer=True, does="step(1)"),
+    Action("next", "l right", "next value", "Change to the next one.", footer=True, does="step(1)"),
     Action("previous", "h left", "previous value", "Change to the previous value.", does="step(-1)"),
-    Action("write", "e enter", "write", "Write a number of your own.", footer=True),
+    Action("write", "= enter", "write", "Write a number of your own.", footer=True),
 )
 
 FLEET = Scope(
     "fleet",
     "On the fleet screen",
-    Action("start", "n", "new", "Start a fleet run of the marked or open models.", footer=True),
-    Action("pause", "p", "pause/resume", "Pause all hosts so that others can measure, or resume.", footer=True),
+    Action("start", "m", "measure", "Measure the marked or open models on the hosts, in a new fleet run.", footer=True),
+    Action(
+        "pause", "p", "pause/resume", "Pause all hosts so that others can measure, or resume a fleet run.", footer=True
+    ),
     Action("cancel", "x", "cancel", "Cancel the fleet run; what was measured is kept.", footer=True),
-    Action("resume", "r", "resume", "Resume a fleet run that ended before it was complete."),
-    Action("add", "+", "add hosts", "Add the hosts of another hosts file.", footer=True),
-    Action("show_fleets", "R", "fleet runs", "Show all fleet runs, to watch another one.", footer=True),
+    Action("add", "o", "add hosts", "Add the hosts of another hosts file.", footer=True),
+    Action("show_fleets", "J", "fleet runs", "Show all fleet runs, to watch another one.", footer=True),
     Action("go_to_hosts", "1", "hosts", "Go to the hosts."),
     Action("go_to_models", "2", "models", "Go to the models."),
     Action("go_to_ranking", "3", "ranking", "Go to the hosts of the selected model."),
@@ -646,7 +644,7 @@ FLEETS = Scope(
     "fleets",
     "In the list of fleet runs",
     Action("show", "enter l right", "watch", "Show the selected fleet run.", footer=True),
-    Action("resume", "r", "resume", "Resume a fleet run that is not complete.", footer=True),
+    Action("resume", "p", "resume", "Resume a fleet run that is not complete.", footer=True),
     outer=(LIST, BOX, DIALOG),
 )
 
@@ -654,7 +652,7 @@ START_FLEET = Scope(
     "start_fleet",
     "Before a fleet run starts",
     Action("begin", "enter", "start", "Start it; it continues even if you quit.", footer=True),
-    Action("next", "l right space", "next", "Change to the next value.", footer=True, does="step(1)"),
+    Action("next", "l right", "next", "Change to the next value.", footer=True, does="step(1)"),
     Action("previous", "h left", "previous", "Change to the previous value.", footer=True, does="step(-1)"),
     outer=IN_DIALOG,
 )
@@ -669,7 +667,7 @@ CANCEL_FLEET = Scope(
 MARKED = Scope(
     "marked",
     "On the screen of a comparison",
-    Action("exchange", "x", "exchange", "Exchange A and B.", footer=True),
+    Action("exchange", "i", "exchange", "Exchange A and B.", footer=True),
     Action("look_again", "r", "refresh", "Read the results stored by now.", footer=True),
     Action("go_to_parts", "1", "differences", "Go to the bricks or layers that differ most."),
     Action("go_to_circumstances", "2", "what else", "Go to what else differs."),

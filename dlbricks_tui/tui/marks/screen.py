@@ -1,6 +1,6 @@
 """The screen that compares the two marked rows: the verdict, both latencies, what differs most, and what else."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ from dlbricks_tui.documents.parts import Column
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks import work
-from dlbricks_tui.tui.marks.marks import Marks
+from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.marks.work import latencies_picture
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
@@ -45,7 +45,7 @@ class PartsPanel(TablePanel["ComparedPart"]):
     ABOUT = (
         "The bricks that A and B have in common, or the kinds of layers where they have few in common: the time of "
         "each in A and in B, the difference, and the change. Those with the largest difference come first. 'slower' "
-        "and 'faster' are significant after a correction for the number of bricks; '=' and '?' cannot be told apart."
+        "and 'faster' are significant after a correction for the number of bricks; 'same' and 'unknown' are not."
     )
 
     def __init__(self) -> None:
@@ -101,22 +101,21 @@ class MarkedScreen(AnswerScreen[None]):
     )
 
     def __init__(
-        self, session: Session, marks: Marks, settings: Callable[[], work.ComparedSettings] | None = None
+        self,
+        session: Session,
+        rows: Sequence[ComparableRow],
+        settings: Callable[[], work.ComparedSettings] | None = None,
     ) -> None:
         self._parts = PartsPanel()
         self._circumstances = CircumstancesPanel()
         super().__init__(self._parts, self._circumstances)
         self._session = session
-        self._marks = marks
-        # The user may unmark them meanwhile.
-        self._rows = marks.rows
+        self._rows = tuple(rows)
         self._settings = settings
         self._found: ComparedTwo | str | None = None
 
     def action_exchange(self) -> None:
         self._rows = self._rows[::-1]
-        if self._marks.rows[::-1] == self._rows:
-            self._marks.exchange()
         self._found = None
         self.head_changed()
         self.look()

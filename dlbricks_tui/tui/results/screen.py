@@ -14,8 +14,8 @@ from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
 from dlbricks_tui.tui.keys import scopes
-from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.marks.marks import ComparableRow, Marks
+from dlbricks_tui.tui.keys.keymap import Hint, key
+from dlbricks_tui.tui.marks.marks import TWO, ComparableRow
 from dlbricks_tui.tui.results import work
 from dlbricks_tui.tui.results.panels import (
     DeleteScreen,
@@ -24,6 +24,7 @@ from dlbricks_tui.tui.results.panels import (
     ImportScreen,
     RecordPanel,
     import_from,
+    result_row,
 )
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.saving import show_message
@@ -43,7 +44,7 @@ class ResultsScreen(PanelledScreen[None]):
     WANTS_NEW_RESULTS = True
     ABOUT = (
         "Find results, read one with all its samples, and see its history. To compare two selections, find the first "
-        "and keep it, then find the second and compare."
+        "and {app.compare_marked}, then find the second and {app.compare_marked} again."
     )
 
     def __init__(self, session: Session) -> None:
@@ -133,15 +134,15 @@ class ResultsScreen(PanelledScreen[None]):
     def action_import_file(self) -> None:
         self.ask(ImportScreen(), self._import)
 
-    def action_keep(self) -> None:
-        self._choose(self._table.shown, self._keep)
-
-    def action_compare(self) -> None:
-        if self._kept is None or not self._table.shown:
-            kept_by = key("results.keep")
-            self.notify(f"First keep the results to compare with: find them and press {kept_by}.")
+    def compare_marked(self) -> bool:
+        marked = self._table.marked
+        if self.focused is self._history.rows:
+            return False
+        if marked is not None and len(marked) == TWO:
+            self.post_message(messages.ComparisonWanted(tuple(map(result_row, marked.summaries()))))
         else:
-            self._choose(self._table.shown, partial(self._compare, self._kept))
+            self._choose(self._table.shown, self._keep if self._kept is None else partial(self._compare, self._kept))
+        return True
 
     def action_leave(self) -> None:
         self.app.pop_screen()
@@ -154,17 +155,17 @@ class ResultsScreen(PanelledScreen[None]):
         elif unmarked:
             then(unmarked)
 
-    def _keep(self, chosen: Selection) -> None:
-        self._kept = self._named(chosen)
-        self._foot.display = True
+    def _keep(self, chosen: Selection | None) -> None:
+        """Keep one side of a comparison, until the other one is chosen."""
+        self._kept = None if chosen is None else self._named(chosen)
+        self._foot.display = chosen is not None
         self._foot.refresh()
 
     def _compare(self, first: NamedSelection, second: Selection) -> None:
-        from dlbricks_tui.tui.marks.screen import MarkedScreen
-
         both = first, self._named(second)
         rows = (ComparableRow(PairKind.SELECTION, it.name, it.name, it) for it in both)
-        self.app.push_screen(MarkedScreen(self._session, Marks(*rows)))
+        self._keep(None)
+        self.post_message(messages.ComparisonWanted(tuple(rows)))
 
     def _named(self, chosen: Selection) -> NamedSelection:
         """Name a selection by its search or its marks."""
@@ -200,4 +201,5 @@ class ResultsScreen(PanelledScreen[None]):
         if self._kept is None:
             return ()
         count = f" ({counted(len(self._kept.selection), 'result')})"
-        return (line(Span(" to compare with: ", "muted"), Span(self._kept.name, "mark"), Span(count, "muted")),)
+        then = Hint("; find or mark others and press {app.compare_marked} to compare them with these", "muted").line
+        return (line(Span(" kept: ", "muted"), Span(self._kept.name, "mark"), Span(count, "muted"), *then),)

@@ -16,7 +16,7 @@ from dlbricks_tui.store.selections import Selection, SortOrder
 from dlbricks_tui.tui.dialogs.dialog import SearchedDialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import ComparableRow
+from dlbricks_tui.tui.marks.marks import MARK, ComparableRow
 from dlbricks_tui.tui.results.panels import NO_RESULT, result_row
 from dlbricks_tui.tui.results.work import QueriedResults, ResultQuery, quoted
 from dlbricks_tui.tui.widgets.panel import Panel, counts_text, marks_text
@@ -152,7 +152,7 @@ def _matches(name: str, words: Sequence[str]) -> bool:
     return contains_all(f"{name} {RESULT_COLUMNS[name].title} {RESULT_COLUMNS[name].about}", words)
 
 
-MARK, RESTORED = "•", "+"
+RESTORED = "+"
 _DOWN, _UP = "↓", "↑"
 # The cursor sign and the mark.
 _BEFORE = 2
@@ -344,12 +344,13 @@ class ResultsPanel(Panel):
 
         self.app.push_screen(ColumnsScreen(self._list.arrangement.columns), chosen)
 
-    def action_mark(self) -> None:
+    def mark(self) -> bool:
         if self._row is not None:
             self._list.marked ^= {self._row}
             self._list.action_down()
             self._list.refresh()
             self._show_counts()
+        return True
 
     def action_mark_all(self) -> None:
         if self.shown is not None:

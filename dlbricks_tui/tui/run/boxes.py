@@ -118,12 +118,17 @@ class AllJobsScreen(StoredRunsScreen["RunBegun | ReplayWanted"]):
         selected = self._list.selected
         if selected is None:
             return
-        if not _is_run(selected):
-            self.watch_job(selected)
-        elif not selected.active:
+        if _is_run(selected) and not selected.active:
             self.dismiss(ReplayWanted(selected.run))
         else:
+            self.watch_job(selected)
+
+    def action_resume(self) -> None:
+        selected = self._list.selected
+        if selected is not None and selected.active and _is_run(selected):
             self.run_in_thread(partial(self._runs.pause_or_unpause, selected.run), "tell", self._paused)
+        else:
+            super().action_resume()
 
     def _paused(self, told: str) -> None:
         self.notify(told)

@@ -70,7 +70,7 @@ def _keys(run: RunSnapshot) -> Line:
     close = (Span(f"  {key('workbench.close_run_bar')} ", "accent"), Span("close", "muted"))
     if run.state is State.INTERRUPTED and run.replay is None:
         # The key on the screen of the run.
-        resume = f"  {key('workbench.show_run')} {key('run.resume')} "
+        resume = f"  {key('workbench.show_run')} {key('run.pause')} "
         return (*close, Span(resume, "accent"), Span("resume ", "muted"))
     return show if run.active else (*close, *show)
 

@@ -43,7 +43,7 @@ from dlbricks_tui.tui.widgets.panel import Panel, SearchLine
 from dlbricks_tui.tui.widgets.rows import ItemRows, ListColumn, TailRows, list_heading, list_row, place_of
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
-from dlbricks_tui.wording.numbers import PARTLY, milliseconds, names_of, percent
+from dlbricks_tui.wording.numbers import PARTLY, UNKNOWN, milliseconds, names_of, percent
 from dlbricks_tui.wording.runs import Note
 from dlbricks_tui.wording.text_tables import TextTable
 
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.run.runs import Runs
 
 
-SIGNS = {
-    BrickState.SAMPLING: Span("~ ", "accent"),
-    BrickState.MEASURED: Span("✓ ", "good"),
-    BrickState.AT_LIMIT: Span("≈ ", "warn"),
-    BrickState.UNFINISHED: Span("… ", "warn"),
-    BrickState.FAILED: Span("✗ ", "bad"),
+STATES = {
+    BrickState.SAMPLING: Span("now    ", "accent"),
+    BrickState.MEASURED: Span("done   ", "good"),
+    BrickState.AT_LIMIT: Span("noisy  ", "warn"),
+    BrickState.UNFINISHED: Span("part   ", "warn"),
+    BrickState.FAILED: Span("failed ", "bad"),
 }
 # The number of standard deviations that contain 95 % of a normal distribution.
 _NORMAL_95 = 1.96
@@ -97,7 +97,7 @@ def brick_columns(width: int) -> tuple[ListColumn, ...]:
 
 
 def brick_row(brick: RunBrick, width: int) -> Line:
-    sign = SIGNS[brick.state]
+    sign = STATES[brick.state]
     label = Span(brick.label or "a brick", "strong" if brick.whole else "text")
     if brick.state is BrickState.FAILED:
         return (sign, label, Span(f"  {brick.reason}", "bad"))
@@ -105,7 +105,7 @@ def brick_row(brick: RunBrick, width: int) -> Line:
 
 
 def brick_heading(width: int) -> Line:
-    return list_heading("  brick", brick_columns(width), width)
+    return list_heading("state  brick", brick_columns(width), width)
 
 
 def _figure(brick: RunBrick, told: Callable[[SampleSummary], str]) -> tuple[str, str]:
@@ -171,9 +171,9 @@ class BricksPanel(Panel):
     SEARCH_HINT = "operator, shape, model, or: failed"
     HEADED = True
     ABOUT = (
-        "~ is being sampled. ✓ is as precise as the run asks for: by default 1 % or 3 µs, and 5 % for a small part of "
-        "its models. ≈ has the most samples, and they still vary too much. … was not finished when the run was "
-        "stopped. ✗ failed. ± is half of the 95 % interval. The blocks are the newest samples between the least and "
+        "'now' is being sampled. 'done' is as precise as the run asks for: by default 1 % or 3 µs, and 5 % for a small "
+        "part of its models. 'noisy' has the most samples, and they still vary too much. 'part' was not finished when "
+        "the run was stopped. ± is half of the 95 % interval. The blocks are the newest samples between the least and "
         "the greatest. At the end of the list the cursor follows the run."
     )
 
@@ -246,8 +246,8 @@ def _described(brick: RunBrick) -> Line:
 
 
 MODEL_COLUMNS = (
-    ListColumn("ms", 8, lambda it: (_told_ms(it, it.sequential_ms), "strong")),
-    ListColumn("parallel", 8, lambda it: (_told_ms(it, it.parallel_ms), "text"), 55),
+    ListColumn("ms", 11, lambda it: (_told_ms(it, it.sequential_ms), "strong")),
+    ListColumn("parallel", 11, lambda it: (_told_ms(it, it.parallel_ms), "text"), 55),
     ListColumn("±", 8, lambda it: (percent(it.half_widths[-1], 1) if it.half_widths else "", "accent")),
     ListColumn("± so far", 9, lambda it: (sparkline(it.half_widths, 9), "bar"), 46, is_right=False),
     ListColumn("run", 5, lambda it: (percent(it.coverage), "muted" if it.measured_layers >= it.layers else "warn"), 36),
@@ -255,7 +255,7 @@ MODEL_COLUMNS = (
 
 
 def _told_ms(model: RunModel, value_ms: float | None) -> str:
-    return "·" if value_ms is None else f"{PARTLY if model.is_partial else ''}{milliseconds(value_ms)}"
+    return UNKNOWN if value_ms is None else f"{PARTLY if model.is_partial else ''}{milliseconds(value_ms)}"
 
 
 def model_row(model: RunModel, width: int) -> Line:
@@ -284,7 +284,7 @@ class EstimatesPanel(Panel):
     HEADED = True
     ABOUT = (
         "The sequential estimate of each model from the samples so far. ± is half of its 95 % interval; the blocks "
-        "show its change since the start of the run. … marks an estimate of the part that was measured so far."
+        "show its change since the start of the run. 'part' marks an estimate of the part that was measured so far."
     )
 
     def __init__(self) -> None:
@@ -389,7 +389,7 @@ def _progress(run: RunSnapshot, width: int) -> Line:
 def _now(run: RunSnapshot) -> Line:
     now = what_now(run)
     if not run.active and run.can_be_resumed:
-        return (Span(" "), *now, Span(f"  {key('run.resume')}", "accent"), Span(" resumes it", "muted"))
+        return (Span(" "), *now, Span(f"  {key('run.pause')}", "accent"), Span(" resumes it", "muted"))
     return (Span(" "), *now)
 
 
@@ -454,35 +454,32 @@ class RunScreen(PanelledScreen["RunSnapshot"]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         run = self._run
         if action == "pause":
-            return run is not None and run.active
+            return run is not None and (run.active or run.can_be_resumed)
         if action == "cancel":
-            return run is not None and run.active and run.replay is None
+            return run is not None and run.active
         if action == "change_replay":
             return run is not None and run.active and run.replay is not None
-        if action == "resume":
-            return self._run is not None and self._run.can_be_resumed
         return True
 
     def action_pause(self) -> None:
-        if self._run is not None and self._run.replay is not None:
+        run = self._run
+        if run is not None and run.replay is not None:
             self.action_change_replay("pause")
-        elif self._run is not None:
-            change = self._runs.unpause if self._run.pausing else self._runs.pause
-            self.run_in_thread(partial(change, self._run.run), "tell")
+        elif run is not None:
+            change = self._runs.unpause if run.pausing else self._runs.pause
+            self.run_in_thread(partial(change if run.active else self._runs.resume, run.run), "tell")
 
     def action_cancel(self) -> None:
         from dlbricks_tui.tui.run.boxes import CancelScreen
 
-        if self._run is not None:
+        if self._run is not None and self._run.replay is not None:
+            self.action_change_replay("stop")
+        elif self._run is not None:
             cancel = partial(self._runs.cancel, self._run.run)
             self.ask(CancelScreen(self._run), lambda _: self.run_in_thread(cancel, "tell"))
 
     def action_change_replay(self, change: str) -> None:
         self.post_message(ReplayChanged(ReplayChange(change)))
-
-    def action_resume(self) -> None:
-        if self._run is not None:
-            self.run_in_thread(partial(self._runs.resume, self._run.run), "tell")
 
     def action_show_runs(self) -> None:
         from dlbricks_tui.tui.run.boxes import AllJobsScreen

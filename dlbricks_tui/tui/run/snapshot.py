@@ -245,6 +245,6 @@ def estimate_of(model: RunModel) -> Line:
 
 
 def joined(spans: list[Span]) -> Line:
-    """Return the spans with dots between them."""
-    dot = Span(" · ", "muted")
-    return tuple(part for span in spans for part in (dot, span))[1:]
+    """Return the spans with commas between them."""
+    comma = Span(", ", "muted")
+    return tuple(part for span in spans for part in (comma, span))[1:]

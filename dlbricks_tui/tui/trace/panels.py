@@ -325,7 +325,7 @@ class TracesPanel(TablePanel["StoredTrace"]):
         unreadable = len(listed.unreadable)
         self.border_subtitle = f"{unreadable:,} cannot be read" if unreadable else ""
 
-    def mark(self, trace: str) -> None:
+    def mark_shown(self, trace: str) -> None:
         """Mark the trace in the timeline, and select it."""
         self._shown = trace
         self.select(trace)

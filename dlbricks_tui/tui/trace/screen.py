@@ -224,7 +224,7 @@ class TraceScreen(AnswerScreen[LayerPlace]):
 
     def _trace_read(self, found: OpenTrace) -> None:
         self._opened, self._failure = found, ""
-        self._traces.mark(found.state.trace.id)
+        self._traces.mark_shown(found.state.trace.id)
         self._timeline.show(found.state, found.slowest, self._layer_to_begin_with(found))
         self.head_changed()
 

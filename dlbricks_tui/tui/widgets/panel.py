@@ -30,7 +30,7 @@ from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import BY_ID, binding
-from dlbricks_tui.tui.marks.marks import ComparableRow
+from dlbricks_tui.tui.marks.marks import ComparableRow, marks_of
 from dlbricks_tui.tui.widgets.rows import DrawnRows, Item, ItemRows, LineRows, RowsView, place_of
 from dlbricks_tui.tui.widgets.text import WIDTH, NamesKeys, PictureView, TextLines, lines_as_texts
 from dlbricks_tui.wording.text_tables import TextTable
@@ -209,6 +209,10 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
         if self.SEARCH_HINT:
             self.search_line.begin()
 
+    def mark(self) -> bool:
+        """Mark the selected row; False if the panel has no marks of its own, and those of the application hold it."""
+        return False
+
     def copied(self) -> str | None:
         """Return the text that the key copies; empty or None if there is none."""
         return None
@@ -315,6 +319,13 @@ class ItemPanel(Panel, Generic[Item]):
     def selected(self) -> Item | None:
         return self._list.selected
 
+    @property
+    def chosen(self) -> tuple[Item, ...]:
+        """The marked items, else the selected one."""
+        marks = marks_of(self.app)
+        marked = tuple(it for it in self.items if marks.rows and marks.has(self.comparable(it)))
+        return marked or (() if self.selected is None else (self.selected,))
+
     def searched(self, item: Item) -> str:
         """Return the text of an item that a search looks in."""
         return ""
@@ -374,6 +385,15 @@ class ItemPanel(Panel, Generic[Item]):
             self.post_message(self.Opened(self))
 
     action_take = action_show = action_open
+
+    def action_mark_all(self) -> None:
+        """Mark all items that the search finds, or none of them."""
+        marks, rows = marks_of(self.app), [row for row in map(self.comparable, self.found) if row is not None]
+        are_marked = all(map(marks.has, rows))
+        for row in rows:
+            if marks.has(row) is are_marked:
+                marks.toggle(row)
+        self.rows.refresh()
 
     def action_sort(self) -> None:
         self.order = next_of(tuple(self.ORDERS), self.order, 1)

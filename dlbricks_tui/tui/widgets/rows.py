@@ -15,7 +15,7 @@ from dlbricks_tui.documents.lines import Line, Span, column, wrapped_lines
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.keys.registry import bindings
-from dlbricks_tui.tui.marks.marks import ComparableRow, marks_of
+from dlbricks_tui.tui.marks.marks import MARK, ComparableRow, marks_of
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, LineWidget, NamesKeys
 
 # Long enough that a held key passes many rows, short enough not to be noticed.
@@ -152,8 +152,8 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
             return self.strip_of((), width)
         here = self.has_cursor and index == self.cursor
         # Without marks, nothing is asked of the rows.
-        letter = marks.letter(self.comparable_row(index)) if (marks := marks_of(self.app)).rows else ""
-        sign = Span(letter, "mark") if letter else Span(CURSOR_SIGN if here else " ", "accent")
+        marked = bool((marks := marks_of(self.app)).rows) and marks.has(self.comparable_row(index))
+        sign = Span(MARK, "mark") if marked else Span(CURSOR_SIGN if here else " ", "accent")
         return self.strip_of((sign, *self.row(index, width - 1)), width, self._ground() if here else OWN_GROUND)
 
     def on_resize(self) -> None:

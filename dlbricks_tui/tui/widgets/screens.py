@@ -166,6 +166,10 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
         for panel in self.query(Panel):
             panel.keys_changed()
 
+    def compare_marked(self) -> bool:
+        """Compare the marked rows; False if the screen has none of its own."""
+        return False
+
     def action_go_to(self, action: str) -> None:
         self.go_to(next(panel for panel in self.query(Panel) if action == panel.REACHED_BY))
 

@@ -25,7 +25,6 @@ from dlbricks_tui.tui.workbench.estimate_rows import (
     EstimateView,
     LayerStop,
     Note,
-    Shown,
     Stop,
     UnderWay,
     estimate_rows,
@@ -49,7 +48,8 @@ class EstimateRows(RowsView, NamesKeys):
         self.choices = Choices()
         self.available = NONE_AVAILABLE
         self.under_way = NOTHING_UNDER_WAY
-        self.shown = Shown()
+        # True if workers, errors, coverage and settings are shown too.
+        self.more = False
         self._made: tuple[EstimateRow, ...] = ()
         # The selected row, kept while it does not exist: while a model is read, and while the panel is hidden. None is
         # the first row that can be selected.
@@ -142,7 +142,7 @@ class EstimateRows(RowsView, NamesKeys):
             self._on = None
 
     def _rows(self, width: int) -> tuple[EstimateRow, ...]:
-        return estimate_rows(self.content, self.choices, self.available, width, self.under_way, self.shown)
+        return estimate_rows(self.content, self.choices, self.available, width, self.under_way, more=self.more)
 
     @property
     def _stop_here(self) -> Stop | None:
@@ -203,9 +203,9 @@ class EstimatePanel(Panel):
         self._list.available = available or self._list.available
         self._list.remake()
 
-    def show_parts(self, shown: Shown) -> None:
-        """Show the parts that the user has chosen to see."""
-        self._list.shown = shown
+    def show_more(self, more: bool) -> None:
+        """Show all that is known, or the answer only."""
+        self._list.more = more
         self._list.remake()
 
     def show_run(self, under_way: UnderWay) -> None:
@@ -249,8 +249,8 @@ def _demonstration(width: int) -> Line:
     return (Span(f" demonstration, {recorded.origin} " if width >= _ROOMY_FOR_ORIGIN else " demonstration ", "warn"),)
 
 
-def _dotted(words: list[str]) -> Span:
-    return Span(f" {' · '.join(words)} " if words else "", "muted")
+def _listed(words: list[str]) -> Span:
+    return Span(f" {', '.join(words)} " if words else "", "muted")
 
 
 class Headline(LineBar):
@@ -281,9 +281,9 @@ class Headline(LineBar):
     def lines(self, width: int) -> tuple[Line, ...]:
         left: Line = (Span(" dlbricks ", "accent"), *_demonstration(width))
         settings = self._expert_words(width)
-        room = width - width_of(left) - width_of((_dotted(settings),))
+        room = width - width_of(left) - width_of((_listed(settings),))
         left = (*left, *_as_far_as_they_fit(self._said(), room))
-        return (spread(left, (_dotted(settings),), width),)
+        return (spread(left, (_listed(settings),), width),)
 
     def _expert_words(self, width: int) -> list[str]:
         """Return the expert settings: all of them to an expert, else those that are not as usual."""

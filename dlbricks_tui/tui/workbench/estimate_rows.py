@@ -14,7 +14,7 @@ from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM, THREADS
-from dlbricks_tui.tui.choices import CHOSEN, Available, Choices, shown_settings
+from dlbricks_tui.tui.choices import CHOSEN, Available, Choices
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.run.snapshot import on_its_way
 from dlbricks_tui.wording.numbers import in_ms, measured_ago, milliseconds
@@ -121,10 +121,6 @@ def so_far_parts(under_way: UnderWay) -> Iterator[Part]:
         yield Sentence(f"{ends}, the 95 % interval so far; more samples narrow it.", "muted")
 
 
-# The most steps that are suggested at a time.
-MOST_STEPS = 3
-
-
 class KnownAlready(NamedTuple):
     """The facts that the store and the library have about a model and around it."""
 
@@ -161,19 +157,9 @@ class NextStep(Enum):
         }[self]
 
 
-def next_steps(known: KnownAlready) -> tuple[NextStep, ...]:
-    """Return the first steps whose answers are not known."""
-    return tuple(step for step in NextStep if not step.is_done(known))[:MOST_STEPS]
-
-
-def step_hints(steps: tuple[NextStep, ...]) -> Iterator[Hint]:
-    """Yield a line for each step with its key, and one that hides them."""
-    if steps:
-        yield Hint("")
-        yield Hint("What next?", "heading")
-        for step in steps:
-            yield Hint(f"{{{step.action}}}  {step.question}")
-        yield Hint("{workbench.hide_steps}  hides these lines", "muted")
+def next_step(known: KnownAlready) -> NextStep | None:
+    """Return the first step whose answer is not known."""
+    return next((step for step in NextStep if not step.is_done(known)), None)
 
 
 _USUAL = {SYSTEM: "this host", RUNTIME: "the fastest", BATCH: "as in the file", THREADS: "any number"}
@@ -233,8 +219,7 @@ class EstimateView:
     slow: Slowest
     # The names of other systems that have measured some of it.
     other_systems: tuple[str, ...] = ()
-    # The suggested next steps.
-    steps: tuple[NextStep, ...] = ()
+    step: NextStep | None = None
 
 
 # Lines in place of an estimate.
@@ -247,23 +232,20 @@ CHOOSE_A_MODEL = (
 READING: Note = (line(Span("Reading the model.", "muted")),)
 
 
-class Shown(NamedTuple):
-    """The parts that the user has chosen to see."""
-
-    expert: bool = False
-    next_steps: bool = True
-
-
 def estimate_rows(
     content: EstimateView | Note,
     choices: Choices,
     available: Available,
     width: int,
     under_way: UnderWay = NOTHING_UNDER_WAY,
-    shown: Shown = Shown(),  # noqa: B008 - a frozen value
+    *,
+    more: bool = False,
 ) -> tuple[EstimateRow, ...]:
-    """Return all rows, the most important first; `under_way` is shown until the model is measured."""
-    settings = (EstimateRow(_heading("Settings")), *_settings(choices, available, width, expert=shown.expert))
+    """Return the answer in a few lines, its compositions and the slowest layers; and all else that is known on demand.
+
+    `under_way` is shown until the model is measured.
+    """
+    settings = _settings(choices, available, width) if more else _hint_of_more(width)
     if not isinstance(content, EstimateView):
         lines = (each.line if isinstance(each, Hint) else each for each in content)
         return (*_plain(lines, width), EstimateRow(BLANK), *settings)
@@ -274,70 +256,55 @@ def estimate_rows(
         so_far = laid_out(so_far_parts(under_way), width)
         return (*_plain((*so_far, hint), width), EstimateRow(BLANK), *settings)
     is_here = choices.system in (None, available.host)
-    answer = (
-        *_answer(document, width, "" if is_here else _name_of(choices.system or "", available.systems)),
-        *_what_next(content, under_way, shown),
-    )
-    coverage = *_plain(_coverage(document, width), width), EstimateRow(BLANK)
-    slow = _slowest(content, width)
+    answer = _answer(content, under_way, width, "" if is_here else _name_of(choices.system or "", available.systems))
     return (
         *_plain(answer, width),
-        *((EstimateRow(BLANK),) if answer else ()),
-        *_plain(_latencies(content, under_way, width), width),
         EstimateRow(BLANK),
-        # What is missing is more important than what is slow.
-        *((*slow, *coverage) if document.one.estimate.coverage.complete else (*coverage, *slow)),
+        *_plain(_latencies(content, under_way, width, more=more), width),
+        *_slowest(content, width),
+        *(_plain(_coverage(document, width), width) if more else ()),
         *settings,
-        *_selectable(_explanation(document, width), width),
+        *(_selectable(_explanation(document, width), width) if more else ()),
     )
 
 
-def _answer(document: EstimateDocument, width: int, on: str) -> Iterator[Line]:
-    """Yield the answer, unless there is none at all: then the lines below say what to do."""
-    one = document.one
-    if one.figure is not None or (one.is_measured and not one.estimate.obstacle):
-        yield from laid_out((*document.answer(on), *document.doubts()), width)
+def _hint_of_more(width: int) -> Iterator[EstimateRow]:
+    return _plain([Hint("{workbench.expert} shows workers, errors, coverage and settings", "muted").line], width)
 
 
-def _what_next(view: EstimateView, under_way: UnderWay, shown: Shown) -> Iterator[Line]:
-    """Yield the next steps after an answer, or how a mere prediction becomes one."""
-    one = view.document.one
-    if not under_way.words and (one.end_to_end is not None or one.estimate.coverage.measured > 0):
-        if shown.next_steps:
-            yield from (hint.line for hint in step_hints(view.steps))
-    elif one.estimate.composed is not None and not one.estimate.coverage.measured:
-        yield from _on_the_way(view, under_way)
-        if not under_way.words:
-            yield Hint("{workbench.start_run} runs what is missing", "muted").line
-
-
-def _latencies(view: EstimateView, under_way: UnderWay, width: int) -> Iterator[Line]:
+def _answer(view: EstimateView, under_way: UnderWay, width: int, on: str) -> Iterator[Line]:
+    """Yield the figure, how sure it is, and what to do next."""
     document, one = view.document, view.document.one
-    if one.estimate.obstacle:
+    if one.estimate.obstacle and one.figure is None:
         yield line(Span("No estimate is possible.", "strong"))
         yield line(Span(f"{one.estimate.obstacle}.", "warn"))
-        if one.end_to_end is None:
-            yield Hint("{workbench.start_run} with end to end on times the whole model", "muted").line
-    elif one.estimate.composed is None:
-        if not one.is_measured:
-            yield line(Span("Not measured here yet.", "strong"))
-        if not under_way.words:
-            yield Hint("{workbench.start_run} runs its bricks", "muted").line
-        yield from _on_the_way(view, under_way)
+    elif one.figure is None and not one.is_measured:
+        yield line(Span("Not measured here yet.", "strong"))
     else:
-        yield from laid_out(document.compositions(is_changing=bool(under_way.words)), width)
-        if one.end_to_end is None:
-            yield line(Span("not measured end to end yet", "muted"))
-        yield from laid_out((*document.basis(), *document.cautions(), *document.gain()), width)
-
-
-def _on_the_way(view: EstimateView, under_way: UnderWay) -> Iterator[Line]:
-    """Yield where measurements of a model without any may come from."""
+        yield from laid_out((*document.answer(on), *document.certainty()), width)
     if under_way.words:
         yield line(Span(under_way.words, "text"))
         yield Hint("{workbench.show_run} shows the run", "muted").line
-    for system in view.other_systems:
-        yield line(Span(f"{system} has results: select it as the system", "muted"))
+    elif one.estimate.obstacle:
+        if one.end_to_end is None:
+            yield Hint("{workbench.start_run} with end to end on times the whole model", "muted").line
+    elif one.estimate.coverage.missing or one.estimate.coverage.predicted or one.estimate.composed is None:
+        what = "what is missing" if one.is_measured else "it"
+        yield Hint(f"next: {{workbench.start_run}} measures {what}").line
+    elif view.step is not None:
+        yield Hint(f"next: {{{view.step.action}}} {view.step.question}").line
+    if not one.is_measured:
+        for system in view.other_systems:
+            yield line(Span(f"{system} has results: select it as the system", "muted"))
+
+
+def _latencies(view: EstimateView, under_way: UnderWay, width: int, *, more: bool) -> Iterator[Line]:
+    document, one = view.document, view.document.one
+    if one.estimate.composed is not None and not one.estimate.obstacle:
+        yield from laid_out(document.compositions(is_changing=bool(under_way.words), workers=more), width)
+        if more:
+            yield from laid_out((*document.basis(), *document.doubts(), *document.cautions(), *document.gain()), width)
+        yield BLANK
 
 
 def _slowest(view: EstimateView, width: int) -> Iterator[EstimateRow]:
@@ -350,14 +317,12 @@ def _slowest(view: EstimateView, width: int) -> Iterator[EstimateRow]:
         yield EstimateRow(BLANK)
 
 
-def _settings(choices: Choices, available: Available, width: int, *, expert: bool) -> Iterator[EstimateRow]:
-    settings = shown_settings(choices, expert=expert)
-    for setting in settings:
+def _settings(choices: Choices, available: Available, width: int) -> Iterator[EstimateRow]:
+    yield EstimateRow(_heading("Settings"))
+    for setting in CHOSEN:
         value = cut(setting_text(setting, choices, available), max(4, width - _NAME - 4))
         text = line(column(setting.name, _NAME), Span("◂ ", "muted"), Span(value, "accent"), Span(" ▸", "muted"))
         yield EstimateRow(text, setting)
-    if hidden := len(CHOSEN) - len(settings):
-        yield EstimateRow(Hint(f"{{workbench.expert}} shows {hidden} expert settings", "muted").line)
 
 
 def _coverage(document: EstimateDocument, width: int) -> Iterator[Line]:
@@ -368,10 +333,9 @@ def _coverage(document: EstimateDocument, width: int) -> Iterator[Line]:
         yield from laid_out(document.way(), width)
     if ages := measured_ago([one]):
         yield line(Span(ages, "muted"))
-    if one.estimate.coverage.missing and one.estimate.coverage.measured:
-        yield Hint("{workbench.start_run} runs what is missing", "muted").line
     for reason in dict.fromkeys(part.reason for part in one.estimate.parts if part.reason):
         yield line(Span(f"  {reason}", "muted"))
+    yield BLANK
 
 
 def _explanation(document: EstimateDocument, width: int) -> Iterator[Line]:

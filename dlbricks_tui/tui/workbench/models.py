@@ -12,7 +12,7 @@ from dlbricks_tui.documents.lines import Line, Span, contains_all, cut, cut_star
 from dlbricks_tui.settings.kinds import next_of
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import ComparableRow
+from dlbricks_tui.tui.marks.marks import MARK, ComparableRow
 from dlbricks_tui.tui.model_names import FAMILY_INDENT
 from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.tui.widgets.panel import ItemPanel, counts_text, marks_text
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.workbench.model_columns import KnownLatency, ModelColumn
     from dlbricks_tui.wording.text_tables import TextTable
 
-MARK = "●"
 _MARK_WIDTH = 2
 # Marks the title of the column that the list is sorted by; all have the greatest first.
 _SORTED = "▾"
@@ -288,10 +287,11 @@ class ModelsPanel(ItemPanel["ModelSource"]):
     def action_choose_columns(self) -> None:
         self.post_message(self.ColumnsAsked())
 
-    def action_mark(self) -> None:
+    def mark(self) -> bool:
         if self.selected is not None:
             self._mark(self._marked ^ {id_of(self.selected)})
             self.rows.action_down()
+        return True
 
     def action_mark_all(self) -> None:
         found = {id_of(source) for source in self.found}
@@ -302,12 +302,15 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         self.rows.refresh()
         self.show_counts()
 
-    def comparable_at(self, index: int) -> ComparableRow | None:
+    def comparable(self, item: ModelSource) -> ComparableRow:
         # Loaded here: the first screen appears without it.
         from dlbricks_tui.answers.comparisons.named import PairKind
 
+        return ComparableRow(PairKind.MODEL, id_of(item), item.name, item)
+
+    def comparable_at(self, index: int) -> ComparableRow | None:
         source = self._model_rows.source_at(index)
-        return None if source is None else ComparableRow(PairKind.MODEL, id_of(source), source.name, source)
+        return None if source is None else self.comparable(source)
 
     def _arranged(self, width: int) -> list[ListedModel]:
         _, name_width = fitting(self.columns, width - _MARK_WIDTH)

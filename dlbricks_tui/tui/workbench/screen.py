@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline
-from dlbricks_tui.tui.workbench.estimate_rows import NOTHING_UNDER_WAY, Shown, replaces, under_way
+from dlbricks_tui.tui.workbench.estimate_rows import NOTHING_UNDER_WAY, replaces, under_way
 from dlbricks_tui.tui.workbench.model_columns import known_latency
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Available, Choices, CutAt
     from dlbricks_tui.tui.dialogs.input_shapes import Inputs
+    from dlbricks_tui.tui.marks.marks import ComparableRow
     from dlbricks_tui.tui.model_reader import ModelReader
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
@@ -376,7 +376,12 @@ class WorkbenchScreen(ViewsScreen):
         elif self._spec:
             self.start_run((self._spec.source,))
         else:
-            self.notify(f"Mark the models to run with {key('models.mark')}, or open one.")
+            self.notify(f"Mark the models to run with {key('app.mark')}, or open one.")
+
+    @property
+    def marked_rows(self) -> tuple[ComparableRow, ...]:
+        """The marked models, as rows to compare."""
+        return tuple(map(self._models.comparable, self._models.marked))
 
     def spec_of(self, source: ModelSource) -> ModelSpec:
         """Return how a model is read under the current settings."""
@@ -395,16 +400,12 @@ class WorkbenchScreen(ViewsScreen):
         super().show_expert(expert)
         self._show_parts()
 
-    def action_hide_steps(self) -> None:
-        self.view = replace(self.view, next_steps=not self.view.next_steps)
-        self.keep_view()
-        self._show_parts()
-
     def _show_parts(self) -> None:
-        self._estimate.show_parts(Shown(self.view.expert, self.view.next_steps))
+        self._estimate.show_more(self.view.expert)
         self._show_headline()
 
     def action_show_settings(self) -> None:
+        self.show_expert(True)
         self.go_to(self._estimate)
         self._estimate.go_to_settings()
 

@@ -26,7 +26,7 @@ from dlbricks_tui.tui.widgets.panel import DocumentPanel, Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import WIDTH, text_of
 from dlbricks_tui.tui.workbench.estimate_rows import CHOOSE_A_MODEL
-from dlbricks_tui.wording.numbers import CRITICAL, counted, percent
+from dlbricks_tui.wording.numbers import counted, percent
 from dlbricks_tui.wording.text_tables import TextTable
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class TreePanel(Panel):
     NOTHING_TO_COPY = NO_KEY
     ABOUT = (
         "The parts of the model: modules that occur several times (each has a letter), branches, and layer "
-        "sequences. 'times' is the number of equal parts in the model; equal bricks run once. * is on the critical "
-        "path; … leaves layers out, ~ was predicted, ≈ was measured with samples that vary too much, · was not "
-        "measured yet, ! cannot run here, and - is not needed, as sequences that overlap it are quicker."
+        "sequences. 'times' is the number of equal parts in the model; equal bricks run once. 'path': on the critical "
+        "path. ~ was predicted, ≈ was measured with samples that vary too much, 'part' leaves layers out, - was not "
+        "measured yet, ! cannot run here, and 'unused' is not needed, as sequences that overlap it are quicker."
     )
 
     class Selected(Message):
@@ -305,7 +305,8 @@ class _Column(NamedTuple):
 
 
 _TIMES = _Column("times", 5, 36)
-_LATENCY = _Column("ms", 9, 30)
+_LATENCY = _Column("ms", 11, 30)
+_PATH = _Column("path", 5, 50)
 _RUN = _Column("run", 6, 64)
 _SHARE = _Column("share", 8, 52)
 _BAR = _Column("", _LEAST_BAR, 41)
@@ -313,7 +314,7 @@ _OUTPUT = _Column("output", 16, 104)
 _NAMES = _Column("name", 0, 82)
 # Names are left-aligned, other columns right-aligned.
 _GAPS = {_NAMES: "  {}", _OUTPUT: "{} "}
-_IN_ORDER = (_NAMES, _OUTPUT, _TIMES, _LATENCY, _RUN, _SHARE, _BAR)
+_IN_ORDER = (_NAMES, _OUTPUT, _TIMES, _LATENCY, _PATH, _RUN, _SHARE, _BAR)
 
 
 def tree_line(row: TreeRow, width: int, search_text: str = "") -> Line:
@@ -380,10 +381,9 @@ def _cell(which: _Column, room: int, row: TreeRow) -> Line:
     if latency is None or node.layer is not None:
         return (column("", room),)
     if which is _LATENCY:
-        return (
-            number_column(latency.told.text, room - 1, latency.told.style),
-            Span(CRITICAL if latency.critical else " ", "accent"),
-        )
+        return (number_column(latency.told.text, room, latency.told.style),)
+    if which is _PATH:
+        return (column("yes" if latency.critical else "", room, "accent", right=True),)
     if which is _RUN:
         partly = latency.layers and 0 < latency.known < latency.layers
         return (number_column(percent(latency.coverage) if partly else "", room, "warn"),)

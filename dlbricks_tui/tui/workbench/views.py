@@ -251,7 +251,7 @@ class ViewsScreen(RunHostScreen):
         elif self._spec:
             self._ask_for_suite((self._spec.source,))
         else:
-            self.notify(f"Mark the models to export with {key('models.mark')}, or open one.")
+            self.notify(f"Mark the models to export with {key('app.mark')}, or open one.")
 
     def _ask_for_suite(self, sources: tuple[ModelSource, ...]) -> None:
         from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen

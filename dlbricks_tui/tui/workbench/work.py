@@ -27,7 +27,7 @@ from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.settings.variant import BATCH_SIZES, SYSTEM
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.open_model import AskedShape
-from dlbricks_tui.tui.workbench.estimate_rows import next_steps
+from dlbricks_tui.tui.workbench.estimate_rows import next_step
 from dlbricks_tui.tui.workbench.model_columns import KnownLatency, known_latency
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def estimate_model(
         opened = session.reader.open(spec.read_as(answer.reading))
     view = session.estimator.explain(answer)
     known = session.estimator.known_about(opened.graph.name, choices)
-    view = replace(view, steps=next_steps(known._replace(own_models=own_models)))
+    view = replace(view, step=next_step(known._replace(own_models=own_models)))
     return OpenModelEstimate(view, PartLatencies(opened.outline, view.document.one.estimate), opened)
 
 
