@@ -79,7 +79,9 @@ WORKBENCH = Scope(
 MODELS = WORKBENCH.panel(
     "models",
     "In the list of models",
-    Action("open", "enter l right", "open", "Open the selected model.", footer=True),
+    Action("open", "enter", "open", "Open the selected model; fold or unfold the selected group.", footer=True),
+    Action("unfold", "l right", "unfold", "Unfold the selected group; open the selected model."),
+    Action("fold", "h left", "fold", "Fold the group around the selected row."),
     Action("mark", "space", "mark", "Mark the model for the next run, or unmark it.", footer=True),
     Action("sort", "S", "sort", "Sort by name, time, layers, age, or as in the library."),
     Action("choose_columns", "C", "columns", "Select the columns to show."),
