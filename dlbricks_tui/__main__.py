@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.config.reading import Sources
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.models.library import ModelSource
 
 
 def main() -> int:
@@ -56,7 +57,7 @@ def main() -> int:
         return _INTERRUPTED
 
 
-def _workbench(data: DataFolder, sources: Sources, model: Path | None) -> int:
+def _workbench(data: DataFolder, sources: Sources, model: ModelSource | Path | None) -> int:
     from dlbricks_tui.tui.door import open_workbench
 
     _let_asyncio_take_interrupts()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.demonstration import Demonstration
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.config.reading import Sources
+    from dlbricks_tui.models.library import ModelSource
 
 
 class Command(NamedTuple):
@@ -99,13 +100,13 @@ COMMANDS = (
 def main(
     arguments: Sequence[str],
     commands: Sequence[Command] = COMMANDS,
-    without_command: Callable[[DataFolder, Sources, Path | None], int] | None = None,
+    without_command: Callable[[DataFolder, Sources, ModelSource | Path | None], int] | None = None,
     wrong_keys: Callable[[Config], str] | None = None,
     demonstrate: Callable[[Demonstration, Sources, float], int] | None = None,
 ) -> int:
     """Run one command and return its exit status; without a command, call `without_command` or print the help.
 
-    `without_command` opens the workbench; it gets the path that stands in place of a command, if there is one.
+    `without_command` opens the workbench; it gets the model, or the path, that stands in place of a command.
 
     `wrong_keys` returns the faults of the keys in the settings; the caller knows the workbench's actions. `demonstrate`
     opens a demonstration in the terminal.
@@ -113,16 +114,24 @@ def main(
     began = time.monotonic()
     forget_remarks()
     try:
-        parser = command_parser(commands)
-        words, model = _without_model(arguments, [command.name for command in commands])
-        if model is not None and without_command is None:
-            hint = f"`dlbricks tree {shlex.quote(str(model))}` prints its layer sequences"
-            raise UsageError(f"{model}: the workbench opens a model in a terminal only; {hint}")
-        args = parser.parse_args(with_hyphens_joined(words))
-        if args.handler is None and without_command is None:
+        parser, names = command_parser(commands), [command.name for command in commands]
+        words, word = _without_model(arguments, names)
+        try:
+            args = parser.parse_args(with_hyphens_joined(words))
+        except UsageError:
+            # The word before the options of a command may be the error.
+            if word is not None:
+                _model_called(word, _data_folder(None), names)
+            raise
+        if args.handler is None and word is None and without_command is None:
             parser.print_help()
             return Status.DONE
         args.data = _data_folder(args.data_dir)
+        model = None if word is None else _model_called(word, args.data, names)
+        if model is not None and without_command is None:
+            shown = str(model) if isinstance(model, Path) else f"{word}"
+            hint = f"`dlbricks tree {shlex.quote(shown)}` prints its layer sequences"
+            raise UsageError(f"{shown}: the workbench opens a model in a terminal only; {hint}")
         args.wrong_keys = wrong_keys
         args.demonstrate = demonstrate
         args.began = began
@@ -146,26 +155,40 @@ def main(
     return Status.INTERRUPTED
 
 
-def _without_model(arguments: Sequence[str], commands: Sequence[str]) -> tuple[list[str], Path | None]:
-    """Return the arguments without the path that stands in place of a command, and that path.
-
-    Raise UsageError if the word there is written like a path and nothing is at it.
-    """
+def _without_model(arguments: Sequence[str], commands: Sequence[str]) -> tuple[list[str], str | None]:
+    """Return the arguments without the word that stands in place of a command, and that word."""
     words = list(arguments)
     at = 0
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _WITH_A_VALUE else 1
-    if at >= len(words) or words[at] in commands:
-        return words, None
+    word = words.pop(at) if at < len(words) and words[at] not in commands else None
+    return words, word
+
+
+def _model_called(word: str, data: DataFolder, commands: Sequence[str]) -> ModelSource | Path:
+    """Return the path or the model that a word names; raise UserError if there is none."""
     from dlbricks_tui.models.library import looks_like_path
 
-    word = words.pop(at)
-    if not looks_like_path(word):
-        return list(arguments), None
-    # os.path takes any word, such as one that is too long for a name.
-    if not os.path.exists(word):  # noqa: PTH110 - as above
-        raise UsageError(f"{word}: no such file; `dlbricks models` lists the models of the library")
-    return words, Path(word).absolute()
+    if looks_like_path(word):
+        # os.path takes any word, such as one that is too long for a name.
+        if not os.path.exists(word):  # noqa: PTH110 - as above
+            raise UsageError(f"{word}: no such file; `dlbricks models` lists the models of the library")
+        return Path(word).absolute()
+    from difflib import get_close_matches
+
+    from dlbricks_tui.answers.opening import library
+    from dlbricks_tui.models.errors import UnknownModelError
+
+    try:
+        found = library(data).find(word)
+    except UnknownModelError as error:
+        # Names of models are seldom so close to a command.
+        for command in get_close_matches(word[:120], commands, 1, 0.8):
+            raise UsageError(f"no command {word!r}: did you mean `dlbricks {command}`?") from None
+        raise UsageError(str(error).replace("no model ", "no command or model ", 1)) from None
+    if len(found) > 1:
+        raise UsageError(f"{word} names {len(found)} models: name one of them, such as {word}:14")
+    return found[0]
 
 
 def _run(handler: Handler, args: argparse.Namespace) -> int:
@@ -238,7 +261,7 @@ def command_parser(commands: Sequence[Command] = COMMANDS) -> Parser:
         prog="dlbricks",
         description="Benchmark deep-learning models by their unique layer sequences: "
         "run each brick once, compose every model's latency. Without a command, the workbench opens in the terminal; "
-        "with the path of a model in its place, on that model.",
+        "with the name or the path of a model in its place, on that model.",
     )
     parser.add_argument("--version", action=_Version)
     about = "a setting that counts over the config file, such as workbench.theme=light"

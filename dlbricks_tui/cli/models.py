@@ -20,10 +20,11 @@ from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.wording.numbers import counted, percent
+from dlbricks_tui.wording.tasks import task_words
 
 _NARROWEST = 12
-# Task, format, layers and share with the gaps between all columns.
-_COUNTS_WIDTH = 4 + 6 + 6 + 7 + 6 * 2
+# Format, layers and share with the gaps between all columns.
+_COUNTS_WIDTH = 6 + 6 + 7 + 6 * 2
 
 
 def register(parser: Parser) -> None:
@@ -119,22 +120,25 @@ def _document(source: ModelSource) -> dict[str, Any]:
 def _show(sources: Sequence[ModelSource]) -> None:
     width = data_console().width
     models = [f"table1:{it.table1_id}" if it.table1_id else it.name for it in sources]
-    inputs = [_inputs(it) for it in sources]
+    inputs, tasks = [_inputs(it) for it in sources], [task_words(it.task) for it in sources]
     model_width = min(max(map(len, models)), max(_NARROWEST, width // 4))
-    name_width = width - model_width - max(map(len, inputs)) - _COUNTS_WIDTH
+    name_width = width - model_width - max(map(len, inputs)) - _COUNTS_WIDTH - max(map(len, tasks))
+    if name_width < _NARROWEST:
+        name_width, tasks = name_width + max(map(len, tasks)), []
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("MODEL", overflow="ellipsis", no_wrap=True, max_width=model_width)
     table.add_column("NAME", overflow="ellipsis", no_wrap=True, max_width=max(_NARROWEST, name_width))
-    table.add_column("TASK", no_wrap=True)
+    if tasks:
+        table.add_column("TASK", no_wrap=True)
     table.add_column("FORMAT", no_wrap=True)
     table.add_column("LAYERS", justify="right", no_wrap=True)
     table.add_column("UNIQUE", justify="right", no_wrap=True)
     table.add_column("INPUTS", overflow="ellipsis", no_wrap=True)
-    for source, model, shapes in zip(sources, models, inputs, strict=True):
+    for at, (source, model, shapes) in enumerate(zip(sources, models, inputs, strict=True)):
         table.add_row(
             name_cell(model),
             name_cell(source.name if source.table1_id else "" if source.task else str(source.path)),
-            source.task or "",
+            *tasks[at : at + 1],
             "both" if len(source.formats) > 1 else source.format.value,
             "?" if source.layers is None else f"{source.layers:,}",
             _share(source),

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from textual.notifications import SeverityLevel
 
+    from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.dialogs.commands import Command
     from dlbricks_tui.tui.dialogs.notices import CopiedForm
     from dlbricks_tui.tui.saving import SavedCopy
@@ -81,9 +82,9 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         sources: Sources | None = None,
         connection: Connection | None = None,
         replayed: Replayed | None = None,
-        model: Path | None = None,
+        model: ModelSource | Path | None = None,
     ) -> None:
-        """`replayed` is a run that is replayed at the start, `model` the path of a model that is opened then."""
+        """`replayed` is a run that is replayed at the start, `model` a model, or its path, that is opened then."""
         connection = connection or Connection()
         use_key_parser()
         super().__init__(

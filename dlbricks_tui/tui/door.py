@@ -21,6 +21,7 @@ from dlbricks_tui.settings.workbench import Switch
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.demonstration import Demonstration
+    from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.run.updates import Replayed
 
 _SIGNS_OF_SSH = ("SSH_TTY", "SSH_CONNECTION")
@@ -87,10 +88,10 @@ def redirect_hung_up_streams() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def open_workbench(data: DataFolder, sources: Sources, model: Path | None = None) -> int:
+def open_workbench(data: DataFolder, sources: Sources, model: ModelSource | Path | None = None) -> int:
     """Run the application on the user's data until the user leaves, and return the exit status.
 
-    `model` is the path of a model to open first, or of a folder to add.
+    `model` is a model to open first, the path of one, or of a folder to add.
     """
     return _run(data, SAMPLE_MODELS, sources, model=model)
 
@@ -122,7 +123,11 @@ def going_on(data: DataFolder) -> Iterator[str]:
 
 
 def _run(
-    data: DataFolder, samples: Path, sources: Sources, replayed: Replayed | None = None, model: Path | None = None
+    data: DataFolder,
+    samples: Path,
+    sources: Sources,
+    replayed: Replayed | None = None,
+    model: ModelSource | Path | None = None,
 ) -> int:
     behaving = connection(sources.read(), sources.environment)
     # Textual reads this variable when it is imported.

@@ -56,6 +56,19 @@ def longest(names: Iterable[str]) -> int:
     return max((cell_len(shortened(name)) for name in names), default=0)
 
 
+def room_for(names: Sequence[str]) -> int:
+    """Return the least width in which `family_rows` shows every name whole."""
+    return max((_room_of(family) for family in _runs([shortened(it) for it in names])), default=0)
+
+
+def _room_of(family: Sequence[str]) -> int:
+    common, whole = _common_words(family), max(map(cell_len, family))
+    if len(family) == 1 or len(set(family)) < len(family):
+        return whole
+    rests = [FAMILY_INDENT + cell_len(_rest(it, common)) for it in family]
+    return min(whole, max(cell_len(_head(common)), *rests))
+
+
 def family_rows(names: Sequence[str], width: int) -> list[NameRow]:
     """Return the names as rows of at most `width` cells.
 
@@ -67,7 +80,7 @@ def family_rows(names: Sequence[str], width: int) -> list[NameRow]:
     shown: dict[int, str] = {}
     for common in {head for head in heads if head is not None}:
         members = [index for index, it in enumerate(heads) if it == common]
-        rests = [shortened(names[index])[len(common) :].lstrip(_ENDS) for index in members]
+        rests = [_rest(shortened(names[index]), common) for index in members]
         shown |= dict(zip(members, told_apart(rests, width - FAMILY_INDENT), strict=True))
     rows: list[NameRow] = []
     for index, head in enumerate(heads):
@@ -83,6 +96,10 @@ def family_rows(names: Sequence[str], width: int) -> list[NameRow]:
 def _head(common: str) -> str:
     """Return the common words of a family as they are shown."""
     return f"{common.rstrip(_ENDS)} {ELLIPSIS}" if " " in common else f"{common}{ELLIPSIS}"
+
+
+def _rest(text: str, common: str) -> str:
+    return text[len(common) :].lstrip(_ENDS)
 
 
 def _heads(names: Sequence[str], width: int) -> list[str | None]:

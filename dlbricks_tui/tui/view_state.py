@@ -43,6 +43,8 @@ class ViewState:
     recent: tuple[ModelId, ...] = ()
     # True: expert settings, and what an estimate rests on, are shown too.
     expert: bool = False
+    # The groups of models that are unfolded; None: the usual ones.
+    unfolded: tuple[str, ...] | None = None
 
     def opened(self, model: ModelId) -> ViewState:
         others = [it for it in self.recent if it != model]
@@ -56,13 +58,14 @@ def read_view(file: Path) -> ViewState:
     except (OSError, ValueError):
         return ViewState()
     found = document if isinstance(document, dict) else {}
-    columns, order = found.get("columns"), found.get("order")
+    order = found.get("order")
     return ViewState(
-        tuple(map(str, columns)) if isinstance(columns, list) else None,
+        _names_in(found.get("columns")),
         order if isinstance(order, str) else "",
         _sizes_in(found.get("sizes")),
         _models_in(found.get("recent")),
         expert=found.get("expert") is True,
+        unfolded=_names_in(found.get("unfolded")),
     )
 
 
@@ -70,17 +73,21 @@ def write_view(file: Path, state: ViewState) -> None:
     """Write the state, unless the file cannot be written."""
     recent = [[str(it.path), it.name] for it in state.recent]
     sizes = {layout: asdict(it) for layout, it in state.sizes.items()}
-    columns = None if state.columns is None else list(state.columns)
     document = {
-        "columns": columns,
+        "columns": state.columns,
         "order": state.order,
         "sizes": sizes,
         "recent": recent,
         "expert": state.expert,
+        "unfolded": state.unfolded,
     }
     text = json.dumps(document, indent=2)
     with suppress(OSError):
         write_atomically(file, f"{text}\n")
+
+
+def _names_in(found: Any) -> tuple[str, ...] | None:
+    return tuple(map(str, found)) if isinstance(found, list) else None
 
 
 def _sizes_in(found: Any) -> Mapping[str, PanelSizes]:
@@ -102,9 +109,17 @@ def _models_in(found: Any) -> tuple[ModelId, ...]:
 
 # Layouts without sizes show one panel at a time.
 USUAL = {"-medium": PanelSizes(32, 42, 40), "-wide": PanelSizes(52, 58, 40)}
+# The list of models takes what the layers do not need, until it shows the longest names beside all usual columns.
+_ENOUGH_MIDDLE, _ENOUGH_LEFT = 48, 130
 _LEAST_LEFT, _LEAST_MIDDLE, _LEAST_RIGHT = 22, 24, 28
 _LEAST_UPPER, _MOST_UPPER = 15, 85
 STEP, STEP_UPPER = 4, 5
+
+
+def usual_sizes(layout: str, width: int) -> PanelSizes:
+    """Return the sizes in a screen of this width before the user changes them."""
+    sizes = USUAL[layout]
+    return replace(sizes, left=max(sizes.left, min(width - sizes.right - _ENOUGH_MIDDLE, _ENOUGH_LEFT)))
 
 
 def fitted(sizes: PanelSizes, width: int) -> PanelSizes:

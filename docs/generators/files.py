@@ -202,7 +202,7 @@ SMALL = """
 | `model-folders.json` | lists of paths: `folders` and `models` that you added, and `left_out`: files in these folders that you removed |
 | `runtimes.json` | `schema`, and `runtimes`: what `dlbricks runtimes list --json` shows of those that you added |
 | `input-shapes.json` | by the hash of a model's file: the shape of each input, or its values |
-| `view.json` | of the workbench: `columns` and `order` of the list of models, `sizes` of the panels by layout (`left` and `right` in columns, `upper` in percent), `recent`: path and name of the models opened lately |
+| `view.json` | of the workbench: `columns` and `order` of the list of models, `sizes` of the panels by layout (`left` and `right` in columns, `upper` in percent), `recent`: path and name of the models opened lately, `unfolded`: groups of models |
 | `prices.toml` | `[dollars_per_hour]`: a price by id, name or instance type of a system, such as `"c5.xlarge" = 0.17`; it overrides the built-in one |
 
 A missing or unreadable `view.json` is replaced; the others are refused with a line.

@@ -91,7 +91,7 @@ def commands(place: Path) -> dict[str, tuple[str, ...]]:
         "scenario": ("scenario", model, "--kind", "single", "--predict", "--system", HOSTILE),
         "systems": ("systems",),
         "no file": ("tree", f"{model}{HOSTILE}"),
-        "no command": (HOSTILE,),
+        "no command": (f"no{HOSTILE}",),
         "no filter": ("results", "list", HOSTILE),
     }
 

@@ -12,6 +12,7 @@ from dlbricks_tui.cli.parser import Handler, Parser
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.library import ModelSource
 from tests.cli.people import Command as Answers
 from tests.cli.people import one_line
 
@@ -66,7 +67,6 @@ def test_a_command_sets_the_exit_status(status: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["play"], "argument COMMAND: invalid choice: 'play' (choose from 'work') (see `dlbricks --help`)"),
         (["work", "--times", "x"], "argument --times: invalid int value: 'x' (see `dlbricks work --help`)"),
         (["work", "--tim", "2"], "unrecognized arguments: --tim 2 (see `dlbricks --help`)"),
         (["--data-dir"], "argument --data-dir: expected one argument (see `dlbricks --help`)"),
@@ -197,15 +197,52 @@ def test_a_closed_standard_output_is_no_failure() -> None:
 @pytest.mark.parametrize("before", [[], ["--data-dir", "{}/data"], ["--set", "workbench.theme=light"]])
 def test_the_path_of_a_model_in_place_of_a_command_opens_the_workbench_on_it(before: list[str], tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_text("")
-    opened: list[Path | None] = []
+    opened: list[ModelSource | Path | None] = []
 
-    def workbench(data: DataFolder, sources: Sources, model: Path | None) -> int:
+    def workbench(data: DataFolder, sources: Sources, model: ModelSource | Path | None) -> int:
         opened.append(model)
         return 0
 
     arguments = [*(word.format(tmp_path) for word in before), str(tmp_path / "net.onnx")]
     assert main(arguments, [work(done)], workbench) == 0
     assert opened == [tmp_path / "net.onnx"]
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("squeezenet1.1", "squeezenet1.1"), ("table1:14", "ResNet-50 Trained on ImageNet Competition Data")],
+)
+def test_the_name_of_a_model_in_place_of_a_command_opens_the_workbench_on_it(
+    word: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+
+    def workbench(data: DataFolder, sources: Sources, model: ModelSource | Path | None) -> int:
+        assert isinstance(model, ModelSource) and data.path == tmp_path
+        opened.append(model.name)
+        return 0
+
+    assert main(["--data-dir", str(tmp_path), word], [work(done)], workbench) == 0
+    assert main([word], [work(done)._replace(name=word)], workbench) == 0, "a command keeps its name"
+    assert opened == [name]
+    assert main([word], [work(done)]) == 2
+    assert f"`dlbricks tree {word}`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["wrk", "--times", "2"], "no command 'wrk': did you mean `dlbricks work`?"),
+        (["squeezenet"], "no command or model 'squeezenet': did you mean 'squeezenet1.1' or 'squeezenet1.0'?"),
+        (["table1:51"], "no Table 1 model '51': the numbers go from 1 to 50"),
+        (["table1"], "table1 names 50 models: name one of them, such as table1:14"),
+    ],
+)
+def test_a_word_that_names_no_command_and_no_model_is_one_line_with_what_is_close(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments, [work(done)], lambda *_: 0) == 2
+    assert capsys.readouterr() == ("", f"dlbricks: error: {complaint}\n")
 
 
 def test_a_path_in_place_of_a_command_is_bad_input_without_a_terminal(

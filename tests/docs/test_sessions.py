@@ -82,8 +82,8 @@ def parser() -> Parser:
 def complaint(command: str) -> str | None:
     """Return what the parser of dlbricks says against a command."""
     words = words_of(command)
-    # In place of a command, the path of a model opens the workbench.
-    if words[:1] and words[0].endswith(".onnx"):
+    # In place of a command, a model of the library or the path of one opens the workbench.
+    if words[:1] and words[0].endswith((".onnx", "vgg16")):
         return None
     try:
         parser().parse_args(with_hyphens_joined(words))

@@ -101,7 +101,7 @@ async def test_copies_of_the_workbench_have_all_models_parts_and_facts(measured:
         await press(pilot, "slash", '"resnet18"', "enter", "enter", "1", "slash", "escape")
         await press(pilot, "2", "asterisk")
         heading, rows = models = table(pilot, ModelsPanel)
-        assert heading == ("model", "task", "layers", "unique", "age", "ms")
+        assert heading == ("model", "layers", "unique", "task", "runtime", "age", "ms")
         assert sorted(column_of(models, "model")) == sorted(LIBRARY)
         assert [row[-1] for row in rows if row[0] == "resnet18_v1"] != ["-"]
         parts = table(pilot, TreePanel)

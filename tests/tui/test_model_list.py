@@ -7,27 +7,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.documents.lines import Line, Span, contains_all, highlighted, width_of
-from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.workbench.model_columns import (
     COLUMNS,
     FIRST_COLUMNS,
+    SIX,
     KnownLatency,
     ListedModel,
+    ListSection,
+    ModelGroup,
     ModelOrder,
     columns_in,
+    fitting,
     grouped,
     in_order,
     labels,
     list_rows,
+    names_room,
+    sections_of,
+    usually_unfolded,
 )
 from dlbricks_tui.tui.workbench.models import ModelRows, heading_line, row_line, searched_text
+from dlbricks_tui.wording.tasks import task_words
 
-RESNET = ModelSource("resnet50_v1", Path("gluon/resnet50_v1-symbol.json"), task="IC", layers=174, unique_layers=46)
+RESNET = ModelSource("resnet50_v2", Path("gluon/resnet50_v2-symbol.json"), task="IC", layers=174, unique_layers=46)
 SSD = ModelSource("SSD Trained on PASCAL VOC Data", Path("table1/ssd-symbol.json"), task="OD", table1_id="43")
 OWN = ModelSource("net", Path("/models/a/net.onnx"))
 OTHER = ModelSource("net", Path("/models/b/net.onnx"))
 HOUR = 3600.0
+UNFOLDED = usually_unfolded(2)
 NAMES = tuple(each.name for each in COLUMNS)
 
 
@@ -43,37 +53,49 @@ def row(
     *,
     marked: bool = False,
 ) -> str:
-    return text(
-        row_line(
-            ListedModel(source.name, source), columns_in(columns), width, marked=marked, latency=latency, now=4 * HOUR
-        )
-    )
+    shown = fitting(columns_in(columns), width - 2)
+    listed = ListedModel(source.name, source)
+    return text(row_line(listed, *shown, width, marked=marked, latency=latency, now=4 * HOUR))
 
 
 @given(st.integers(24, 130), st.sets(st.sampled_from(NAMES)), st.sampled_from(ModelOrder))
 def test_a_row_and_its_heading_take_exactly_their_width(width: int, names: set[str], order: ModelOrder) -> None:
-    columns = columns_in(names)
-    assert width_of(row_line(ListedModel("resnet50_v1", RESNET), columns, width)) == width
-    assert width_of(heading_line(columns, order, width)) == width
+    columns, name_width = fitting(columns_in(names), width - 2)
+    assert width_of(row_line(ListedModel("resnet50_v2", RESNET), columns, name_width, width)) == width
+    assert width_of(heading_line(columns, order, name_width)) == width
 
 
 def test_columns_are_shown_as_far_as_they_fit() -> None:
-    measured = KnownLatency("24.13", 24.13, 72, 72, since=HOUR)
-    assert row(RESNET, 30, measured).split() == ["resnet50_v1", "24.13"]
-    assert row(RESNET, 40, measured).split() == ["resnet50_v1", "24.13"]
-    assert row(RESNET, 44, measured).split() == ["resnet50_v1", "3", "h", "24.13"]
-    assert row(RESNET, 80, measured).split() == ["resnet50_v1", "IC", "174", "26", "%", "3", "h", "24.13"]
+    measured = KnownLatency("24.13", 24.13, 72, 72, since=HOUR, combination="mxnet, 2 threads, batch 1")
+    assert row(RESNET, 30, measured).split() == ["resnet50_v2", "24.13"]
+    assert row(RESNET, 39, measured).split() == ["resnet50_v2", "24.13"]
+    assert row(RESNET, 40, measured).split() == ["resnet50_v2", "3", "h", "24.13"]
+    task = ("image", "classification")
+    assert row(RESNET, 74, measured).split() == ["resnet50_v2", *task, "mxnet", "3", "h", "24.13"]
+    assert row(RESNET, 90, measured).split() == [*("resnet50_v2", "174", "26", "%", *task, "mxnet", "3", "h", "24.13")]
+    # A column that does not fit leaves its place to narrower ones.
+    assert row(RESNET, 70, measured).split() == ["resnet50_v2", "174", "26", "%", "mxnet", "3", "h", "24.13"]
+
+
+def test_a_wide_list_drops_columns_rather_than_parts_of_names() -> None:
+    long = replace(OWN, name="a name that is longer than most of the others are")
+    sections = [ListSection(None, [(long.name, long)])]
+    assert names_room(sections, ModelOrder.LIBRARY, 78) < len(long.name)
+    assert names_room(sections, ModelOrder.LIBRARY, 88) == len(long.name)
+    assert [it.name for it in fitting(columns_in(FIRST_COLUMNS), 88, len(long.name))[0]] == [
+        *("unique", "runtime", "age", "estimate")
+    ]
 
 
 def test_the_user_selects_the_columns() -> None:
     measured = KnownLatency(
-        "24.13", 24.13, 72, 72, end_to_end_ms=25.0, per_second=41.44, combination="mxnet, 2 threads"
+        "24.13", 24.13, 72, 72, end_to_end_ms=25.0, per_second=41.44, combination="mxnet, 2 threads, batch 1"
     )
-    shown = row(RESNET, 100, measured, ("measured", "format", "per_second", "runtime")).split()
-    assert shown == ["resnet50_v1", "MXNet", "mxnet,", "2", "threads", "41.44", "25.00"]
+    shown = row(RESNET, 100, measured, ("measured", "format", "per_second", "variant", "runtime")).split()
+    assert shown == ["resnet50_v2", "MXNet", "2", "threads,", "batch", "1", "41.44", "25.00", "mxnet"]
     predicted = replace(measured, predicted=True)
     assert row(RESNET, 60, predicted, ("per_second",)).endswith(" ~41.44")
-    assert row(RESNET, 40, measured, ()).strip() == "resnet50_v1"
+    assert row(RESNET, 40, measured, ()).strip() == "resnet50_v2"
     assert text(heading_line(columns_in(("age", "estimate")), ModelOrder.AGE, 50)).split()[-2:] == [
         "▾age",
         "ms",
@@ -81,7 +103,7 @@ def test_the_user_selects_the_columns() -> None:
 
 
 def test_unknown_values_are_dashes() -> None:
-    assert row(replace(RESNET, layers=None), 80).split() == ["resnet50_v1", "IC", "-", "-", "-", "-"]
+    assert row(replace(RESNET, layers=None, task=None), 90).split() == ["resnet50_v2", *"-" * 5]
 
 
 def test_a_partly_measured_model_shows_its_coverage_instead_of_a_sum() -> None:
@@ -91,45 +113,71 @@ def test_a_partly_measured_model_shows_its_coverage_instead_of_a_sum() -> None:
 
 
 def test_a_marked_model_has_a_sign() -> None:
-    assert row(RESNET, 30, marked=True).startswith("● resnet50_v1")
+    assert row(RESNET, 30, marked=True).startswith("● resnet50_v2")
 
 
 def test_the_library_has_groups_and_a_family_has_its_common_words_once() -> None:
     cycles = [
         replace(SSD, name=f"CycleGAN {way} Translation", path=Path(f"table1/{way}")) for way in ("A-to-B", "B-to-A")
     ]
-    rows = list_rows([SSD, *cycles, RESNET, OWN], ModelOrder.LIBRARY, (), 18, in_groups=True)
+    rows = list_rows(sections_of([SSD, *cycles, RESNET, OWN], (), UNFOLDED, 40), ModelOrder.LIBRARY, 18)
     assert [("  " if it.in_family else "") + it.text for it in rows] == [
+        "Yours",
+        "net",
         "Table 1 of the paper",
         "SSD, PASCAL VOC",
         "CycleGAN …",
         "  A-to-B Translat…",
         "  B-to-A Translat…",
         "Gluon model zoo",
-        "resnet50_v1",
-        "/models/a",
-        "net",
+        "resnet50_v2",
+        "Language models",
     ]
-    assert [it.models for it in rows if it.source is None] == [3, 0, 1, 1]
+    # The heading of the family cannot be unfolded.
+    assert [it.group for it in rows if it.source is None] == [
+        *(ModelGroup.OWN, ModelGroup.TABLE_1, None, ModelGroup.GLUON, ModelGroup.LANGUAGE)
+    ]
+
+
+def test_a_folded_group_is_a_heading_with_its_count() -> None:
+    rows = list_rows(sections_of([SSD, RESNET, OWN], (), {ModelGroup.OWN}, 40), ModelOrder.LIBRARY, 40)
+    assert [text(row_line(it, (), 40, 42)).rstrip() for it in rows] == [
+        *("- Yours", "  net", "+ Table 1 of the paper 1", "+ Gluon model zoo 1", "+ Language models 40")
+    ]
+    assert usually_unfolded(19) == {*ModelGroup} - {ModelGroup.LANGUAGE}
+    assert usually_unfolded(20) == {ModelGroup.RECENT, ModelGroup.OWN, ModelGroup.TO_TRY}
 
 
 def test_models_opened_lately_are_the_first_group() -> None:
     groups = grouped([SSD, RESNET, OWN], (id_of(OWN), id_of(OTHER)))
-    assert [(name, [it.name for it in members]) for name, members in groups] == [
-        ("Opened lately", ["net"]),
-        ("Table 1 of the paper", [SSD.name]),
-        ("Gluon model zoo", ["resnet50_v1"]),
+    assert list(groups.items()) == [
+        (ModelGroup.RECENT, [OWN]),
+        (ModelGroup.TABLE_1, [SSD]),
+        (ModelGroup.GLUON, [RESNET]),
     ]
 
 
-def test_a_search_and_a_single_group_need_no_headings() -> None:
-    assert [it.source for it in list_rows([SSD, RESNET], ModelOrder.LIBRARY, (), 40, in_groups=False)] == [SSD, RESNET]
-    assert [it.source for it in list_rows([SSD], ModelOrder.LIBRARY, (), 40, in_groups=True)] == [SSD]
+def test_the_six_to_try_span_tasks_and_formats_and_keep_their_order() -> None:
+    samples = Library(SAMPLE_MODELS, Path("/nowhere")).samples()
+    groups = grouped(samples, ())
+    six = groups[ModelGroup.TO_TRY]
+    assert tuple(it.name for it in six) == SIX
+    assert len({it.task for it in six}) == 5 and len({it.formats for it in six}) == 2
+    assert [len(groups[it]) for it in (ModelGroup.TABLE_1, ModelGroup.GLUON, ModelGroup.ONNX)] == [49, 32, 5]
+    assert all(" " in task_words(it.task) or it.task == "RG" for it in samples)
+    # One that was opened lately is not repeated.
+    assert sections_of(samples, [id_of(six[0])], UNFOLDED, 0)[2].heading == ListedModel(
+        "Five to try", None, group=ModelGroup.TO_TRY
+    )
 
 
-def test_models_in_many_folders_are_one_group() -> None:
-    models = [replace(OWN, name=f"net{it}", path=Path(f"/models/{it}/net.onnx")) for it in range(4)]
-    assert [name for name, _ in grouped(models, ())] == ["Your models"]
+def test_models_of_several_folders_have_the_folders_as_headings_unless_these_are_many() -> None:
+    models = [replace(OWN, name=f"net{it}", path=Path(f"/models/{it % 2}/net.onnx")) for it in range(4)]
+    rows = list_rows(sections_of(models, (), UNFOLDED, 0), ModelOrder.LIBRARY, 40)
+    assert [it.text for it in rows] == ["Yours", "/models/0", "net0", "net2", "/models/1", "net1", "net3"]
+    scattered = [replace(OWN, name=f"net{it}", path=Path(f"/models/{it}/net.onnx")) for it in range(4)]
+    rows = list_rows(sections_of(scattered, (), UNFOLDED, 0), ModelOrder.LIBRARY, 40)
+    assert [it.text for it in rows] == ["Yours", "net0", "net1", "net2", "net3"]
 
 
 def test_models_with_one_name_are_told_apart_by_their_folders() -> None:
@@ -156,12 +204,12 @@ def test_the_slowest_the_largest_and_the_newest_come_first() -> None:
 @pytest.mark.parametrize(
     ("sought", "names"),
     [
-        ("", ["resnet50_v1", SSD.name]),
-        ("RESNET", ["resnet50_v1"]),
+        ("", ["resnet50_v2", SSD.name]),
+        ("RESNET", ["resnet50_v2"]),
         ("data trained", [SSD.name]),
         ("table1:43", [SSD.name]),
-        ("od ssd", [SSD.name]),
-        ("gluon/", ["resnet50_v1"]),
+        ("detection ssd", [SSD.name]),
+        ("gluon/", ["resnet50_v2"]),
         ("resnet ssd", []),
     ],
 )
@@ -171,9 +219,9 @@ def test_a_search_finds_models_that_contain_every_word(sought: str, names: list[
 
 
 def test_found_words_are_highlighted() -> None:
-    matched = [span.text for span in highlighted("resnet50_v1", ["NET", "v1"]) if span.style == "match"]
-    assert matched == ["net", "v1"]
-    assert text(highlighted("resnet50_v1", ["net", "netw", "t50"])) == "resnet50_v1"
+    matched = [span.text for span in highlighted("resnet50_v2", ["NET", "v2"]) if span.style == "match"]
+    assert matched == ["net", "v2"]
+    assert text(highlighted("resnet50_v2", ["net", "netw", "t50"])) == "resnet50_v2"
 
 
 def test_the_cursor_stays_on_its_model_when_a_list_of_another_width_is_drawn_before_it_knows(

@@ -31,7 +31,7 @@ async def test_a_search_is_kept_replaced_and_ended(measured: DataFolder) -> None
     async with running(app_on(measured, MEASURED_ONLY)) as pilot:
         # It selects the first match, unless the selected model matches.
         last = models(pilot)._list.items[-1].name
-        await press(pilot, "G")
+        await press(pilot, "G", "k")
         assert under_cursor(pilot) == last
         await press(pilot, "slash", '"resnet"')
         assert len(shown(pilot)) > 1 and under_cursor(pilot) == shown(pilot)[0]

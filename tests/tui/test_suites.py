@@ -80,7 +80,7 @@ async def test_the_open_model_or_marked_ones_are_exported_and_the_key_stays_here
 
         # Marked models are exported as they are cut.
         stands_for_processes(monkeypatch, "-c", WAITS)
-        await press(pilot, "escape", "1", "slash", "escape", "g", "space", "j", "space", "plus")
+        await press(pilot, "escape", "1", "slash", "escape", "g", "j", "space", "space", "plus")
         await pilot.press("e")
         await press(pilot, f'"{tmp_path}/two.dlbricks"')
         await pilot.press("enter")

@@ -20,7 +20,9 @@ MODELS = tuple(ModelId(Path(f"/models/{it}.onnx"), f"net{it}") for it in range(M
 
 
 def test_the_look_is_read_as_it_was_written(tmp_path: Path) -> None:
-    state = ViewState(("age", "estimate"), "by time", {"-wide": PanelSizes(40, 50, 30)}, MODELS[:2], True)
+    state = ViewState(
+        ("age", "estimate"), "by time", {"-wide": PanelSizes(40, 50, 30)}, MODELS[:2], True, ("GLUON",)
+    )
     write_view(tmp_path / "view.json", state)
     assert read_view(tmp_path / "view.json") == state
 
@@ -32,7 +34,7 @@ def test_the_look_is_read_as_it_was_written(tmp_path: Path) -> None:
         "[]",
         "{",
         "[" * 100_000,
-        '{"columns": 3, "order": 4, "sizes": [], "recent": {}, "expert": 1}',
+        '{"columns": 3, "order": 4, "sizes": [], "recent": {}, "expert": 1, "unfolded": 1}',
         '{"sizes": {"-wide": {"left": "x"}, "-medium": 3}, "recent": [1, ["a"], [1, 2]]}',
     ],
 )

@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.models.frameworks import Frameworks
+from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runtime.traits import Format
@@ -19,6 +20,7 @@ from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
+from dlbricks_tui.tui.language.screen import LanguageScreen
 from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
@@ -27,7 +29,7 @@ from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows
 from dlbricks_tui.tui.workbench.estimate_rows import UnderWay
 from dlbricks_tui.tui.workbench.model_columns import ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
-from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from dlbricks_tui.tui.workbench.screen import FIRST_SAMPLE, WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from dlbricks_tui.tui.workbench.work import Refusal
 from tests.models.table_framework import TableFramework
@@ -104,7 +106,8 @@ async def test_models_are_listed_searched_and_marked_for_a_run(measured: DataFol
         assert all(name in shown for name in LIBRARY) and "Welcome" not in shown
         assert "No model is open." in shown and "enter in the list of models opens one." in shown
         assert panel_with_focus(pilot) == "models"
-        await press(pilot, "j", "j", "space", "space")
+        # A heading between them is passed.
+        await press(pilot, "space", "j", "space", "space")
         assert len(marked(pilot)) == 2 and "2 marked" in screen_text(pilot)
         await press(pilot, "slash", '"res 18"')
         assert "1 Models 1 of 7" in screen_text(pilot)
@@ -113,7 +116,7 @@ async def test_models_are_listed_searched_and_marked_for_a_run(measured: DataFol
         await press(pilot, "slash", "escape")
         assert "1 Models 7" in screen_text(pilot)
         # Task and path are searched as well.
-        await press(pilot, "slash", '"ic gluon/vgg"')
+        await press(pilot, "slash", '"image gluon/vgg"')
         assert models.selected is not None and models.selected.name == "vgg16"
         await press(pilot, "ctrl+u", '"res"', "enter", "a")
         assert set(marked(pilot)) >= {"resnet18_v1", "resnet50_v1"}
@@ -159,11 +162,12 @@ async def test_a_long_list_moves_by_lines_pages_and_ends(new: DataFolder) -> Non
     async with running(DlbricksApp(Session(new), MEASURED_ONLY), NARROW) as pilot:
         await press(pilot, "escape")
         models = pilot.app.screen.query_one(ModelsPanel)
+        await press(pilot, *["j"] * 6, "l", "g")
         cursor = []
         for key in ("j", "down", "k", "ctrl+d", "up", "ctrl+u", "G", "g", "pagedown", "pageup", "end", "home"):
             await press(pilot, key)
             cursor.append(models.rows.cursor)
-        # It skips headings.
+        # It skips headings of families.
         stops = [at for at in range(models.rows.row_count) if models.rows.can_select(at)]
         first, last, page = stops[0], stops[-1], models.rows.size.height - 1
 
@@ -173,7 +177,7 @@ async def test_a_long_list_moves_by_lines_pages_and_ends(new: DataFolder) -> Non
         below = after(stops[1] + page)
         above = stops[stops.index(below) - 1]
         before = max(at for at in stops if at <= above - page)
-        assert first > 0 and cursor[:6] == [stops[1], stops[2], stops[1], below, above, before]
+        assert len(stops) < models.rows.row_count and cursor[:6] == [stops[1], stops[2], stops[1], below, above, before]
         assert cursor[6:] == [last, first, after(first + page), first, last, first]
 
 
@@ -221,13 +225,15 @@ async def test_a_narrow_terminal_shows_one_panel_and_the_opened_model(measured: 
         assert panel_with_focus(pilot) == "estimate" and "Models" not in screen_text(pilot)
         await press(pilot, "j", "1")
         assert panel_with_focus(pilot) == "models" and "Estimate" not in screen_text(pilot)
-        await press(pilot, *RESNET)
+        await press(pilot, "4")
+        await press(pilot, "1", *RESNET)
         head, shown = screen_text(pilot).splitlines()[0], screen_text(pilot)
-        assert panel_with_focus(pilot) == "tree" and "28 bricks" in shown and "1 Models" not in shown
+        assert panel_with_focus(pilot) == "estimate" and "14.56 ms: mxnet" in shown and "1 Models" not in shown
         # The headline leaves out figures that do not fit whole.
         assert head.split("  ")[-1].strip() == "written" and "14.56 ms measured" in head and "batch" not in head
-        await press(pilot, "4")
-        await press(pilot, "2", "equals_sign")
+        await press(pilot, "2")
+        assert panel_with_focus(pilot) == "tree" and "28 bricks" in screen_text(pilot)
+        await press(pilot, "equals_sign")
         assert panel_with_focus(pilot) == "estimate" and "▸runtime" in screen_text(pilot)
         seen = []
         for _ in panels:
@@ -328,7 +334,7 @@ async def test_keys_change_the_settings(measured: DataFolder) -> None:
 
 async def test_the_help_and_the_palette_know_the_keys_of_the_panel(measured: DataFolder) -> None:
     app = app_on(measured)
-    async with running(app, (120, 84)) as pilot:
+    async with running(app, (120, 86)) as pilot:
         panels = [panel.id for panel in pilot.app.screen.query(Panel)]
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
@@ -403,9 +409,9 @@ async def test_the_look_of_the_workbench_is_changed_and_remembered(measured: Dat
         assert "order       ◂" not in screen_text(pilot)
         await press(pilot, *RESNET)
         assert "14.56 ms: mxnet, 2 threads, batch 1," in screen_text(pilot)
-        # Another layout has sizes of its own.
+        # Another layout has sizes of its own: a wide list shows names whole.
         await resize(pilot, WIDE)
-        assert panel.outer_size.width == 52
+        assert panel.outer_size.width == 94
 
 
 # Files
@@ -428,7 +434,7 @@ async def test_a_file_is_opened_by_its_path_and_listed_until_it_is_removed(measu
         assert "1 Models 8" in screen_text(pilot)
         assert "14.56" not in line_of(pilot, "my-net"), "the file has changed"
         # It was opened lately, so it comes first.
-        await press(pilot, "g", "d")
+        await press(pilot, "d")
         assert "1 Models 7" in screen_text(pilot) and own.exists() and "my-net was removed" in told(pilot)[-1]
         await press(pilot, "d")
         assert isinstance(pilot.app.screen, ErrorScreen) and "comes with dlbricks" in pilot.app.screen._error
@@ -463,7 +469,7 @@ async def test_paths_that_hold_no_model_are_refused(measured: DataFolder, tmp_pa
         await press(pilot, "o", f'"{tmp_path}"', "enter")
         assert "1 Models 8" in screen_text(pilot) and "broken" in screen_text(pilot)
         assert json.loads((measured.path / "model-folders.json").read_text())["folders"] == [str(tmp_path)]
-        await press(pilot, "G", "enter")
+        await press(pilot, "slash", '"broken"', "enter", "enter")
         assert "This model cannot be estimated." in screen_text(pilot)
         assert "This model cannot be shown." in screen_text(pilot)
         await resize(pilot, NARROW)
@@ -484,6 +490,71 @@ async def test_a_path_given_at_the_start_is_opened_or_reported(measured: DataFol
         assert isinstance(pilot.app.screen, ErrorScreen)
         await press(pilot, "escape")
         assert "1 Models 8" in screen_text(pilot)
+
+
+async def test_a_model_given_at_the_start_is_opened_where_the_list_shows_it(new: DataFolder) -> None:
+    named = Library(SAMPLE_MODELS, new.path).find("table1:3")
+    async with running(DlbricksApp(Session(new), WRITTEN, model=named[0]), NARROW) as pilot:
+        models = pilot.app.screen.query_one(ModelsPanel)
+        assert "dlbricks  Age Estimation VGG-16" in screen_text(pilot) and models.selected == named[0]
+        assert panel_with_focus(pilot) == "estimate"
+        await press(pilot, "1")
+        assert "- Table 1 of the paper" in screen_text(pilot)
+
+
+# The groups of the list
+
+
+async def test_groups_are_folded_and_unfolded_and_the_next_start_remembers_which(new: DataFolder) -> None:
+    async with running(DlbricksApp(Session(new), MEASURED_ONLY), NARROW) as pilot:
+        await press(pilot, "escape")
+        models = pilot.app.screen.query_one(ModelsPanel)
+        assert models.selected is not None and models.selected.name == FIRST_SAMPLE, "one key measures it"
+        folded = ("+ Table 1 of the paper 49", "+ Gluon model zoo 32", "+ ONNX samples 5", "+ Language models 40")
+        assert all(heading in screen_text(pilot) for heading in ("- Six to try", *folded))
+        await press(pilot, "h")
+        assert "▸+ Six to try 6" in screen_text(pilot) and FIRST_SAMPLE not in screen_text(pilot)
+        await press(pilot, "l", "l")
+        assert "- Six to try" in screen_text(pilot) and models.selected.name == FIRST_SAMPLE
+        await press(pilot, *["j"] * 7, "enter")
+        assert "▸- Gluon model zoo" in screen_text(pilot) and "resnet18_v1" in screen_text(pilot)
+        await press(pilot, "enter", "enter")
+    async with running(DlbricksApp(Session(new), MEASURED_ONLY), NARROW) as pilot:
+        await press(pilot, "escape")
+        assert "- Gluon model zoo" in screen_text(pilot) and "+ Table 1 of the paper 49" in screen_text(pilot)
+
+
+async def test_a_search_a_sort_and_marks_reach_models_in_folded_groups(new: DataFolder) -> None:
+    async with running(DlbricksApp(Session(new), MEASURED_ONLY), NARROW) as pilot:
+        await press(pilot, "escape", "a")
+        assert len(marked(pilot)) == 92
+        await press(pilot, "a", "slash", '"caps"')
+        assert "CapsNet" in screen_text(pilot) and "Six to try" not in screen_text(pilot)
+        await press(pilot, "enter", "escape")
+        assert "- Table 1 of the paper" in screen_text(pilot) and "▸  CapsNet" in screen_text(pilot)
+        await press(pilot, "h", "S")
+        assert "1 Models 92, by name" in screen_text(pilot) and "2D Face Alignment" in screen_text(pilot)
+        await press(pilot, "h", *["S"] * (len(ModelOrder) - 1))
+        assert "+ Table 1 of the paper 49" in screen_text(pilot)
+
+
+async def test_the_heading_of_language_models_opens_their_screen(new: DataFolder) -> None:
+    async with running(app_on(new)) as pilot:
+        for opens in ("enter", "l"):
+            await press(pilot, "escape", "G", "h", opens)
+            assert isinstance(pilot.app.screen, LanguageScreen)
+
+
+async def test_a_wide_terminal_cuts_no_name(new: DataFolder) -> None:
+    async with running(DlbricksApp(Session(new), MEASURED_ONLY), WIDE) as pilot:
+        await press(pilot, "escape")
+        shown, models = screen_text(pilot), pilot.app.screen.query_one(ModelsPanel)
+        assert all(words in shown for words in ("Very Deep Net for Super-Resolution", "image processing", "runtime"))
+        await press(pilot, *["j"] * 6, "enter")
+        for _ in range(2):
+            rows = ["".join(span.text for span in row) for row in models.rows.all_rows(models.rows.line_width - 1)]
+            assert len(rows) > 50 and not [row for row in rows if "…" in row.rstrip(" …")]
+            await press(pilot, "S")
 
 
 # The first start
@@ -533,7 +604,7 @@ async def test_an_unmeasured_model_is_predicted_unless_predictions_are_off(new: 
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", "enter")
         shown = screen_text(pilot)
-        assert "resnet18_v1  ~" in shown and "ms predicted" in shown
+        assert "squeezenet1.1  ~" in shown and "ms predicted" in shown
         await press(pilot, "full_stop", "equals_sign", *"jjjjj", "l")
         assert "Not measured here yet." in screen_text(pilot)
         await press(pilot, "2", "right_parenthesis")

@@ -4,6 +4,7 @@ from dlbricks_tui.answers.analysis.results import Cell
 from dlbricks_tui.answers.reported import ModelResult, ReportContents, ReportedModel, published_model
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
 from dlbricks_tui.report.tracing import TRACE, trace
+from dlbricks_tui.wording.tasks import task_words
 
 
 def table1_section(contents: ReportContents) -> Section:
@@ -12,10 +13,10 @@ def table1_section(contents: ReportContents) -> Section:
     known: dict[ReportedModel, ModelResult] = {} if first is None else {it.reported: it for it in first.at(1)}
     rows: list[tuple[Cell, ...]] = []
     for reported, model in zip(contents.reported_models, contents.corpus.models, strict=True):
-        theirs = published_model(reported.table1_id)
+        theirs, task = published_model(reported.table1_id), task_words(reported.task)
         rows.append(
             (
-                *(reported.table1_id, reported.name, reported.task, model.layers, theirs.layers if theirs else None),
+                *(reported.table1_id, reported.name, task, model.layers, theirs.layers if theirs else None),
                 model.unique_layers,
                 *_latencies(known.get(reported)),
             )
@@ -26,8 +27,7 @@ def table1_section(contents: ReportContents) -> Section:
     return Section(
         heading="Table 1: the models",
         anchor="table-1",
-        explanation="Layers are those of the model files (level written). IC: image classification, IP: image "
-        f"processing, OD: object detection, RG: regression, SS: semantic segmentation.{where}",
+        explanation=f"Layers are those of the model files (level written).{where}",
         exhibits=(Exhibit("table-1", "All models", "", csv_table(columns, rows, TRACE)),),
     )
 

@@ -77,7 +77,9 @@ WORKBENCH = Scope(
 MODELS = WORKBENCH.panel(
     "models",
     "In the list of models",
-    Action("open", "enter l right", "open", "Open the selected model.", footer=True),
+    Action("open", "enter", "open", "Open the selected model; fold or unfold the selected group.", footer=True),
+    Action("unfold", "l right", "unfold", "Unfold the selected group; open the selected model."),
+    Action("fold", "h left", "fold", "Fold the group around the selected row."),
     Action("sort", "s", "sort", "Sort by name, time, layers, age, or as in the library."),
     Action("choose_columns", "c", "columns", "Select the columns to show."),
     Action("mark_all", "a", "mark all", "Mark all models in view, or none of them."),

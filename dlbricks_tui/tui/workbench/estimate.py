@@ -215,6 +215,9 @@ class EstimatePanel(Panel):
             self._list.under_way = under_way
             self._list.remake()
 
+    def go_to_answer(self) -> None:
+        self._list.go_to(None)
+
     def go_to_settings(self) -> None:
         self.take_focus()
         self._list.go_to(CHOSEN[0])

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from dlbricks_tui.documents.lines import Line, Span, column, cut, line
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import scopes
-from dlbricks_tui.tui.model_names import family_rows, told_apart
+from dlbricks_tui.tui.model_names import family_rows, longest, room_for, told_apart
 from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.wording.answers import combination_words, figure_number
 from dlbricks_tui.wording.numbers import PREDICTED, UNKNOWN, age, milliseconds, part_of, percent
+from dlbricks_tui.wording.tasks import task_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.open_model import ModelId
 
 # Narrower names would tell little: the first columns are dropped before. The last one leaves less room for names.
-LEAST_NAME, _GOOD_NAME = 16, 24
+LEAST_NAME, _GOOD_NAME = 16, 20
+# From this width on names are shown whole, up to a length.
+_ROOMY, _LONG_NAME = 80, 70
 _GAP = 1
 
 
@@ -82,7 +85,7 @@ class ModelColumn(NamedTuple):
 
 
 def _task(source: ModelSource, _: KnownLatency | None, __: float) -> tuple[str, str]:
-    return source.task or "", "muted"
+    return task_words(source.task), "muted"
 
 
 def _layers(source: ModelSource, _: KnownLatency | None, __: float) -> tuple[str, str]:
@@ -99,7 +102,11 @@ def _format(source: ModelSource, _: KnownLatency | None, __: float) -> tuple[str
 
 
 def _runtime(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
-    return latency.combination if latency is not None and latency.figure else UNKNOWN, "muted"
+    return latency.combination.partition(", ")[0] if latency is not None and latency.figure else UNKNOWN, "muted"
+
+
+def _variant(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
+    return latency.combination.partition(", ")[2] if latency is not None and latency.figure else UNKNOWN, "muted"
 
 
 def _per_second(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
@@ -130,17 +137,18 @@ def _estimate(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[
 
 # The most important last: the first ones are dropped when the panel is narrow.
 COLUMNS = (
-    ModelColumn("task", "task", 4, "the task: image classification (IC), object detection (OD), ...", _task, False),
     ModelColumn("format", "format", 11, "the formats of its files", _format, False),
-    ModelColumn("runtime", "runtime", 29, "the runtime, threads and batch size of the answer", _runtime, False),
+    ModelColumn("variant", "variant", 18, "the threads and the batch size of the answer", _variant, False),
     ModelColumn("layers", "layers", 6, "the number of layers", _layers),
     ModelColumn("unique", "unique", 6, "the share of layers that differ from all others", _unique),
+    ModelColumn("task", "task", 21, "the task, such as object detection", _task, False),
     ModelColumn("per_second", "per s", 8, "images, sentences or rows in a second, by the answer", _per_second),
     ModelColumn("measured", "measured", 8, "the end-to-end latency in ms", _measured),
+    ModelColumn("runtime", "runtime", 11, "the runtime of the answer", _runtime, False),
     ModelColumn("age", "age", 6, "the age of the oldest measurement in the answer", _age),
     ModelColumn("estimate", "ms", 10, "the answer in ms: the fastest one measured, or a predicted range", _estimate),
 )
-FIRST_COLUMNS = ("task", "layers", "unique", "age", "estimate")
+FIRST_COLUMNS = ("layers", "unique", "task", "runtime", "age", "estimate")
 
 
 def columns_in(names: Collection[str]) -> tuple[ModelColumn, ...]:
@@ -148,13 +156,14 @@ def columns_in(names: Collection[str]) -> tuple[ModelColumn, ...]:
     return tuple(it for it in COLUMNS if it.name in names)
 
 
-def fitting(columns: Sequence[ModelColumn], width: int) -> tuple[Sequence[ModelColumn], int]:
-    """Return the columns that fit beside the names, and the width of the names."""
-    first, room = len(columns), width
-    while first and room - columns[first - 1].width - _GAP >= (LEAST_NAME if first == len(columns) else _GOOD_NAME):
-        first -= 1
-        room -= columns[first].width + _GAP
-    return columns[first:], room
+def fitting(columns: Sequence[ModelColumn], width: int, names: int = _GOOD_NAME) -> tuple[Sequence[ModelColumn], int]:
+    """Return the columns that fit beside names of a width, and the width that they leave for names."""
+    shown: list[ModelColumn] = []
+    for each in reversed(columns):
+        if width - each.width - _GAP >= (LEAST_NAME if each is columns[-1] else names):
+            shown.insert(0, each)
+            width -= each.width + _GAP
+    return shown, width
 
 
 def cells(columns: Sequence[ModelColumn], source: ModelSource, latency: KnownLatency | None, now: float) -> Line:
@@ -175,12 +184,31 @@ def titles(columns: Sequence[ModelColumn], sorted_by: str, sign: str) -> Line:
     return tuple(spans)
 
 
-RECENT = "Opened lately"
-_TABLE_1 = "Table 1 of the paper"
-# Samples by the name of their folder.
-_SAMPLES = {"gluon": "Gluon model zoo"}
-_OTHER_SAMPLES = "Other samples"
-_YOURS = "Your models"
+class ModelGroup(Enum):
+    """A group of the list with its heading, in the order of the list."""
+
+    RECENT = "Opened lately"
+    OWN = "Yours"
+    TO_TRY = "to try"
+    TABLE_1 = "Table 1 of the paper"
+    GLUON = "Gluon model zoo"
+    ONNX = "ONNX samples"
+    # Its models are no files: another screen has them.
+    LANGUAGE = "Language models"
+
+
+# They span tasks, sizes and formats. The first three take seconds: parallel branches, a detector of speech, and a
+# transformer. Then the network that all compare with, a detector of objects, and 40 layers of which 5 differ.
+SIX = ("squeezenet1.1", "silero_vad", "minilm", "resnet50_v1", "yolov8n", "Very Deep Net for Super-Resolution")
+_NUMBERS = ("One", "Two", "Three", "Four", "Five", "Six")
+# A list of fewer models needs no folding.
+_MANY = 20
+
+
+def usually_unfolded(models: int) -> frozenset[ModelGroup]:
+    """Return the groups that are unfolded in a library of so many models until the user changes that."""
+    usual = frozenset((ModelGroup.RECENT, ModelGroup.OWN, ModelGroup.TO_TRY))
+    return usual if models >= _MANY else frozenset(ModelGroup) - {ModelGroup.LANGUAGE}
 
 
 class ModelOrder(Enum):
@@ -202,11 +230,20 @@ class ListedModel(NamedTuple):
     """A row of the list: a model as it is named there, or a heading."""
 
     text: str
-    # None: a heading, of a group or of a family.
+    # None: a heading, of a group, a folder or a family.
     source: ModelSource | None
     in_family: bool = False
-    # The number of models in a group; 0 for other rows.
-    models: int = 0
+    # The group of a heading that can be unfolded.
+    group: ModelGroup | None = None
+    # The number of models in a folded group; None in an unfolded one.
+    folded: int | None = None
+
+
+class ListSection(NamedTuple):
+    """Rows of the list: a heading, and models with their labels."""
+
+    heading: ListedModel | None
+    members: Sequence[tuple[str, ModelSource]] = ()
 
 
 def in_order(
@@ -232,31 +269,36 @@ def in_order(
     return [*sorted(known, key=lambda it: -(values[id_of(it)] or 0.0)), *unknown]
 
 
-def grouped(sources: Sequence[ModelSource], recent: Sequence[ModelId]) -> list[tuple[str, list[ModelSource]]]:
-    """Return the groups of the library: the models opened lately, the samples, and the user's own by their folders."""
+def grouped(sources: Sequence[ModelSource], recent: Sequence[ModelId]) -> dict[ModelGroup, list[ModelSource]]:
+    """Return the groups of the library that have models, in their order."""
     known = {id_of(it): it for it in sources}
-    lately = [known[it] for it in recent if it in known]
-    rest = [it for it in sources if id_of(it) not in recent]
-    own = Counter(it.path.parent for it in rest if not _is_sample(it))
-    # A folder for each model would be a heading for each model.
-    scattered = len(own) > max(1, sum(own.values()) // 2)
-    groups: dict[str, list[ModelSource]] = {RECENT: lately} if lately else {}
-    for source in rest:
-        groups.setdefault(_group_of(source, scattered), []).append(source)
-    return list(groups.items())
+    groups: dict[ModelGroup, list[ModelSource]] = {it: [] for it in ModelGroup}
+    groups[ModelGroup.RECENT] = [known[it] for it in recent if it in known]
+    for source in sources:
+        if id_of(source) not in recent:
+            groups[_group_of(source)].append(source)
+    groups[ModelGroup.TO_TRY].sort(key=lambda it: SIX.index(it.name))
+    return {group: members for group, members in groups.items() if members}
 
 
-def _is_sample(source: ModelSource) -> bool:
+def _group_of(source: ModelSource) -> ModelGroup:
     # Only the manifest of the samples tells the task.
-    return source.task is not None
-
-
-def _group_of(source: ModelSource, scattered: bool) -> str:
+    if source.task is None:
+        return ModelGroup.OWN
+    if source.name in SIX:
+        return ModelGroup.TO_TRY
     if source.table1_id is not None:
-        return _TABLE_1
-    if _is_sample(source):
-        return _SAMPLES.get(source.path.parent.name, _OTHER_SAMPLES)
-    return _YOURS if scattered else _short_path(source.path.parent)
+        return ModelGroup.TABLE_1
+    return ModelGroup.GLUON if source.path.parent.name == "gluon" else ModelGroup.ONNX
+
+
+def _by_folder(own: Sequence[ModelSource]) -> dict[str, list[ModelSource]]:
+    """Return the user's models by their folders, which have no name if they need no headings."""
+    folders: dict[str, list[ModelSource]] = {}
+    for source in own:
+        folders.setdefault(_short_path(source.path.parent), []).append(source)
+    # A folder for each model would be a heading for each model.
+    return folders if 1 < len(folders) <= len(own) // 2 else {"": list(own)}
 
 
 def _short_path(folder: Path) -> str:
@@ -277,24 +319,47 @@ def labels(sources: Collection[ModelSource]) -> dict[ModelId, str]:
     }
 
 
-def list_rows(
-    sources: Sequence[ModelSource], order: ModelOrder, recent: Sequence[ModelId], width: int, *, in_groups: bool
-) -> list[ListedModel]:
-    """Return the rows of models that are in this order already, with names of at most `width` cells."""
+def sections_of(
+    sources: Sequence[ModelSource], recent: Sequence[ModelId], unfolded: Collection[ModelGroup], language_models: int
+) -> list[ListSection]:
+    """Return the groups of the library; the last one stands for so many language models."""
     names = labels(sources)
-    if order is not ModelOrder.LIBRARY:
-        told = told_apart([names[id_of(it)] for it in sources], width)
-        return [ListedModel(text, source) for text, source in zip(told, sources, strict=True)]
-    groups = grouped(sources, recent) if in_groups else [("", list(sources))]
+    sections = []
+    for group, members in grouped(sources, recent).items():
+        title = f"{_NUMBERS[len(members) - 1]} to try" if group is ModelGroup.TO_TRY else group.value
+        folded = None if group in unfolded else len(members)
+        sections.append(ListSection(ListedModel(title, None, group=group, folded=folded)))
+        if folded is None:
+            for folder, inside in (_by_folder(members) if group is ModelGroup.OWN else {"": members}).items():
+                heading = ListedModel(folder, None) if folder else None
+                sections.append(ListSection(heading, [(names[id_of(it)], it) for it in inside]))
+    last = ListedModel(ModelGroup.LANGUAGE.value, None, group=ModelGroup.LANGUAGE, folded=language_models)
+    return [*sections, ListSection(last)] if language_models else sections
+
+
+def list_rows(sections: Iterable[ListSection], order: ModelOrder, width: int) -> list[ListedModel]:
+    """Return the rows of models that are in this order already, with names of at most `width` cells."""
     rows: list[ListedModel] = []
-    for group, members in groups:
-        if len(groups) > 1:
-            rows.append(ListedModel(group, None, models=len(members)))
-        rows += [
-            ListedModel(text, None if index is None else members[index], in_family)
-            for text, index, in_family in family_rows([names[id_of(it)] for it in members], width)
-        ]
+    for heading, members in sections:
+        rows += [] if heading is None else [heading]
+        names = [name for name, _ in members]
+        if order is ModelOrder.LIBRARY:
+            rows += [
+                ListedModel(text, None if index is None else members[index][1], in_family)
+                for text, index, in_family in family_rows(names, width)
+            ]
+        else:
+            rows += [ListedModel(text, it) for text, (_, it) in zip(told_apart(names, width), members, strict=True)]
     return rows
+
+
+def names_room(sections: Iterable[ListSection], order: ModelOrder, width: int) -> int:
+    """Return the least width of names in a list: a wide list drops columns rather than parts of names."""
+    if width < _ROOMY:
+        return _GOOD_NAME
+    need = room_for if order is ModelOrder.LIBRARY else longest
+    needed = max((need([name for name, _ in members]) for _, members in sections), default=0)
+    return min(max(_GOOD_NAME, needed), _LONG_NAME)
 
 
 _NAME = 12

@@ -20,17 +20,25 @@ from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.workbench.model_columns import (
     FIRST_COLUMNS,
     ListedModel,
+    ListSection,
+    ModelGroup,
     ModelOrder,
     cells,
     columns_in,
     fitting,
+    grouped,
     in_order,
+    labels,
     list_rows,
+    names_room,
+    sections_of,
     titles,
+    usually_unfolded,
 )
+from dlbricks_tui.wording.tasks import task_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.workbench.model_columns import KnownLatency, ModelColumn
@@ -39,11 +47,14 @@ if TYPE_CHECKING:
 _MARK_WIDTH = 2
 # Marks the title of the column that the list is sorted by; all have the greatest first.
 _SORTED = "▾"
+# As in the decomposition.
+_UNFOLDED, _FOLDED = "- ", "+ "
 
 
 def row_line(
     row: ListedModel,
     columns: Sequence[ModelColumn],
+    name_width: int,
     width: int,
     *,
     marked: bool = False,
@@ -51,24 +62,23 @@ def row_line(
     words: Iterable[str] = (),
     now: float = 0.0,
 ) -> Line:
-    """Return a row of the list in a width."""
+    """Return a row of the list in a width, with these columns beside a name."""
     if row.source is None:
-        if not row.models:
-            return (Span(" " * _MARK_WIDTH), Span(cut(row.text, width - _MARK_WIDTH), "muted"))
-        count = f" {row.models:,}"
-        return (Span(cut_start(row.text, width - len(count)), "heading"), Span(count, "muted"))
-    shown, name_width = fitting(columns, width - _MARK_WIDTH)
+        count = "" if row.folded is None else f" {row.folded:,}"
+        if row.group is None:
+            return (Span(" " * _MARK_WIDTH), Span(cut_start(row.text, width - _MARK_WIDTH), "muted"))
+        sign = Span(_FOLDED if count else _UNFOLDED, "accent")
+        return (sign, Span(cut(row.text, width - _MARK_WIDTH - len(count)), "heading"), Span(count, "muted"))
     indent = " " * (FAMILY_INDENT if row.in_family else 0)
     name = (Span(indent), *highlighted(cut(row.text, name_width - len(indent)), words))
     mark = Span(f"{MARK} " if marked else " " * _MARK_WIDTH, "mark")
-    return (mark, *name, Span(" " * (name_width - width_of(name))), *cells(shown, row.source, latency, now))
+    return (mark, *name, Span(" " * (name_width - width_of(name))), *cells(columns, row.source, latency, now))
 
 
-def heading_line(columns: Sequence[ModelColumn], order: ModelOrder, width: int) -> Line:
+def heading_line(columns: Sequence[ModelColumn], order: ModelOrder, name_width: int) -> Line:
     """Return the titles of the columns; one of them has the mark of the order."""
-    shown, name_width = fitting(columns, width - _MARK_WIDTH)
     title = cut("▴model" if order is ModelOrder.NAME else "model", name_width).ljust(name_width)
-    return (Span(" " * _MARK_WIDTH), Span(title, "heading"), *titles(shown, order.column, _SORTED))
+    return (Span(" " * _MARK_WIDTH), Span(title, "heading"), *titles(columns, order.column, _SORTED))
 
 
 def searched_text(source: ModelSource) -> str:
@@ -76,7 +86,7 @@ def searched_text(source: ModelSource) -> str:
     number = f"table1:{source.table1_id}" if source.table1_id else ""
     # The folders above would match for all models in them.
     path = "/".join(source.path.parts[-2:])
-    return f"{source.name} {source.task or ''} {number} {path}"
+    return f"{source.name} {task_words(source.task)} {number} {path}"
 
 
 class ModelRows(ItemRows["ModelSource"]):
@@ -94,24 +104,33 @@ class ModelRows(ItemRows["ModelSource"]):
         return len(self._rows())
 
     @property
-    def selected(self) -> ModelSource | None:
+    def here(self) -> ListedModel | None:
+        """The row under the cursor."""
         rows = self._rows()
-        return rows[self.cursor].source if self.cursor < len(rows) else None
+        return rows[self.cursor] if self.cursor < len(rows) else None
+
+    @property
+    def selected(self) -> ModelSource | None:
+        return self.here and self.here.source
 
     def source_at(self, index: int) -> ModelSource | None:
         """Return the model of a row; None for a heading."""
         return self._rows()[index].source
 
     def can_select(self, index: int) -> bool:
-        return self._rows()[index].source is not None
+        row = self._rows()[index]
+        return row.source is not None or row.group is not None
 
     def row(self, index: int, width: int) -> Line:
         return self._draw(self._rows()[index], width)
 
     def select(self, identity: Hashable) -> None:
         """Move the cursor to a model, or to the first one if it is not there."""
-        rows = self._rows()
-        self.move_to(next((at for at, row in enumerate(rows) if row.source and id_of(row.source) == identity), 0))
+        models = [(at, id_of(row.source)) for at, row in enumerate(self._rows()) if row.source]
+        self.move_to(next((at for at, it in models if it == identity), models[0][0] if models else 0))
+
+    def select_group(self, group: ModelGroup) -> None:
+        self.move_to(next((at for at, row in enumerate(self._rows()) if row.group is group), 0))
 
     def remake(self) -> None:
         """Make the rows again; the cursor stays on its model."""
@@ -127,13 +146,18 @@ class ModelRows(ItemRows["ModelSource"]):
     def _rows(self) -> list[ListedModel]:
         width = self.line_width - 1
         if width != self._made_for and width > 0:
-            here = self._made[self.cursor].source if self.cursor < len(self._made) else None
+            here = self._made[self.cursor] if self.cursor < len(self._made) else None
             self._made, self._made_for = self._arrange(width), width
-            # Another width has other headings between the models.
-            at = next((at for at, row in enumerate(self._made) if here and row.source == here), None)
+            # Another width has other headings between the models. At first the cursor is on a model.
+            wanted = here or not self.cursor
+            at = next((at for at, row in enumerate(self._made) if wanted and _is_same(row, here)), None)
             if at is not None:
                 self.set_reactive(ModelRows.cursor, at)
         return self._made
+
+
+def _is_same(row: ListedModel, other: ListedModel | None) -> bool:
+    return row.source is not None if other is None else (row.source, row.group) == (other.source, other.group)
 
 
 class ModelsPanel(ItemPanel["ModelSource"]):
@@ -147,10 +171,11 @@ class ModelsPanel(ItemPanel["ModelSource"]):
     NOUN = "model"
     ABOUT = (
         "The models in the library: the samples, and the files and folders that you add with {workbench.open_path}; "
-        "{models.remove} removes an added one. {models.sort} sorts them, and {models.choose_columns} selects the "
-        "columns. 'unique' is the share of layers that differ from all others of the model: only these need to be run. "
-        "~ before an estimate: some of it is predicted. '60 % run' in place of an estimate is the share of the model "
-        "that was measured so far. 'age' is the age of the oldest measurement in an estimate."
+        "{models.remove} removes an added one. {models.open} and {models.fold} fold groups. {models.sort} sorts all "
+        "models, and {models.choose_columns} selects the columns. 'unique' is the share of layers that differ from all "
+        "others of the model: only these need to be run. ~ before an estimate: some of it is predicted. '60 % run' in "
+        "place of an estimate is the share of the model that was measured so far. 'age' is the age of the oldest "
+        "measurement in an estimate."
     )
 
     @dataclass
@@ -166,7 +191,10 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         source: ModelSource
 
     class ViewChanged(Message):
-        """The user has changed the order or the columns."""
+        """The user has changed the order, the columns, or which groups are unfolded."""
+
+    class LanguageAsked(Message):
+        """The user wants to see the language models."""
 
     class ColumnsAsked(Message):
         """The user wants to select the columns."""
@@ -176,6 +204,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         columns: Sequence[str] | None = None,
         order: ModelOrder = ModelOrder.LIBRARY,
         recent: Sequence[ModelId] = (),
+        unfolded: Collection[ModelGroup] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._model_rows = ModelRows(self._arranged, self._line)
@@ -183,12 +212,18 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         self.columns = columns_in(FIRST_COLUMNS if columns is None else columns)
         self.sorted_by = order
         self._recent = recent
+        # None: the usual ones, until the user folds or unfolds one.
+        self.unfolded = None if unfolded is None else frozenset(unfolded)
+        self._language_models = 0
         self._clock = clock
+        # The columns beside the names, and the width of the names.
+        self._shown: tuple[Sequence[ModelColumn], int] = ((), 0)
         self._marked: set[ModelId] = set()
         self._latencies: dict[ModelId, KnownLatency] = {}
 
     def heading(self, width: int) -> Line:
-        return (Span(" "), *heading_line(self.columns, self.sorted_by, width - 1))
+        shown, name_width = self._fitting(self._sections(), width - 1)
+        return (Span(" "), *heading_line(shown, self.sorted_by, name_width))
 
     def as_texts(self) -> TextTable:
         from dlbricks_tui.wording.text_tables import TextTable
@@ -200,7 +235,8 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         ]
         return TextTable(("model", *(each.title for each in self.columns)), rows)
 
-    def show(self, sources: tuple[ModelSource, ...]) -> None:
+    def show(self, sources: tuple[ModelSource, ...], language_models: int = 0) -> None:
+        self._language_models = language_models
         self._marked &= {id_of(source) for source in sources}
         self.show_placeholder(Hint("No models."), Hint("{workbench.open_path} adds a file or a folder.", "muted"))
         self.show_items(sources)
@@ -209,15 +245,43 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         return id_of(item)
 
     def select(self, identity: Hashable) -> None:
+        """Move the cursor to a model, or to the first one if it is not there; unfold the group around it."""
+        group = self._group_of(identity)
+        if group is not None and group not in self._open:
+            self.unfolded = self._open | {group}
+            self._remake()
         self._model_rows.select(identity)
 
+    @property
+    def _in_groups(self) -> bool:
+        return self.sorted_by is ModelOrder.LIBRARY and not self.words
+
+    @property
+    def _open(self) -> frozenset[ModelGroup]:
+        return usually_unfolded(len(self.items)) if self.unfolded is None else self.unfolded
+
+    def _group_of(self, identity: Hashable) -> ModelGroup | None:
+        """Return the group of a model; None if the list has no groups, or not that model."""
+        groups = grouped(self.found, self._recent) if self._in_groups else {}
+        return next((it for it, members in groups.items() if identity in [id_of(each) for each in members]), None)
+
     def search_changed(self) -> None:
-        here, words = self.selected, self.words
+        here = self._model_rows.here
+        self._show_found()
+        if here is None or here.source is not None or not self._in_groups:
+            self.select(here and here.source and id_of(here.source))
+
+    def _show_found(self) -> None:
+        words = self.words
         found = [it for it in self.items if contains_all(searched_text(it), words)] if words else self.items
         self._model_rows.items = tuple(in_order(found, self.sorted_by, self._latencies))
-        self._model_rows.remake()
-        self.select(None if here is None else id_of(here))
+        self._remake()
         self.show_counts()
+
+    def _remake(self) -> None:
+        self._model_rows.remake()
+        # A list of other names has other columns.
+        self.heading_changed()
 
     def show_counts(self) -> None:
         by = f", {self.sorted_by.value}" if self.sorted_by.value else ""
@@ -248,8 +312,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def show_columns(self, names: Sequence[str]) -> None:
         self.columns = columns_in(names)
-        self.heading_changed()
-        self._model_rows.remake()
+        self._remake()
         self.post_message(self.ViewChanged())
 
     def put_cursor_on(self, source: ModelSource) -> None:
@@ -269,6 +332,37 @@ class ModelsPanel(ItemPanel["ModelSource"]):
     def marked_in_view(self) -> tuple[ModelSource, ...]:
         return tuple(source for source in self.found if id_of(source) in self._marked)
 
+    def action_open(self) -> None:
+        group = self._group_here
+        if group is ModelGroup.LANGUAGE:
+            self.post_message(self.LanguageAsked())
+        elif group is not None:
+            self._fold(group, self._open ^ {group})
+        else:
+            super().action_open()
+
+    def action_unfold(self) -> None:
+        if self._group_here in self._open:
+            self.rows.action_down()
+        else:
+            self.action_open()
+
+    def action_fold(self) -> None:
+        group = self._group_here or (self._group_of(id_of(self.selected)) if self.selected else None)
+        if group is not None:
+            self._fold(group, self._open - {group})
+
+    @property
+    def _group_here(self) -> ModelGroup | None:
+        here = self._model_rows.here
+        return here and here.group
+
+    def _fold(self, group: ModelGroup, unfolded: frozenset[ModelGroup]) -> None:
+        self.unfolded = unfolded
+        self._remake()
+        self._model_rows.select_group(group)
+        self.post_message(self.ViewChanged())
+
     def action_give_shapes(self) -> None:
         if self.selected is not None:
             self.post_message(self.ShapesAsked(self.selected))
@@ -279,9 +373,8 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def action_sort(self) -> None:
         self.sorted_by = next_of(tuple(ModelOrder), self.sorted_by, 1)
-        self.search_changed()
+        self._show_found()
         self.select(None)
-        self.heading_changed()
         self.post_message(self.ViewChanged())
 
     def action_choose_columns(self) -> None:
@@ -290,7 +383,8 @@ class ModelsPanel(ItemPanel["ModelSource"]):
     def mark(self) -> bool:
         if self.selected is not None:
             self._mark(self._marked ^ {id_of(self.selected)})
-            self.rows.action_down()
+        # A heading is passed.
+        self.rows.action_down()
         return True
 
     def action_mark_all(self) -> None:
@@ -312,13 +406,25 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         source = self._model_rows.source_at(index)
         return None if source is None else self.comparable(source)
 
+    def _sections(self) -> list[ListSection]:
+        if self._in_groups:
+            return sections_of(self.found, self._recent, self._open, self._language_models)
+        names = labels(self.found)
+        return [ListSection(None, [(names[id_of(it)], it) for it in self.found])]
+
+    def _fitting(self, sections: Sequence[ListSection], width: int) -> tuple[Sequence[ModelColumn], int]:
+        """Return the columns that a list of this width shows, and the width of the names."""
+        room = width - _MARK_WIDTH
+        return fitting(self.columns, room, names_room(sections, self.sorted_by, room))
+
     def _arranged(self, width: int) -> list[ListedModel]:
-        _, name_width = fitting(self.columns, width - _MARK_WIDTH)
-        return list_rows(self.found, self.sorted_by, self._recent, name_width, in_groups=not self.words)
+        sections = self._sections()
+        self._shown = self._fitting(sections, width)
+        return list_rows(sections, self.sorted_by, self._shown[1])
 
     def _line(self, row: ListedModel, width: int) -> Line:
         if row.source is None:
-            return row_line(row, self.columns, width)
+            return row_line(row, *self._shown, width)
         key = id_of(row.source)
         latency, marked = self._latencies.get(key), key in self._marked
-        return row_line(row, self.columns, width, marked=marked, latency=latency, words=self.words, now=self._clock())
+        return row_line(row, *self._shown, width, marked=marked, latency=latency, words=self.words, now=self._clock())

@@ -63,11 +63,11 @@ class WorkbenchScreen(ViewsScreen):
     )
 
     def __init__(
-        self, session: Session, choices: Choices, config: Callable[[], Config], model: Path | None = None
+        self, session: Session, choices: Choices, config: Callable[[], Config], model: ModelSource | Path | None = None
     ) -> None:
-        """`model` is the path of a model that is opened at the start."""
+        """`model` is opened at the start; a path is added to the library."""
         super().__init__(session, choices, config)
-        self._first_path = model
+        self._first = model
         # Without results there is nothing to estimate.
         self._has_results = False
         # The bricks of the library as they are cut now; None until all models were indexed.
@@ -98,7 +98,7 @@ class WorkbenchScreen(ViewsScreen):
         self._show_parts()
         # The threads would take the processor from the first picture.
         self.call_after_refresh(self._read_all)
-        if self._first_path is not None:
+        if self._first is not None:
             return
         if self.session.is_new:
             from dlbricks_tui.tui.dialogs.notices import WelcomeScreen
@@ -111,8 +111,8 @@ class WorkbenchScreen(ViewsScreen):
             self.ask(DemonstrationScreen(recorded.origin), self._begin_with_sample)
 
     def _read_all(self) -> None:
-        path = self._first_path
-        self._change_library(work.list_models if path is None else partial(work.add_first_path, path=path))
+        first = self._first
+        self._change_library(work.list_models if first is None else partial(work.open_first, model=first))
         self._list_choices()
 
     def _begin_with_sample(self, _: bool) -> None:
@@ -192,7 +192,8 @@ class WorkbenchScreen(ViewsScreen):
         self.open(source)
         # If all panels are visible, the focus stays in the list for the next model.
         if self.shows_one_panel:
-            self.go_to(self._tree)
+            self.go_to(self._estimate)
+            self._estimate.go_to_answer()
 
     def choose(self, choices: Choices) -> None:
         before, self.choices = self.choices, choices
@@ -217,15 +218,16 @@ class WorkbenchScreen(ViewsScreen):
     def _library_changed(self, listing: work.Listing) -> None:
         self._library.sources = listing.sources
         self._index = self._indexed_cut = None
-        self._models.show(listing.sources)
+        self._models.show(listing.sources, listing.language_models)
         self._look_for_results()
         self._prepare_sample()
         self._open_sample()
         if listing.refusal is not None:
             self.app.post_message(messages.Failed(listing.refusal))
         if listing.added is not None:
-            self._models.put_cursor_on(listing.added)
-            self._open_in_front(listing.added)
+            added = self._library.listed(listing.added)
+            self._models.put_cursor_on(added)
+            self._open_in_front(added)
         if listing.removed is not None:
             again = key("workbench.open_path")
             show_message(self.app, f"{listing.removed.name} was removed; its file stays. {again} adds it again.")

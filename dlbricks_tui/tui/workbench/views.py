@@ -15,11 +15,11 @@ from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.open_model import LayerPlace, index_of
 from dlbricks_tui.tui.run.host import RunHostScreen
 from dlbricks_tui.tui.saving import show_message
-from dlbricks_tui.tui.view_state import STEP, STEP_UPPER, USUAL, fitted, taller, wider
+from dlbricks_tui.tui.view_state import STEP, STEP_UPPER, USUAL, fitted, taller, usual_sizes, wider
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.screens import layout_of
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, ModelColumnsScreen, ModelOrder
+from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, ModelColumnsScreen, ModelGroup, ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import TreePanel
 from dlbricks_tui.wording.numbers import names_of
@@ -51,9 +51,10 @@ class ViewsScreen(RunHostScreen):
 
     def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
         super().__init__(session, choices, config)
-        orders = {order.value: order for order in ModelOrder}
+        view, orders = self.view, {order.value: order for order in ModelOrder}
+        unfolded = None if view.unfolded is None else [it for it in ModelGroup if it.name in view.unfolded]
         # Models that are opened now stay where they are until the next start.
-        self._models = ModelsPanel(self.view.columns, orders.get(self.view.order, ModelOrder.LIBRARY), self.view.recent)
+        self._models = ModelsPanel(view.columns, orders.get(view.order, ModelOrder.LIBRARY), view.recent, unfolded)
         # The open model.
         self._spec: ModelSpec | None = None
         self._opened: OpenModel | None = None
@@ -75,12 +76,17 @@ class ViewsScreen(RunHostScreen):
     def _view_changed(self) -> None:
         shown = tuple(each.name for each in self._models.columns)
         columns = None if shown == FIRST_COLUMNS else shown
-        self.view = replace(self.view, columns=columns, order=self._models.sorted_by.value)
+        unfolded = None if (found := self._models.unfolded) is None else tuple(sorted(it.name for it in found))
+        self.view = replace(self.view, columns=columns, order=self._models.sorted_by.value, unfolded=unfolded)
         self.keep_view()
 
     @on(ModelsPanel.ColumnsAsked)
     def _columns_wanted(self) -> None:
         self.ask(ModelColumnsScreen(each.name for each in self._models.columns), self._models.show_columns)
+
+    @on(ModelsPanel.LanguageAsked)
+    def _language_wanted(self) -> None:
+        self.action_show_language()
 
     def action_widen(self, step: int) -> None:
         self._resize(lambda sizes, panel: wider(sizes, panel, step * STEP))
@@ -99,18 +105,15 @@ class ViewsScreen(RunHostScreen):
         self.keep_view()
 
     def _sizes_in(self, layout: str) -> PanelSizes:
-        return fitted(self.view.sizes.get(layout, USUAL[layout]), self.size.width)
+        return fitted(self.view.sizes.get(layout) or usual_sizes(layout, self.size.width), self.size.width)
 
     def _apply_sizes(self) -> None:
         layout, styles = layout_of(self.size.width), self.query_one(".panels").styles
-        if layout in self.view.sizes and layout in USUAL:
+        # Other layouts show one panel.
+        if layout in USUAL:
             sizes = self._sizes_in(layout)
             styles.grid_columns = f"{sizes.left} 1fr {sizes.right}"
             styles.grid_rows = f"{sizes.upper}fr {100 - sizes.upper}fr"
-        elif styles.has_rule("grid_columns"):
-            # Those of the style sheet.
-            styles.clear_rule("grid_columns")
-            styles.clear_rule("grid_rows")
 
     # Other views
 

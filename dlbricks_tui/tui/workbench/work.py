@@ -8,6 +8,7 @@ from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.worker import get_current_worker
@@ -32,7 +33,6 @@ from dlbricks_tui.tui.workbench.model_columns import KnownLatency, known_latency
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from dlbricks_tui.answers.estimating import Answer, ModelReading
     from dlbricks_tui.bricks.decomposition import Decomposition
@@ -69,13 +69,19 @@ class Listing(NamedTuple):
     """The models of the library, the one that was just added or removed, and the reason why one was not added."""
 
     sources: tuple[ModelSource, ...]
+    # To be opened.
     added: ModelSource | None = None
     removed: ModelSource | None = None
     refusal: UserError | None = None
+    # The number of language models that another screen shows.
+    language_models: int = 0
 
 
 def list_models(reader: ModelReader) -> Listing:
-    return Listing(reader.library.sources())
+    # Loaded here, in a thread: the first screen appears without it.
+    from dlbricks_tui.language.opening import library_models
+
+    return Listing(reader.library.sources(), language_models=len(library_models()))
 
 
 def add_path(reader: ModelReader, path: Path) -> Listing:
@@ -84,21 +90,21 @@ def add_path(reader: ModelReader, path: Path) -> Listing:
         reader.library.add_folder(path)
         return list_models(reader)
     added = reader.add_model(path)
-    return Listing(reader.library.sources(), added=added)
+    return list_models(reader)._replace(added=added)
 
 
-def add_first_path(reader: ModelReader, path: Path) -> Listing:
-    """Add a file or a folder at the start; the models are listed even if it is refused."""
+def open_first(reader: ModelReader, model: ModelSource | Path) -> Listing:
+    """Open a model, or add a file or a folder, at the start; the models are listed even if it is refused."""
     try:
-        return add_path(reader, path)
+        return add_path(reader, model) if isinstance(model, Path) else list_models(reader)._replace(added=model)
     except UserError as error:
-        return Listing(reader.library.sources(), refusal=error)
+        return list_models(reader)._replace(refusal=error)
 
 
 def remove_model(reader: ModelReader, source: ModelSource) -> Listing:
     """Remove a model from the library; its file stays."""
     reader.library.remove(source.path)
-    return Listing(reader.library.sources(), removed=source)
+    return list_models(reader)._replace(removed=source)
 
 
 class Refusal(NamedTuple):
