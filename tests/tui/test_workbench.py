@@ -532,9 +532,9 @@ async def test_a_search_a_sort_and_marks_reach_models_in_folded_groups(new: Data
         assert "CapsNet" in screen_text(pilot) and "Six to try" not in screen_text(pilot)
         await press(pilot, "enter", "escape")
         assert "- Table 1 of the paper" in screen_text(pilot) and "▸  CapsNet" in screen_text(pilot)
-        await press(pilot, "h", "S")
+        await press(pilot, "h", "s")
         assert "1 Models 92, by name" in screen_text(pilot) and "2D Face Alignment" in screen_text(pilot)
-        await press(pilot, "h", *["S"] * (len(ModelOrder) - 1))
+        await press(pilot, "h", *["s"] * (len(ModelOrder) - 1))
         assert "+ Table 1 of the paper 49" in screen_text(pilot)
 
 
@@ -554,7 +554,7 @@ async def test_a_wide_terminal_cuts_no_name(new: DataFolder) -> None:
         for _ in range(2):
             rows = ["".join(span.text for span in row) for row in models.rows.all_rows(models.rows.line_width - 1)]
             assert len(rows) > 50 and not [row for row in rows if "…" in row.rstrip(" …")]
-            await press(pilot, "S")
+            await press(pilot, "s")
 
 
 # The first start
