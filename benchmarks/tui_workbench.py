@@ -31,7 +31,7 @@ SCREENS = {
     "corpus": "7",
     "systems": "8",
     "analysis": "0",
-    "variants": "v",
+    "variants": "V",
     "batch curve": "b",
     "scenario": "L",
     "fleet": "F",

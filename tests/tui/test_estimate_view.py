@@ -244,7 +244,7 @@ def test_three_next_steps_follow_an_answer_until_they_are_hidden(measured: DataF
     shown_rows = texts(estimate_rows(view, WRITTEN, AVAILABLE, 60))
     begin = shown_rows.index("What next?")
     assert shown_rows[begin + 1 : begin + 5] == [
-        "v  which runtime and batch are best",
+        "V  which runtime and batch are best",
         "L  how much load it can serve",
         "o  your own model: open its file",
         "x  hides these lines",

@@ -16,7 +16,6 @@ from dlbricks_tui.tui.marks.marks import ComparableRow, Marks
 from dlbricks_tui.tui.marks.screen import CircumstancesPanel, MarkedScreen, PartsPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.systems import screen as systems_work
-from dlbricks_tui.tui.variants.screen import By
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.documents.test_ranking import MIXED
 from tests.runs.live_runs import in_the_middle, put_run
@@ -200,7 +199,7 @@ async def test_two_runs_are_marked_in_their_box_and_compared(measured: DataFolde
 
 
 async def test_two_variants_of_a_model_are_compared(new: DataFolder) -> None:
-    async with showing(new, lambda _: screen(ranking=MIXED, by=By.COMBINATION)) as pilot:
+    async with showing(new, lambda _: screen(MIXED)) as pilot:
         await press(pilot, "g", MARK, "j", MARK)
         first, second = pilot.app.marks.rows  # type: ignore[attr-defined]
         assert (first.kind, second.kind) == (PairKind.VARIANT, PairKind.VARIANT) and first.name != second.name
