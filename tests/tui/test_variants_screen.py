@@ -13,9 +13,11 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings.variant import BATCH_SIZES, THREADS_DOUBLED
 from dlbricks_tui.store.database import ResultsDatabase
@@ -24,6 +26,7 @@ from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.run.boxes import StartRunScreen
+from dlbricks_tui.tui.run.runs import Runs
 from dlbricks_tui.tui.run.settings import WantedCombination
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.variants.screen import VariantsPanel, VariantsScreen
@@ -39,10 +42,10 @@ from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, 
 from tests.tui.snapshots import check_each, check_layout, resize
 
 CHOICES = Choices(level=Level.WRITTEN, system="c5.xlarge", runtime="onnxruntime-1.32.0")
-Runs = list[list[WantedCombination]]
+Measured = list[list[WantedCombination]]
 
 
-def screen(*found: Ranking | str, runs: Runs | None = None) -> VariantsScreen:
+def screen(*found: Ranking | str, runs: Measured | None = None) -> VariantsScreen:
     """The screen of rankings that are read one after another; a text is a refusal."""
 
     def read() -> Any:
@@ -132,7 +135,7 @@ async def test_a_bound_mutes_slower_cells_and_the_best_keeps_it(new: DataFolder)
 
 
 async def test_keys_measure_exactly_a_cell_a_row_a_column_or_what_is_marked(new: DataFolder) -> None:
-    runs: Runs = []
+    runs: Measured = []
     async with showing(new, lambda _: screen(runs=runs), WIDE) as pilot:
         await press(pilot, "m", "l", "enter")
         assert [cells(run) for run in runs] == [[(2, 4, True)], [(2, 8, False)]]
@@ -159,7 +162,7 @@ async def test_keys_measure_exactly_a_cell_a_row_a_column_or_what_is_marked(new:
 
 async def test_a_best_cell_that_may_be_chance_says_repeat_and_a_key_measures_both_again(new: DataFolder) -> None:
     few = ranking_of(with_threads(2, timed(8, 70.0)), with_threads(2, timed(4, 37.0, samples=4)))
-    runs: Runs = []
+    runs: Measured = []
     async with showing(new, lambda _: screen(few, runs=runs)) as pilot:
         assert "Repeat: batch 4 may be as fast; m on either measures both again." in screen_text(pilot)
         await press(pilot, "m")
@@ -169,7 +172,7 @@ async def test_a_best_cell_that_may_be_chance_says_repeat_and_a_key_measures_bot
 
 
 async def test_results_of_another_system_are_not_measured_here(new: DataFolder) -> None:
-    runs: Runs = []
+    runs: Measured = []
     async with showing(new, lambda _: screen(replace(FULL, on_this_host=False), runs=runs)) as pilot:
         await press(pilot, "l")
         assert "m measures it" not in screen_text(pilot)
@@ -205,7 +208,9 @@ async def test_predictions_fill_the_matrix_while_the_cursor_stays_and_new_result
         panel = pilot.app.screen.query_one(VariantsPanel)
         # The best of the first step is selected still.
         assert panel.cell is not None and panel.cell[1] == 8
-        await press(pilot, "r")
+        await press(pilot, "g", "r")
+        # The first step has no such row.
+        assert "▸onnxruntime        1" in screen_text(pilot)
         pilot.app.screen.post_message(NewResults())
         await settled(pilot)
         assert len(read) == 3
@@ -228,8 +233,28 @@ async def test_the_box_before_a_run_has_exactly_the_cell(measured: DataFolder) -
         form = box.query_one(FormRows).form
         assert (form.runtime, form.threads, form.batch, form.again) == (form.registered[:1], (2,), (2,), False)
         assert "Run resnet18_v1" in screen_text(pilot)
+        started: list[RunRequest] = []
+
+        def start(_: Runs, request: RunRequest) -> str:
+            started.append(request)
+            raise JobError("no run in tests")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Runs, "start", start)
+            await press(pilot, "enter")
+        (request,) = started
+        assert (request.runtime.settings.threads, request.batch_sizes, request.others) == (2, (2,), ())
+        assert request.end_to_end
         await press(pilot, "escape")
-        # The matrix is still there.
+        # The matrix is still there. Cells that no run measures without others have a box each.
+        assert isinstance(pilot.app.screen, VariantsScreen)
+        await press(pilot, "space", "k", "h", "space", "m")
+        found = []
+        while isinstance(pilot.app.screen, StartRunScreen):
+            form = pilot.app.screen.query_one(FormRows).form
+            found.append((form.threads, form.batch))
+            await press(pilot, "escape")
+        assert found == [((1,), (1,)), ((2,), (2,))]
         assert isinstance(pilot.app.screen, VariantsScreen)
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, VariantsScreen)
@@ -253,8 +278,14 @@ def test_what_was_measured_is_read_first_and_then_all_other_cells(tmp_path: Path
         described = runtime(identity, framework="onnxruntime")
         store.add(system("c5.xlarge"), described, *brick_records(at_four, **where), model_record(at_four, 2.0, **where))
     session = Session(data, SAMPLE_MODELS)
-    known, filled = read_all(session, ModelSpec(source, Level.WRITTEN, Choices().cutting), CHOICES)
+    spec = ModelSpec(source, Level.WRITTEN, Choices().cutting)
+    known, filled = read_all(session, spec, CHOICES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "BATCH_SIZES", (0,))
+        _, refused = read_all(session, spec, CHOICES)
     session.close()
+    # What was measured stays, with the reason why there is no more.
+    assert refused.combinations == known.combinations and refused.refusals
     assert [(it.point.threads, it.point.batch_size) for it in known.combinations] == [(3, 4)]
     assert filled.combinations[0].point.measured_ms == 2.0
     measured = [it for it in filled.combinations if it.point.runtime == known.combinations[0].point.runtime]

@@ -84,7 +84,9 @@ class VariantsScreen(AnswerScreen[None]):
         self._bound_ms: float | None = None
 
     def look(self) -> None:
-        self.run_steps_in_thread(self._read, "variants", self._take, self._refused)
+        # Later only the last step is shown: cells that vanish for a moment would take the cursor with them.
+        read = self._read if self._found is None else lambda: list(self._read())[-1:]
+        self.run_steps_in_thread(read, "variants", self._take, self._refused)
 
     def _take(self, found: Ranking) -> None:
         self._found, self._refusal = found, ""

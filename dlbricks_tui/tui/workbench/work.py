@@ -182,15 +182,17 @@ def read_matrix(session: Session, spec: ModelSpec, choices: Choices) -> Iterator
         is_open = any(it.threads is None and it.latency_ms is not None for it in points)
         here = [it.name for it in Registry(session.data.path).known() if it.traits.format in spec.source.formats]
         elsewhere = [it.found.way.runtime for it in points if it.found.is_measured]
-        yield compared(
-            replace(
+        try:
+            every = replace(
                 options,
                 runtime=(*here, *elsewhere),
                 # Numbers in place of one that is not known would hide its results.
                 threads=() if is_open else tuple(sorted(threads)),
                 batch=tuple(sorted({*BATCH_SIZES, *(it.batch_size for it in points)})),
             )
-        )
+            yield compared(every)
+        except UserError as refusal:
+            yield replace(known, refusals=(*known.refusals, str(refusal)))
 
 
 def read_scores(session: Session, specs: Sequence[ModelSpec], choices: Choices) -> tuple[Score, ...]:
