@@ -391,7 +391,7 @@ async def test_the_look_of_the_workbench_is_changed_and_remembered(measured: Dat
         await press(pilot, *RESNET, "r")
         assert "target interval" in screen_text(pilot)
         await press(pilot, "escape", "4")
-        assert "v  which runtime and batch are best" in screen_text(pilot)
+        assert "V  which runtime and batch are best" in screen_text(pilot)
         await press(pilot, "x")
         assert "What next?" not in screen_text(pilot)
         before = tree.outer_size.width
