@@ -31,7 +31,7 @@ SCREENS = {
     "corpus": "U",
     "systems": "S",
     "analysis": "A",
-    "variants": "v",
+    "variants": "V",
     "batch curve": "b",
     "scenario": "L",
     "fleet": "F",

@@ -52,8 +52,7 @@ PICTURES = (
     Picture("narrow", (80, 24), (*OPEN, "4")),
     *(Picture(theme, (120, 36), OPEN, theme) for theme in ("light", "high-contrast", "colour-blind", "terminal")),
     Picture("tree", (120, 40), (*OPEN, "2", "asterisk", *["j"] * 12)),
-    Picture("curve", (100, 36), (*VARIED, "b"), screen="VariantsScreen"),
-    Picture("comparison", (100, 30), (*VARIED, "v"), screen="VariantsScreen"),
+    Picture("variants", (100, 36), (*VARIED, "V"), screen="VariantsScreen"),
     Picture("analysis", (140, 42), (*VARIED, "A", "2"), screen="AnalysisScreen"),
     Picture(
         "scenario", (140, 42), (*VARIED, "L", "2", "j", "equals_sign", '"100"', "enter", "1"), screen="ScenarioScreen"

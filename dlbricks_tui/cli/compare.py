@@ -88,9 +88,11 @@ def compare_combinations(args: argparse.Namespace) -> int:
     else:
         # Loaded here: the JSON document needs no consoles.
         from dlbricks_tui.cli.rendering import show_parts
+        from dlbricks_tui.documents.matrix import matrix_parts
 
         heading = Heading(ranking.model), Sentence(ranking_heading(ranking)), BLANK_LINE
-        show_parts([*heading, *ranking_parts(ranking)])
+        matrix = [*parts, BLANK_LINE] if (parts := list(matrix_parts(ranking))) else []
+        show_parts([*heading, *matrix, *ranking_parts(ranking)])
         narrate(ranking_answer(ranking))
     for refusal in ranking.refusals:
         narrate(f"left out: {refusal}")

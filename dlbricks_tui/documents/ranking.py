@@ -1,4 +1,4 @@
-"""The combinations of a model, the best first: their table, what it says in words, and their picture."""
+"""The combinations of a model, the best first: their table, and what it says in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table
-from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.documents.variants import (
     BATCH,
     INSTRUCTIONS,
@@ -28,10 +27,9 @@ from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, counted, i
 
 # Smaller differences get a decimal.
 _GREAT_DIFFERENCE = 0.1
-_MEASURED_BAR, _PREDICTED_BAR = ("=", "█"), ("~", "░")
 
 
-class _Axis(NamedTuple):
+class VariantAxis(NamedTuple):
     """A property of combinations, shown as a column where they differ in it and in the heading where they do not."""
 
     column: Column[Point]
@@ -39,14 +37,14 @@ class _Axis(NamedTuple):
     words: Callable[[Point], str]
 
 
-_AXES = (
-    _Axis(RUNTIME, lambda it: it.runtime),
-    _Axis(THREADS, lambda it: threads_in_words(it.threads)),
-    _Axis(BATCH, lambda it: batch_in_words(it.batch_size)),
-    _Axis(PRECISION, lambda it: it.precision.in_words),
-    _Axis(INSTRUCTIONS, lambda it: it.kernels.instructions_in_words),
-    _Axis(OPTIMISATION, lambda it: it.kernels.optimisation_in_words),
-    _Axis(
+AXES = (
+    VariantAxis(RUNTIME, lambda it: it.runtime),
+    VariantAxis(THREADS, lambda it: threads_in_words(it.threads)),
+    VariantAxis(BATCH, lambda it: batch_in_words(it.batch_size)),
+    VariantAxis(PRECISION, lambda it: it.precision.in_words),
+    VariantAxis(INSTRUCTIONS, lambda it: it.kernels.instructions_in_words),
+    VariantAxis(OPTIMISATION, lambda it: it.kernels.optimisation_in_words),
+    VariantAxis(
         key_column("level", lambda it: it.found.estimate.level.value),
         lambda it: f"{it.found.estimate.level.value} layers",
     ),
@@ -71,7 +69,7 @@ def ranking_columns(ranking: Ranking) -> tuple[Column[Ranked], ...]:
     are_measured = all(it.point.measured_ms is not None for it in found if it.ratio is not None)
     against: Column[Ranked] = Column("against best", against_best, style=_style)
     return (
-        *(of_combination(axis.column) for axis in _differing(found)),
+        *(of_combination(axis.column) for axis in differing(found)),
         Column(
             "estimate",
             lambda it: estimate_text(it.point),
@@ -95,6 +93,12 @@ def ranking_remarks(ranking: Ranking) -> Iterator[Part]:
     found = ranking.combinations
     for reason in dict.fromkeys(it.change.reason for it in found if it.change is not None and it.change.reason):
         yield Sentence(f"unknown: {reason}")
+    yield from figure_remarks(ranking)
+
+
+def figure_remarks(ranking: Ranking) -> Iterator[Part]:
+    """Yield what the mark of predictions means, and what the figures leave out."""
+    found = ranking.combinations
     if any(it.comparable.is_predicted for it in found):
         yield Sentence(PREDICTED_LEGEND)
     yield from map(Sentence, remarks_on(it.point.precision for it in found))
@@ -112,46 +116,68 @@ def _is_alone(found: Sequence[Ranked]) -> bool:
 def ranking_heading(ranking: Ranking) -> str:
     """Return the system, what all combinations have in common, and by what they are ordered."""
     found = ranking.combinations
-    common = [axis.words(found[0].point) for axis in _AXES if axis not in _differing(found)]
-    common = [words for words in common if words]
     several_batches = len({it.point.batch_size for it in found}) > 1
     order = f"; the best first, by {'throughput' if several_batches else 'latency'}"
-    return ", ".join([ranking.system, *common]) + (order if sum(it.ratio is not None for it in found) > 1 else "")
+    return common_words(ranking) + (order if sum(it.ratio is not None for it in found) > 1 else "")
+
+
+def common_words(ranking: Ranking) -> str:
+    """Return the system, and what all combinations have in common."""
+    found = ranking.combinations
+    common = [axis.words(found[0].point) for axis in AXES if axis not in differing(found)]
+    return ", ".join([ranking.system, *(words for words in common if words)])
 
 
 def combination_name(it: Ranked, found: Sequence[Ranked]) -> str:
     """Return everything in which a combination differs from the others: `openvino, 2 threads, batch 4`."""
-    return ", ".join(words for words in (axis.words(it.point) for axis in _differing(found)) if words)
+    return ", ".join(words for words in (axis.words(it.point) for axis in differing(found)) if words)
 
 
-def bar_name(it: Ranked, found: Sequence[Ranked]) -> str:
-    """Return the same in fewer words, for pictures: `openvino, default, batch 4`."""
-    return combination_name(it, found).replace(threads_in_words(None), "default")
+def ranking_answer(ranking: Ranking, bound_ms: float | None = None) -> str:
+    """Return the best combination, within a bound of the latency, and what the others lose against it, as a sentence.
 
-
-def ranking_answer(ranking: Ranking) -> str:
-    """Return the best combination, and what the others lose against it, as a sentence."""
+    Of a ranking within a bound, the combinations with a ratio are those that stay below it.
+    """
     found = [it for it in ranking.combinations if it.ratio is not None]
     if not found:
-        return f"{printable(ranking.model)} was not measured in any combination."
+        nothing = f"{printable(ranking.model)} was not measured in any combination."
+        return nothing if bound_ms is None else f"No combination is known to stay under {bound_ms:g} ms."
     best, *others = found
-    sign = PREDICTED * best.comparable.is_predicted
-    latency = "" if best.comparable.latency is None else f"{sign}{in_ms(best.comparable.latency.value_ms)}"
-    rate = f"{sign}{milliseconds(best.per_second or 0.0)} per second"
-    name = combination_name(best, ranking.combinations)
+    under = "" if bound_ms is None else f"Under {bound_ms:g} ms: "
+    name, figures = combination_name(best, ranking.combinations), _figures(best)
     left = len(ranking.combinations) - 1
-    if not best.comparable.is_predicted and all(it.comparable.is_predicted for it in others):
+    if not under and not best.comparable.is_predicted and all(it.comparable.is_predicted for it in others):
         told = f"; {counted(left, 'other')} {'was' if left == 1 else 'were'} not" if left else ""
-        return f"Only {name} was measured: {latency}, {rate}{told}."
+        return f"Only {name} was measured: {figures}{told}.{_quicker_prediction(ranking)}"
     if not best.is_best:
-        return f"{name} may be best, but it is predicted too uncertainly: {latency}, {rate}."
+        return f"{under}{name} may be best, but it is predicted too uncertainly: {figures}."
+    measured = ""
+    if not best.comparable.is_predicted and any(it.comparable.is_predicted for it in others):
+        # Where predictions fill a matrix, most of the others are some.
+        others, measured = [it for it in others if not it.comparable.is_predicted], " measured"
     slower = [it.ratio or 1.0 for it in others if it.verdict is Verdict.SLOWER]
     counts = verdict_counts([it.verdict for it in others if it.verdict is not None])
     if slower:
         counts = counts.replace(Verdict.SLOWER.value, f"slower by up to {percent(max(slower) - 1.0)}")
-    told = f"; of {counted(len(others), 'other')} {counts}" if others else ""
+    told = f"; of {counted(len(others), 'other')}{measured} {counts}" if others else ""
     verdict = "is predicted to be best" if best.comparable.is_predicted else "is best"
-    return f"{name} {verdict}: {latency}, {rate}{told}.{_usual_answer(ranking, best)}"
+    usual = "" if under else _usual_answer(ranking, best)
+    return f"{under}{name} {verdict}: {figures}{told}.{_quicker_prediction(ranking)}{usual}"
+
+
+def _figures(it: Ranked) -> str:
+    sign = PREDICTED * it.comparable.is_predicted
+    latency = "" if it.comparable.latency is None else f"{sign}{in_ms(it.comparable.latency.value_ms)}"
+    return f"{latency}, {sign}{milliseconds(it.per_second or 0.0)} per second"
+
+
+def _quicker_prediction(ranking: Ranking) -> str:
+    """Return the combination that is predicted to be faster than the best measured one, as a sentence."""
+    found = (it for it in ranking.combinations if it.comparable.is_predicted and it.verdict is Verdict.FASTER)
+    quicker = next(found, None)
+    if quicker is None:
+        return ""
+    return f" {combination_name(quicker, ranking.combinations)} is predicted to be faster: {_figures(quicker)}."
 
 
 def _usual_answer(ranking: Ranking, best: Ranked) -> str:
@@ -163,9 +189,9 @@ def _usual_answer(ranking: Ranking, best: Ranked) -> str:
     return f" At batch {ranking.own_batch}, as the model is: {in_ms(answer.comparable.latency.value_ms)}, {name}."
 
 
-def _differing(found: Sequence[Ranked]) -> list[_Axis]:
+def differing(found: Sequence[Ranked]) -> list[VariantAxis]:
     """Return what differs between the combinations; the runtime of a single one."""
-    return [axis for axis in _AXES if len({axis.column.cell(it.point) for it in found}) > 1] or [_AXES[0]]
+    return [axis for axis in AXES if len({axis.column.cell(it.point) for it in found}) > 1] or [AXES[0]]
 
 
 def _interval(it: Ranked) -> str:
@@ -176,16 +202,6 @@ def _interval(it: Ranked) -> str:
     return f"+-{percent((composed.interval.high_ms - composed.interval.low_ms) / 2 / estimate_ms, 1)}"
 
 
-def ranking_sentence(ranking: Ranking, *, by_rate: bool) -> str:
-    """Return the range of the combinations, by throughput or by latency, as a sentence."""
-    found = [it for it in ranking.combinations if it.comparable.latency is not None]
-    values = [it.per_second if by_rate else it.comparable.latency.value_ms for it in found if it.comparable.latency]
-    known = [it for it in values if it is not None]
-    unit = "per second" if by_rate else "ms"
-    ends = dict.fromkeys(milliseconds(it) for it in (min(known), max(known)))
-    return f"{counted(len(found), 'combination')}: {' to '.join(ends)} {unit}."
-
-
 def against_best(it: Ranked) -> str:
     """Return the additional time of a combination and what that means: `+14 % slower`."""
     if it.is_first:
@@ -194,33 +210,3 @@ def against_best(it: Ranked) -> str:
     verdict = "" if it.verdict is None else it.verdict.value
     sign = "-" if more < 0 else "+"
     return f"{sign}{percent(abs(more), 0 if abs(more) >= _GREAT_DIFFERENCE else 1)} {verdict}"
-
-
-def ranking_picture(ranking: Ranking) -> Rows | None:
-    """Return all combinations with a latency as bars, the best first."""
-    found = [it for it in ranking.combinations if it.comparable.latency is not None]
-    if not found:
-        return None
-    by_rate = len({it.point.batch_size for it in ranking.combinations}) > 1
-    rows = tuple(_bar(it, ranking.combinations, by_rate=by_rate) for it in found)
-    values = [piece.high for row in rows for piece in row.pieces]
-    meanings = [LegendSign(_MEASURED_BAR[0], "measured", "bar", _MEASURED_BAR[1])]
-    if any(it.comparable.is_predicted for it in found):
-        meanings.append(LegendSign(_PREDICTED_BAR[0], "predicted", "muted", _PREDICTED_BAR[1]))
-    title, unit = ("Per second, longer", "per second") if by_rate else ("ms, shorter", "ms")
-    ends = " to ".join(dict.fromkeys(milliseconds(it) for it in (min(values), max(values))))
-    says = f"{counted(len(found), 'combination')}: {ends} {unit}."
-    return Rows(f"{title} is better", says, Axis(0.0, max(values)), rows, tuple(meanings))
-
-
-def _bar(it: Ranked, found: Sequence[Ranked], *, by_rate: bool) -> BarRow:
-    latency = it.comparable.latency
-    value = (it.per_second or 0.0) if by_rate else 0.0 if latency is None else latency.value_ms
-    (mark, block), style = (_PREDICTED_BAR, "muted") if it.comparable.is_predicted else (_MEASURED_BAR, "bar")
-    style = "good" if it.is_best else style
-    text = milliseconds(value) if by_rate else in_ms(value)
-    alone = _is_alone(found)
-    marks = (Mark(value, "*", "good"),) if it.is_best and not alone else ()
-    text += "" if alone else f" {against_best(it)}"
-    bar = (Piece(0.0, value, mark, block, style),)
-    return BarRow(bar_name(it, found), bar, marks, text, "good" if it.is_best else "text")

@@ -72,6 +72,10 @@ class TableLayout:
             for title, (it, width) in zip(titles, columns, strict=True)
         )
 
+    def shows(self, at: int) -> bool:
+        """Return whether a column has room."""
+        return self._widths[at] > 0
+
     def row(self, index: int, words: Sequence[str] = ()) -> Line:
         """Return a row in one line, with these words highlighted in its names; it may be too long without figures."""
         cells = self._line(index, self._texts(index), words)

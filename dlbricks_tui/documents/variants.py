@@ -66,23 +66,19 @@ def variant_remarks(points: Sequence[Point]) -> Iterator[Part]:
     yield from map(Sentence, engine_remarks(it.found for it in points))
 
 
-def variant_columns(points: Sequence[Point], *, marked: bool = False) -> tuple[Column[Point], ...]:
-    """Return a column for everything that varies, and the figures; `marked` tells the mark of each in the charts."""
+def variant_columns(points: Sequence[Point]) -> tuple[Column[Point], ...]:
+    """Return a column for everything that varies, and the figures."""
     varying = [
         column
         for column in (RUNTIME, PRECISION, INSTRUCTIONS, OPTIMISATION, THREADS)
         if len({column.cell(it) for it in points}) > 1
     ]
-    series = curve_series(points)
-    marks = {id(it): each.estimated_mark for each in series for _, it in each.points}
-    mark = key_column("mark", lambda it: marks.get(id(it), ""))
     efficiency: Column[Point] = Column("efficiency", lambda it: or_dash(percent, scaling_efficiency(it, points)))
     return (
-        *[mark] * (marked and len(series) > 1),
         *varying,
         BATCH,
         Column("estimate", estimate_text),
-        Column("95 %", _interval, is_optional=True),
+        Column("95 %", interval_text, is_optional=True),
         Column("measured", lambda it: or_dash(in_ms, it.measured_ms)),
         Column("per second", lambda it: _sign(it) + or_dash(milliseconds, it.per_second)),
         *[efficiency] * (THREADS in varying),
@@ -117,10 +113,8 @@ def variants_question(model: str) -> str:
     return f"Which runtime, batch size and number of threads suit {printable(model)}?"
 
 
-def curve_answer(points: Sequence[Point], bound_ms: float | None = None) -> str:
-    """Return the best variant under a bound; without one those of the least latency and the highest throughput."""
-    if bound_ms is not None:
-        return f"{capitalised(best_line(points, bound_ms))}."
+def curve_answer(points: Sequence[Point]) -> str:
+    """Return the variants of the least latency and of the highest throughput."""
     known = [it for it in points if it.latency_ms]
     if not known:
         return "Nothing was measured in any of these variants."
@@ -196,7 +190,8 @@ def estimate_text(point: Point) -> str:
     return _sign(point) + or_dash(in_ms, point.estimate_ms)
 
 
-def _interval(point: Point) -> str:
+def interval_text(point: Point) -> str:
+    """Return the 95 % interval of the estimate of a variant."""
     composed = point.found.estimate.composed
     if composed is None or point.estimate_ms is None:
         return "-"

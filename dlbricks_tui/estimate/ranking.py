@@ -1,7 +1,7 @@
 """The combinations of a model in order, the best first, and which of them differ from the best beyond noise."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlbricks_tui.estimate.comparison import WIDEST_OF_THE_BEST
 from dlbricks_tui.estimate.curve import Point, per_second
@@ -128,12 +128,33 @@ class Ranking:
         ]
         return min(fitting, key=lambda pair: pair[0], default=(0.0, None))[1]
 
+    @property
+    def rival(self) -> Ranked | None:
+        """The measured combination next to the best one, if it is unknown which of the two is faster."""
+        measured = [it for it in self.combinations if it.ratio is not None and it.point.measured_ms is not None]
+        if len(measured) < 2 or not measured[0].is_best or measured[1].verdict is not Verdict.UNKNOWN:
+            return None
+        return measured[1]
+
+    def within(self, bound_ms: float | None) -> "Ranking":
+        """Return the ranking of the combinations with at most this latency; all others come last, without a ratio."""
+        if bound_ms is None:
+            return self
+        inside, outside = list[Comparable](), list[Ranked]()
+        for it in self.combinations:
+            latency = it.comparable.latency
+            if latency is not None and latency.value_ms <= bound_ms:
+                inside.append(it.comparable)
+            else:
+                outside.append(Ranked(it.comparable, None))
+        return replace(self, combinations=(*ranked(inside), *outside))
+
 
 def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:
     """Return all combinations by throughput, then those whose predictions are too uncertain to be the best.
 
     The first one is the best that was measured, if any was. Those without a latency come last, in their order. At one
-    batch size that is the order of the latencies.
+    batch size that is the order of the latencies. Predictions do not change the verdicts on what was measured.
     """
     timed: list[tuple[Timing, Comparable]] = []
     others: list[Ranked] = []
@@ -147,8 +168,10 @@ def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:
     timed.sort(key=lambda pair: (not pair[1].may_be_best, pair[0].value_ms))
     place = next((number for number, (_, it) in enumerate(timed) if not it.is_predicted), 0)
     least, first = timed.pop(place)
-    changes = all_compared([(first.tested or least, it.tested or each) for each, it in timed])
-    compared = [
-        Ranked(it, each.value_ms / least.value_ms, change) for (each, it), change in zip(timed, changes, strict=True)
-    ]
+    changes: dict[int, Change] = {}
+    for predicted in (False, True):
+        alike = [(number, each, it) for number, (each, it) in enumerate(timed) if it.is_predicted is predicted]
+        found = all_compared([(first.tested or least, it.tested or each) for _, each, it in alike])
+        changes.update(zip([number for number, _, _ in alike], found, strict=True))
+    compared = [Ranked(it, each.value_ms / least.value_ms, changes[number]) for number, (each, it) in enumerate(timed)]
     return (Ranked(first, 1.0, is_first=True), *compared, *others)

@@ -13,12 +13,10 @@ from dlbricks_tui.runtime.variant import (
 from dlbricks_tui.settings.kinds import name, one_of, whole
 from dlbricks_tui.settings.setting import Setting
 
-# The batch sizes to choose from, and those of a batch curve.
+# The batch sizes to choose from, and those of the matrix of variants.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32)
-# Enough for a curve of the throughput.
-SEVERAL_BATCHES = BATCH_SIZES[:4]
 _CORES = os.cpu_count() or 1
-_DOUBLED = tuple(2**power for power in range(_CORES.bit_length()))
+THREADS_DOUBLED = tuple(2**power for power in range(_CORES.bit_length()))
 
 RUNTIME = Setting(
     name="runtime",
@@ -33,7 +31,7 @@ THREADS = Setting(
     about="the number of threads of the runtime",
     meaning="of the runtime",
     config="run.threads",
-    several_offered=(_DOUBLED,) if len(_DOUBLED) > 1 else (),
+    several_offered=(THREADS_DOUBLED,) if len(THREADS_DOUBLED) > 1 else (),
 )
 BATCH = Setting(
     name="batch",
@@ -41,7 +39,7 @@ BATCH = Setting(
     about="images, sentences or rows in an inference",
     meaning="images or sentences in an inference",
     usual="that of the file, 1 where it is open",
-    several_offered=(SEVERAL_BATCHES, BATCH_SIZES),
+    several_offered=(BATCH_SIZES[:4], BATCH_SIZES),
 )
 PRECISION = Setting(
     name="precision",

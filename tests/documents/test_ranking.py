@@ -4,13 +4,9 @@ from typing import Any
 from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.parts import Sentence
 from dlbricks_tui.documents.ranking import (
-    bar_name,
-    combination_name,
     ranking_answer,
     ranking_heading,
     ranking_parts,
-    ranking_picture,
-    ranking_sentence,
 )
 from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision
@@ -80,14 +76,10 @@ def test_the_rows_tell_latencies_throughput_and_significance() -> None:
     alone = replace(MIXED, combinations=MIXED.combinations[:1])
     cases = {"mixed": MIXED, "predicted": uncertain, "estimated": estimates, "alone": alone}
     check("ranking", {name: ranking_parts(each) for name, each in cases.items()})
-    check("ranking-pictures", {name: ranking_picture(each) for name, each in cases.items()})
     told = {name: [Sentence(ranking_heading(it)), Sentence(ranking_answer(it))] for name, it in cases.items()}
     check("ranking-words", told)
     nothing = Ranking("net", "c5.xlarge", (Ranked(Comparable(point(1, None)), None),))
-    assert ranking_answer(nothing) == "net was not measured in any combination." and ranking_picture(nothing) is None
-    assert ranking_sentence(MIXED, by_rate=True) == "4 combinations: 88.89 to 114.3 per second."
-    assert ranking_sentence(MIXED, by_rate=False) == "4 combinations: 10.00 to 90.00 ms."
-    assert ranking_sentence(alone, by_rate=False) == "1 combination: 70.00 ms."
+    assert ranking_answer(nothing) == "net was not measured in any combination."
     assert lines_of(MIXED, 80)[-1] == "unknown: fewer than 5 samples"
 
 
@@ -111,15 +103,6 @@ def test_estimates_of_measured_combinations_are_left_out_where_the_width_is_shor
     assert "ESTIMATE" in rows(only_estimated, 40)[0]
 
 
-def test_a_picture_has_shorter_names() -> None:
-    found = [called(timed(1, 10.0), each) for each in ("mxnet", "openvino")]
-    several = ranked(
-        replace(it, point=replace(it.point, threads=threads)) for it, threads in zip(found, (None, 2), strict=True)
-    )
-    assert combination_name(several[0], several) == "mxnet, default threads"
-    assert [bar_name(it, several) for it in several] == ["mxnet, default", "openvino, 2 threads"]
-
-
 def test_a_single_combination_without_a_latency_has_no_order() -> None:
     only = Ranking("net", "c5.xlarge", (Ranked(Comparable(point(1, None)), None),))
     assert ranking_heading(only) == "c5.xlarge, 1 thread, batch 1, f32, written layers"
@@ -131,10 +114,6 @@ def test_a_single_combination_is_compared_with_nothing() -> None:
     titles = lines_of(only)[0]
     assert "MEASURED" in titles and "BEST" not in titles and "best" not in "".join(lines_of(only))
     assert "AGAINST BEST" in lines_of(MIXED)[0]
-    alone, several = ranking_picture(only), ranking_picture(MIXED)
-    assert alone is not None and several is not None
-    assert alone.says == "1 combination: 70.00 ms."
-    assert several.says == "4 combinations: 88.89 to 114.3 per second."
 
 
 def test_limits_on_kernels_are_columns_where_they_differ_and_the_heading_tells_only_real_ones() -> None:
@@ -154,5 +133,22 @@ def test_the_only_measured_combination_is_not_called_the_best() -> None:
     assert ranking_answer(Ranking("net", "c5.xlarge", ranked([one, quicker]))).startswith(
         "Only onnxruntime was measured"
     )
+    # What is predicted to be faster beyond doubt is worth a measurement.
+    answer = ranking_answer(Ranking("net", "c5.xlarge", ranked([one, quicker])))
+    assert "mxnet is predicted to be faster: ~5.000 ms" in answer
     two = [called(timed(1, ms), name) for ms, name in ((10.0, "onnxruntime"), (20.0, "mxnet"))]
     assert "onnxruntime is best: " in ranking_answer(Ranking("net", "c5.xlarge", ranked(two)))
+
+
+def test_the_answer_counts_what_was_measured_where_most_others_are_predicted() -> None:
+    two = [called(timed(1, ms), name) for ms, name in ((10.0, "onnxruntime"), (20.0, "mxnet"))]
+    others = [called(predicted(30.0, 29.0, 31.0), "openvino", batch=size) for size in (1, 2)]
+    answer = ranking_answer(Ranking("net", "c5.xlarge", ranked([*two, *others])))
+    assert "; of 1 other measured 1 slower by up to 100 %" in answer and "predicted" not in answer
+
+
+def test_the_answer_within_a_bound_names_the_best_that_keeps_it() -> None:
+    best = "onnxruntime, batch 1 is best: 10.00 ms, 100.0 per second."
+    assert ranking_answer(MIXED.within(50.0), 50.0) == f"Under 50 ms: {best}"
+    assert ranking_answer(MIXED.within(1.0), 1.0) == "No combination is known to stay under 1 ms."
+    assert MIXED.within(None) is MIXED

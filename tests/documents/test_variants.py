@@ -3,7 +3,6 @@ from dataclasses import replace
 
 from dlbricks_tui.documents.drawing import drawn_beside
 from dlbricks_tui.documents.look import TEXT
-from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.pictures import Plot
 from dlbricks_tui.documents.variants import (
     best_line,
@@ -11,7 +10,6 @@ from dlbricks_tui.documents.variants import (
     curve_pictures,
     curve_sentences,
     missing_figures,
-    variant_columns,
     variant_name,
     variants_parts,
     variants_question,
@@ -56,8 +54,6 @@ def test_each_variant_has_a_row_and_a_missing_one_says_which_run_measures_it() -
             "precisions": variants_parts([*BATCHES[:2], *int8]),
             "kernels": variants_parts([*BATCHES[:2], *avx2]),
             "estimated": variants_parts([estimated(1.0).point, predicted(5.0, 4.5, 5.5).point]),
-            "marked": [Table(variant_columns(THREADS, marked=True), THREADS)],
-            "marked, of one series": [Table(variant_columns(BATCHES, marked=True), BATCHES)],
         },
     )
     latencies, throughputs = plots_of(BATCHES, 50.0)
@@ -130,7 +126,6 @@ def test_the_answer_names_the_quickest_and_the_busiest_variant() -> None:
     assert curve_answer(BATCHES) == (
         "Least latency: batch 1, 10.00 ms, 100.0 per second. Highest throughput: batch 4, 26.00 ms, 153.8 per second."
     )
-    assert curve_answer(BATCHES, 50.0) == "Best under 50 ms: batch 4, 26.00 ms, 153.8 per second."
     threads = [point(1, 10.0, 2), point(1, 25.0, 1)]
     assert curve_answer(threads) == "2 threads: 10.00 ms, 100.0 per second, 2.50 times as fast as 1 thread."
     assert curve_answer(threads[:1]) == "Batch 1: 10.00 ms, 100.0 per second."

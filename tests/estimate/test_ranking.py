@@ -7,7 +7,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Unmeasured
-from dlbricks_tui.estimate.ranking import Comparable, ranked
+from dlbricks_tui.estimate.ranking import Comparable, Ranking, ranked
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.change import Verdict, timing_by
@@ -128,3 +128,37 @@ def test_p_values_are_corrected_for_the_number_of_combinations() -> None:
     together = p_values(best, *others)
     assert all(corrected >= p_value for corrected, p_value in zip(sorted(together), sorted(alone), strict=True))
     assert together != alone
+
+
+def ranking_of(*combinations: Comparable) -> Ranking:
+    return Ranking("net", "host", ranked(combinations))
+
+
+def test_predictions_do_not_change_the_verdicts_on_what_was_measured() -> None:
+    several = [by_samples(1, ms, [ms + number / 1e3 for number in range(30)], 3) for ms in (10.0, 10.5)]
+    many = [predicted(11.0 + number, 5.0, 30.0) for number in range(30)]
+    alone, beside = ranked(several), ranked([*several, *many])
+    assert alone[1].change is not None and alone[1].change.p_value is not None
+    assert next(it for it in beside if it.comparable is several[1]).change == alone[1].change
+
+
+def test_the_rival_of_the_best_is_measured_again_where_it_is_unknown_which_is_faster() -> None:
+    noisy = [10.0 + number % 7 for number in range(30)]
+    rival = by_samples(1, 10.5, noisy)
+    found = ranking_of(by_samples(1, 10.0, noisy), predicted(10.2, 9.0, 12.0), rival).rival
+    assert found is not None and found.comparable is rival
+    for others in ([timed(1, 20.0)], [predicted(10.2, 9.0, 12.0)], []):
+        assert ranking_of(timed(1, 10.0), *others).rival is None
+    assert ranking_of(predicted(5.0, 2.0, 20.0)).rival is None
+
+
+def test_a_bound_leaves_out_slower_combinations_and_the_best_of_the_others_is_first() -> None:
+    ranking = ranking_of(timed(1, 10.0), timed(8, 40.0), timed(4, 30.0), Comparable(point(2, None)))
+    assert [it.point.batch_size for it in ranking.combinations] == [8, 4, 1, 2]
+    within = ranking.within(35.0).combinations
+    assert [(it.point.batch_size, it.is_best, it.ratio is None) for it in within] == [
+        (4, True, False),
+        (1, False, False),
+        (8, False, True),
+        (2, False, True),
+    ]

@@ -9,7 +9,7 @@ async def test_the_bar_shows_the_keys_that_work_now_as_far_as_they_fit(measured:
         bar = screen_text(pilot).splitlines()[-1]
         # Keys of the focused panel come first.
         assert bar.startswith(" enter open  m measure  A analysis ")
-        assert " o file " in bar and " v variants " in bar and "search" not in bar
+        assert " o file " in bar and " V variants " in bar and "search" not in bar
         await press(pilot, "slash", '"resnet18_v1"', "enter", "enter")
         for panel in "1234":
             await press(pilot, panel)

@@ -9,7 +9,6 @@ from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.marks.marks import MARK as MARK_SIGN
@@ -17,7 +16,6 @@ from dlbricks_tui.tui.marks.marks import ComparableRow, Marks
 from dlbricks_tui.tui.marks.screen import CircumstancesPanel, MarkedScreen, PartsPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.systems import screen as systems_work
-from dlbricks_tui.tui.variants.screen import By
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.documents.test_ranking import MIXED
 from tests.runs.live_runs import in_the_middle, put_run
@@ -184,11 +182,14 @@ async def test_two_runs_are_marked_in_their_box_and_compared(measured: DataFolde
 
 
 async def test_two_variants_of_a_model_are_compared(new: DataFolder) -> None:
-    async with showing(new, lambda _: screen(ranking=MIXED, by=By.COMBINATION)) as pilot:
-        await press(pilot, "g", MARK, MARK)
-        first, second = pilot.app.marks.rows  # type: ignore[attr-defined]
-        assert (first.kind, second.kind) == (PairKind.VARIANT, PairKind.VARIANT) and first.name != second.name
-        assert isinstance(first.subject, EstimatedSide) and first.subject.found is MIXED.combinations[0].point.found
-        # Variants are told apart by what differs, such as the number of threads that was asked for.
-        assert threads_in_words(MIXED.combinations[0].point.threads) in first.name
-        assert second.subject.found is MIXED.combinations[1].point.found
+    async with showing(new, lambda _: screen(MIXED)) as pilot:
+        await press(pilot, "g", "h", "h", "h", MARK, COMPARE)
+        assert said(pilot).startswith("Mark two cells")
+        await press(pilot, "l", COMPARE)
+        assert isinstance(pilot.app.screen, MarkedScreen)
+        first, second = pilot.app.screen._rows
+        assert (first.kind, second.kind) == (PairKind.VARIANT, PairKind.VARIANT)
+        assert first.name.startswith("onnxruntime, ") and second.name.startswith("onnxruntime, ")
+        assert {first.name[-1], second.name[-1]} == {"1", "8"}, "variants are told apart by what differs"
+        assert isinstance(first.subject, EstimatedSide)
+        assert first.subject.found in [it.point.found for it in MIXED.combinations]

@@ -33,9 +33,9 @@ from dlbricks_tui.tui.session import Session, options_of
 from dlbricks_tui.tui.systems.screen import rank
 from dlbricks_tui.tui.workbench import work as workbench_work
 from dlbricks_tui.tui.workbench.work import (
-    compare_combinations,
     estimate_library,
     estimate_model,
+    read_matrix,
     read_model,
 )
 from dlbricks_tui.wording.answers import combination_words, figure_number
@@ -165,8 +165,7 @@ def panel(session: Session, spec: ModelSpec, choices: Choices) -> Told:
 def comparison(session: Session, spec: ModelSpec, choices: Choices) -> Told:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workbench_work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=False))
-        ranking = compare_combinations(session, spec, choices)
-    assert not isinstance(ranking, str)
+        ranking = next(read_matrix(session, spec, choices))
     if choices.threads is not None:
         # The comparison shows all numbers of threads.
         found = [it for it in ranking.combinations if it.point.threads == choices.threads]

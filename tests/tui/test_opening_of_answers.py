@@ -7,8 +7,7 @@ from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import MEASURED_ONLY, app_on, press, running, screen_text
 
 ASKED = {
-    "v": "Which runtime, batch size and number of threads suit resnet18_v1?",
-    "b": "Which runtime, batch size and number of threads suit alexnet?",
+    "V": "Which runtime, batch size and number of threads suit resnet18_v1?",
     "0": "How fast could resnet18_v1 be, and which change is worth making?",
     "i": "Where does the time of alexnet go, layer by layer?",
     "L": "How much load can resnet18_v1 serve?",

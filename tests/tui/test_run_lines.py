@@ -26,9 +26,9 @@ from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision, Variant
 from dlbricks_tui.settings.measuring import AGAIN, TARGET_INTERVAL, TIME_BUDGET
-from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION, RUNTIME, SEVERAL_BATCHES, THREADS
+from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION, RUNTIME, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.open_model import id_of
@@ -36,7 +36,7 @@ from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.host import bar_lines
 from dlbricks_tui.tui.run.runs import request_for
 from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, model_heading, model_row, summary_of
-from dlbricks_tui.tui.run.settings import RUN_ROWS, in_several_variants, settings_for
+from dlbricks_tui.tui.run.settings import RUN_ROWS, WantedCombination, exactly, settings_for
 from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot, on_its_way
 from dlbricks_tui.tui.workbench.estimate_rows import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
@@ -352,18 +352,35 @@ def test_settings_of_a_run_belong_to_its_models_and_general_ones_to_the_session(
     assert (again.runtime, again.threads, again.batch, again.target_interval) == (last.runtime, (1, 2), (4,), 0.02)
 
 
-def test_a_plan_of_several_variants_keeps_those_that_were_chosen(data: DataFolder) -> None:
+def test_cells_of_the_matrix_are_measured_in_as_few_runs_as_measure_no_others(data: DataFolder) -> None:
     register(data, PAPER)
-    found = sources("squeezenet1.1")
-    usual = in_several_variants(settings_for(Choices(), found, data, Config()), Choices())
-    assert usual.runtime == usual.registered and usual.batch == SEVERAL_BATCHES
-    chosen = in_several_variants(settings_for(Choices(threads=2, batch=8), found, data, Config()), Choices())
-    assert (chosen.runtime, chosen.threads, chosen.batch) == (chosen.registered, (2,), (8,))
-    # The settings in view name a runtime with its threads.
-    two_threads = PAPER.with_threads(2).identity
-    in_view = Choices(runtime=two_threads)
-    named = in_several_variants(settings_for(in_view, found, data, Config()), in_view)
-    assert (named.runtime, named.threads, named.batch) == (("paper",), (2,), SEVERAL_BATCHES)
+    settings = settings_for(Choices(), sources("squeezenet1.1"), data, Config())
+    usual = Registry(data.path).find(settings.registered[0])
+
+    def runs(*cells: tuple[Runtime, int | None, int]) -> list[tuple[object, ...]]:
+        wanted = [
+            WantedCombination(
+                runtime.with_threads(threads).identity, Variant(threads=threads, batch=batch), Level.FUSED, again=True
+            )
+            for runtime, threads, batch in cells
+        ]
+        found = exactly(settings, wanted, data)
+        assert all(it.end_to_end and it.again and it.level is Level.FUSED for it in found)
+        return [(it.runtime, it.threads, it.batch) for it in found]
+
+    both = usual.name, PAPER.name
+    assert runs((PAPER, 2, 4)) == [(("paper",), (2,), (4,))]
+    every = [(it, threads, batch) for it in (usual, PAPER) for threads in (1, 2) for batch in (4, 8)]
+    assert runs(*every) == [(both, (1, 2), (4, 8))]
+    assert runs((PAPER, 1, 4), (PAPER, 2, 8)) == [(("paper",), (1,), (4,)), (("paper",), (2,), (8,))]
+    assert runs((usual, 1, 4), (PAPER, 2, 4)) == [((usual.name,), (1,), (4,)), (("paper",), (2,), (4,))]
+    assert runs((PAPER, None, 4), (PAPER, 2, 4)) == [(("paper",), (), (4,)), (("paper",), (2,), (4,))]
+    (int8,) = exactly(
+        settings, [WantedCombination(PAPER.identity, Variant(precision=Precision.INT8, threads=1), Level.FUSED)], data
+    )
+    assert (int8.precision, int8.again) == ((Precision.INT8,), False)
+    with pytest.raises(RegistryError, match="this host has no runtime mxnet-9"):
+        exactly(settings, [WantedCombination("mxnet-9 threads-1", Variant(), Level.FUSED)], data)
 
 
 def test_the_settings_of_a_run_start_from_the_config(data: DataFolder) -> None:

@@ -1,197 +1,297 @@
 """The screen of the open model in several variants."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import pytest
+from textual.pilot import Pilot
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.ranking import Ranking
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.settings.variant import BATCH_SIZES
+from dlbricks_tui.settings.variant import BATCH_SIZES, THREADS_DOUBLED
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.run.boxes import StartRunScreen
+from dlbricks_tui.tui.run.runs import Runs
+from dlbricks_tui.tui.run.settings import WantedCombination
 from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.variants.screen import By, Readers, VariantsScreen
+from dlbricks_tui.tui.variants.screen import VariantsPanel, VariantsScreen
 from dlbricks_tui.tui.widgets.form import FormRows
-from dlbricks_tui.tui.workbench.work import VariantCurve, read_batch_curve, read_thread_curve
+from dlbricks_tui.tui.workbench import work
+from tests.documents.test_matrix import FULL, ranking_of, with_threads
 from tests.documents.test_ranking import MIXED
 from tests.estimate.stored import brick_records, model_record
-from tests.estimate.test_curve import point
+from tests.estimate.test_ranking import timed
 from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
-from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text, settled, showing
+from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, settled, showing
 from tests.tui.snapshots import check_each, check_layout, resize
-from tests.tui.test_suites import words
 
-MEASURED = VariantCurve(tuple(point(size, 9.0 + 6 * size if size != 16 else None) for size in BATCH_SIZES))
-REFUSED = MEASURED._replace(refusal="its file fixes the batch")
-BY_THREADS = VariantCurve((point(1, 20.0, 1), point(1, 12.5, 2), point(1, None, 4)))
 CHOICES = Choices(level=Level.WRITTEN, system="c5.xlarge", runtime="onnxruntime-1.32.0")
+Measured = list[list[WantedCombination]]
 
 
-def screen(
-    batches: VariantCurve = MEASURED, ranking: Ranking | str = "nothing to compare", by: By = By.BATCH
-) -> VariantsScreen:
-    def combinations() -> Ranking:
-        if isinstance(ranking, str):
-            raise UserError(ranking)
-        return ranking
+def screen(*found: Ranking | str, runs: Measured | None = None) -> VariantsScreen:
+    """The screen of rankings that are read one after another; a text is a refusal."""
 
-    return VariantsScreen("net", Readers(lambda: batches, lambda: BY_THREADS, combinations), by)
+    def read() -> Any:
+        for each in found or (FULL,):
+            if isinstance(each, str):
+                raise UserError(each)
+            yield each
+
+    def measure(wanted: Sequence[WantedCombination]) -> None:
+        if runs is not None:
+            runs.append(list(wanted))
+
+    return VariantsScreen("net", read, measure)
 
 
-def _predicted(found: SystemEstimate) -> SystemEstimate:
-    coverage = replace(found.estimate.coverage, measured=0, predicted=1)
-    return replace(found, end_to_end=None, estimate=replace(found.estimate, coverage=coverage))
+def cells(run: list[WantedCombination]) -> list[tuple[int | None, int, bool]]:
+    """The threads and the batch size of each cell of a run, and whether it is measured again."""
+    return [(it.variant.threads, it.variant.batch, it.again) for it in run]
 
 
-async def test_curves_and_combinations_are_drawn_with_reasons_for_what_is_missing(new: DataFolder) -> None:
-    async with showing(new, lambda _: screen(REFUSED), NARROW) as pilot:
+def notes(pilot: Pilot[None]) -> list[str]:
+    return [it.message for it in pilot.app._notifications]
+
+
+async def test_the_matrix_and_the_selected_cell_are_shown_at_every_size(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen(), NARROW) as pilot:
         shown = screen_text(pilot)
-        for words in ("ms by batch size", "x measured", "its file fixes the batch", "batch  estimate"):
+        for words in (
+            "Which runtime, batch size and number of threads suit net?",
+            "onnxruntime, 2 threads, batch 4 is best: 20.00 ms, 200.0 per second",
+            "runtime      threads  instructions  batch 1       2           4  8",
+            "▸onnxruntime        2           all    7.000   12.00  best 20.00  -",
+            "~18.00",
+            "onnxruntime, 2 threads, batch 4",
+            "measured      20.00 ms, 200.0 per second",
+            "~ not all measured",
+        ):
             assert words in shown
+        # The figures have the room; there is none for curves.
+        assert "by batch size" not in shown
         check_layout(pilot.app)
+        for size in (MEDIUM, WIDE):
+            await resize(pilot, size)
+            shown = screen_text(pilot)
+            assert "ms by batch size" in shown and "ms by threads" in shown
+            check_layout(pilot.app)
         pilot.app.pop_screen()
-        await check_each(
-            pilot,
-            {
-                "variants": (screen, ()),
-                "variants-side-by-side": (lambda: screen(ranking=MIXED, by=By.COMBINATION), ()),
-            },
-        )
-        await resize(pilot, WIDE)
-        # Where nothing of a curve was measured, the combinations that were are drawn.
-        predicted = VariantCurve(tuple(replace(it, found=_predicted(it.found)) for it in MEASURED.points[:2]))
-        left_out = replace(MIXED, left_out=2, refusals=("its file fixes the batch",))
-        cases: tuple[tuple[VariantsScreen, tuple[str, ...]], ...] = (
-            # Each runtime is a series, whose mark the table repeats.
-            (
-                screen(predicted, MIXED),
-                ("A onnxruntime", "B openvino", "mark  runtime", "Least latency: batch 1, onnxruntime, 10.00 ms"),
-            ),
-            (
-                screen(ranking=left_out, by=By.COMBINATION),
-                ("left out: its file fixes the batch", "2 combinations with results of only some layers left out"),
-            ),
-            (screen(ranking="the runtime cannot read it", by=By.COMBINATION), ("the runtime cannot read it",)),
-        )
-        for shown_screen, words_of in cases:
-            pilot.app.push_screen(shown_screen)
-            await settled(pilot)
-            assert [it for it in words_of if it not in screen_text(pilot)] == []
-            pilot.app.pop_screen()
+        await check_each(pilot, {"variants": (screen, ())})
 
 
-async def test_keys_choose_what_varies_and_a_bound_and_read_new_results(new: DataFolder) -> None:
+async def test_keys_move_to_a_cell_and_the_lines_below_say_what_it_is(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen()) as pilot:
+        await press(pilot, "l")
+        assert "onnxruntime, 2 threads, batch 8" in screen_text(pilot)
+        assert "not measured" in screen_text(pilot) and "m measures it." in screen_text(pilot)
+        await press(pilot, "right", "k", "h", "h")
+        shown = screen_text(pilot)
+        assert "onnxruntime, 1 thread, batch 2" in shown and "predicted     18.00 ms" in shown
+        await press(pilot, "left", "left")
+        assert "onnxruntime, 1 thread, batch 1" in screen_text(pilot) and "+80 % slower" in screen_text(pilot)
+
+
+async def test_a_key_switches_between_latency_and_throughput(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen()) as pilot:
+        assert "Variants: ms" in screen_text(pilot)
+        await press(pilot, "u")
+        shown = screen_text(pilot)
+        assert "Variants: per second" in shown and "best 200.0" in shown and "Per second by batch size" in shown
+        await press(pilot, "u")
+        assert "best 20.00" in screen_text(pilot)
+
+
+async def test_a_bound_mutes_slower_cells_and_the_best_keeps_it(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen()) as pilot:
+        # The middle of the latencies is 17 ms.
+        await press(pilot, "plus")
+        shown = screen_text(pilot)
+        assert "Under 20 ms: onnxruntime, 2 threads, batch 4 is best" in shown
+        await press(pilot, "minus")
+        shown = screen_text(pilot)
+        assert "Under 10 ms: onnxruntime, 2 threads, batch 1 is best" in shown and "best 7.000" in shown
+        assert "above the bound of 10 ms" in shown
+        await press(pilot, "n")
+        assert "Under" not in screen_text(pilot) and "best 20.00" in screen_text(pilot)
+        await press(pilot, *["minus"] * 30)
+        assert "No combination is known to stay under 1 ms." in screen_text(pilot)
+
+
+async def test_keys_measure_exactly_a_cell_a_row_a_column_or_what_is_marked(new: DataFolder) -> None:
+    runs: Measured = []
+    async with showing(new, lambda _: screen(runs=runs), WIDE) as pilot:
+        await press(pilot, "m", "l", "enter")
+        assert [cells(run) for run in runs] == [[(2, 4, True)], [(2, 8, False)]]
+        assert runs[0][0].runtime == FULL.combinations[0].point.found.way.runtime
+        assert runs[0][0].level is Level.WRITTEN
+        runs.clear()
+        # What is known is not measured again beside what is missing.
+        await press(pilot, "w", "h", "c")
+        assert [cells(run) for run in runs] == [
+            [(2, size, False) for size in (1, 2, 4, 8)],
+            [(threads, 4, False) for threads in (1, 2, 1, 1, 1)],
+        ]
+        runs.clear()
+        await press(pilot, "space", "h", "k", "space", "l", "l", "space", "space")
+        assert "2 marked" in screen_text(pilot)
+        await press(pilot, "m")
+        assert [cells(run) for run in runs] == [[(1, 2, False), (2, 4, False)]]
+        assert "marked" not in screen_text(pilot).replace("m measure", "")
+        await press(pilot, "a")
+        assert "20 marked" in screen_text(pilot)
+        await press(pilot, "a")
+        assert "marked" not in screen_text(pilot)
+
+
+async def test_a_best_cell_that_may_be_chance_says_repeat_and_a_key_measures_both_again(new: DataFolder) -> None:
+    few = ranking_of(with_threads(2, timed(8, 70.0)), with_threads(2, timed(4, 37.0, samples=4)))
+    runs: Measured = []
+    async with showing(new, lambda _: screen(few, runs=runs)) as pilot:
+        assert "Repeat: batch 4 may be as fast; m on either measures both again." in screen_text(pilot)
+        await press(pilot, "m")
+        assert sorted(cells(runs[0])) == [(2, 4, True), (2, 8, True)]
+        await press(pilot, "space", "m")
+        assert cells(runs[1]) == [(2, 8, True)]
+
+
+async def test_results_of_another_system_are_not_measured_here(new: DataFolder) -> None:
+    runs: Measured = []
+    async with showing(new, lambda _: screen(replace(FULL, on_this_host=False), runs=runs)) as pilot:
+        await press(pilot, "l")
+        assert "m measures it" not in screen_text(pilot)
+        await press(pilot, "m")
+        assert not runs and notes(pilot) == ["These are results of c5.xlarge: measure the model there."]
+
+
+async def test_refusals_are_said_and_a_matrix_that_was_read_stays(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen("the runtime cannot read it")) as pilot:
+        assert "the runtime cannot read it" in screen_text(pilot)
+        await press(pilot, "m")
+        assert notes(pilot) == ["There is no cell to measure yet."]
+        pilot.app.pop_screen()
+        pilot.app.push_screen(screen(FULL, "its file fixes the batch"))
+        await settled(pilot)
+        assert "best 20.00" in screen_text(pilot)
+        pilot.app.pop_screen()
+        pilot.app.push_screen(screen(replace(FULL, refusals=("its file fixes the batch",))))
+        await settled(pilot)
+        await press(pilot, "l")
+        assert "its file fixes the batch" in screen_text(pilot)
+
+
+async def test_predictions_fill_the_matrix_while_the_cursor_stays_and_new_results_are_read(new: DataFolder) -> None:
     read = []
 
-    def batches() -> VariantCurve:
-        read.append("batches")
-        return MEASURED
+    def steps() -> Any:
+        read.append(1)
+        yield MIXED
+        yield FULL
 
-    readers = Readers(batches, lambda: BY_THREADS, lambda: MIXED)
-    async with showing(new, lambda _: VariantsScreen("net", readers), WIDE) as pilot:
-        shown = screen_text(pilot)
-        assert "Which runtime, batch size and number of threads suit net?" in shown
-        assert "Least latency: batch 1, 15.00 ms, 66.67 per second. Highest throughput: batch 32, " in shown
-        assert "batch 1 to 32: 15.00 to 201.0 ms" in shown and "+ higher bound" in shown
-        # The middle of the measured latencies is 33 ms.
-        await press(pilot, "plus")
-        shown = screen_text(pilot)
-        assert "Best under 50 ms: batch 4, 33.00 ms, 121.2 per second." in shown and "─ bound 50 ms" in shown
-        await press(pilot, "plus")
-        assert "Best under 100 ms: batch 8" in screen_text(pilot)
-        await press(pilot, "minus", "minus")
-        assert "Best under 20 ms: batch 1" in screen_text(pilot)
-        await press(pilot, "n")
-        assert "est under" not in screen_text(pilot) and "bound 50 ms" not in screen_text(pilot)
-
-        await press(pilot, "x")
-        shown = screen_text(pilot)
-        assert "Variants: threads" in shown and "ms by threads" in shown and "efficiency" in shown
-        assert "2 threads: 12.50 ms, 80.00 per second, 1.60 times as fast as 1 thread." in shown
-        assert "not measured: dlbricks run net" in shown
-        await press(pilot, "x")
-        shown = screen_text(pilot)
-        assert "Variants: side by side" in shown and "onnxruntime, batch 8 is best: 70.00 ms, 114.3 per second" in shown
-        assert "of 3 others 1 slower by up to 14 %, 1 same, 1 unknown" in shown
-        rows = [row for row in shown.splitlines() if "┤" in row]
-        assert ["best" in rows[0], "same" in rows[1], "slower" in rows[2], "unknown" in rows[3]] == [True] * 4
-        assert rows[0].count("█") > rows[2].count("█") > 0
-        assert "+ higher bound" not in shown
-        await press(pilot, "x")
-        assert "Variants: batch sizes" in screen_text(pilot)
-
-        before = len(read)
-        await press(pilot, "r")
+    async with showing(new, lambda _: VariantsScreen("net", steps, lambda _: None)) as pilot:
+        panel = pilot.app.screen.query_one(VariantsPanel)
+        # The best of the first step is selected still.
+        assert panel.cell is not None and panel.cell[1] == 8
+        await press(pilot, "g", "r")
+        # The first step has no such row.
+        assert "▸onnxruntime        1" in screen_text(pilot)
         pilot.app.screen.post_message(NewResults())
         await settled(pilot)
-        assert len(read) == before + 2
+        assert len(read) == 3
 
 
-async def test_keys_open_the_variants_of_the_open_model_and_measure_others(measured: DataFolder) -> None:
+async def test_the_box_before_a_run_has_exactly_the_cell(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
-        await press(pilot, "slash", '"nosuch"', "enter", "b", "v")
+        await press(pilot, "slash", '"nosuch"', "enter", "V")
         assert not isinstance(pilot.app.screen, VariantsScreen)
-        await press(pilot, "slash", "ctrl+u", '"resnet18_v1"', "enter", "enter", "v")
+        await press(pilot, "slash", "ctrl+u", '"resnet18_v1"', "enter", "enter", "V")
         shown = screen_text(pilot)
-        assert "Variants: side by side" in shown and "against best" not in shown
-        assert "2 threads, batch 1, f32, written layers" in shown
-        (row,) = [line for line in shown.splitlines() if "mxnet    " in line]
-        assert row.count("ms") == 2 and "68.70" in row
-        # Neither the picture nor the rows compare a single combination with anything.
-        assert "Only mxnet was measured: 14.56 ms" in shown
-        assert "best" not in shown.replace("batch size", "").lower() and "1 combination: 14.56 ms." in shown
-        assert "m measures other runtimes and batch sizes." in shown
+        assert "suit resnet18_v1?" in shown and "Only mxnet" in shown and "was measured: 14.56 ms" in shown
+        # What was measured by a runtime that is gone stays in the matrix.
         await press(pilot, "m")
-        shown = screen_text(pilot)
-        assert "Run resnet18_v1" in shown and "batch           1,2,4,8 " in shown
-        chosen = pilot.app.screen.query_one(FormRows).form
-        assert chosen.runtime == chosen.registered and len(chosen.registered) > 1
-        # The other batch sizes were not read yet: the time is that of the open one.
-        told = words(pilot)
-        assert "whole models to time, about" in told and "A guess: not all formats" in told
-        assert "unknown" not in told
+        assert isinstance(pilot.app.screen, ErrorScreen)
+        assert "this host has no runtime mxnet-1.9.1" in screen_text(pilot)
+        await press(pilot, "escape", "j", "j", "l", "m")
+        box = pilot.app.screen
+        assert isinstance(box, StartRunScreen)
+        form = box.query_one(FormRows).form
+        assert (form.runtime, form.threads, form.batch, form.again) == (form.registered[:1], (2,), (2,), False)
+        assert "Run resnet18_v1" in screen_text(pilot)
+        started: list[RunRequest] = []
 
-        await press(pilot, "escape", "escape", "1", "slash", "ctrl+u", '"alexnet"', "enter", "enter", "b")
+        def start(_: Runs, request: RunRequest) -> str:
+            started.append(request)
+            raise JobError("no run in tests")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Runs, "start", start)
+            await press(pilot, "enter")
+        (request,) = started
+        assert (request.runtime.settings.threads, request.batch_sizes, request.others) == (2, (2,), ())
+        assert request.end_to_end
+        await press(pilot, "escape")
+        # The matrix is still there. Cells that no run measures without others have a box each.
         assert isinstance(pilot.app.screen, VariantsScreen)
-        assert "suit alexnet?" in screen_text(pilot) and "Variants: batch sizes" in screen_text(pilot)
+        await press(pilot, "space", "k", "h", "space", "m")
+        found = []
+        while isinstance(pilot.app.screen, StartRunScreen):
+            form = pilot.app.screen.query_one(FormRows).form
+            found.append((form.threads, form.batch))
+            await press(pilot, "escape")
+        assert found == [((1,), (1,)), ((2,), (2,))]
+        assert isinstance(pilot.app.screen, VariantsScreen)
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, VariantsScreen)
-        await press(pilot, "v")
-        shown = screen_text(pilot)
-        assert "mxnet    ~" in shown
-        assert "~ not all measured: the latency of some layers is predicted" in shown
-        assert "r on the workbench runs what is missing" in shown
 
 
-def test_the_curve_has_results_of_each_batch_size_that_was_measured(tmp_path: Path) -> None:
+def read_all(session: Session, spec: ModelSpec, choices: Choices) -> list[Ranking]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=False))
+        return list(work.read_matrix(session, spec, choices))
+
+
+def test_what_was_measured_is_read_first_and_then_all_other_cells(tmp_path: Path) -> None:
     data = DataFolder(tmp_path / "data")
     (source,) = Library(SAMPLE_MODELS, data.path, Format.ONNX).find("tabular_network")
     at_four = decompose(
         Loader(tmp_path / "cache", TableFramework()).load(source, Level.WRITTEN, batch_size=4), Choices().cutting
     )
-    where: dict[str, Any] = {"system": "c5.xlarge", "runtime": "onnxruntime-1.32.0"}
+    identity = "onnxruntime-1.32.0 python-3.11 threads-3"
+    where: dict[str, Any] = {"system": "c5.xlarge", "runtime": identity, "batch_size": 4}
     with ResultsDatabase(data.store) as store:
-        described = runtime("onnxruntime-1.32.0", framework="onnxruntime")
-        timed = model_record(at_four, 2.0, **where)
-        store.add(system("c5.xlarge"), described, *brick_records(at_four, **where), timed)
+        described = runtime(identity, framework="onnxruntime")
+        store.add(system("c5.xlarge"), described, *brick_records(at_four, **where), model_record(at_four, 2.0, **where))
     session = Session(data, SAMPLE_MODELS)
-    found = read_batch_curve(session, ModelSpec(source, Level.WRITTEN, Choices().cutting), CHOICES)
+    spec = ModelSpec(source, Level.WRITTEN, Choices().cutting)
+    known, filled = read_all(session, spec, CHOICES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "BATCH_SIZES", (0,))
+        _, refused = read_all(session, spec, CHOICES)
     session.close()
-    assert [it.batch_size for it in found.points] == list(BATCH_SIZES)
-    measured = [it for it in found.points if it.found.estimate.coverage.measured]
-    assert [it.batch_size for it in measured if it.estimate_ms is not None] == [4]
-    assert next(it for it in found.points if it.batch_size == 4).measured_ms == 2.0
-    assert found.points[0].cure.endswith("with batch size 1")
+    # What was measured stays, with the reason why there is no more.
+    assert refused.combinations == known.combinations and refused.refusals
+    assert [(it.point.threads, it.point.batch_size) for it in known.combinations] == [(3, 4)]
+    assert filled.combinations[0].point.measured_ms == 2.0
+    measured = [it for it in filled.combinations if it.point.runtime == known.combinations[0].point.runtime]
+    threads = {3, *THREADS_DOUBLED}
+    cells = {(it.point.threads, it.point.batch_size) for it in measured}
+    assert cells == {(number, size) for number in threads for size in BATCH_SIZES}
 
 
 def test_the_threads_that_were_chosen_decide_whose_measurements_count(tmp_path: Path) -> None:
@@ -214,9 +314,4 @@ def test_the_threads_that_were_chosen_decide_whose_measurements_count(tmp_path: 
     chosen = replace(CHOICES, runtime=identities[1])
     found = session.estimator.answer(source, chosen, lambda _: decomposition).found
     assert (found.variant.threads, found.variant.batch) == (1, 4)
-    spec = ModelSpec(source, Level.WRITTEN, Choices().cutting, batch_size=4)
-    points = {it.threads: it for it in read_thread_curve(session, spec, CHOICES).points}
-    assert points.keys() >= {1, 2}
-    assert [points[threads].found.way.runtime for threads in (1, 2)] == list(identities.values())
-    assert not points[1].cure
     session.close()

@@ -20,9 +20,7 @@ MODELS = tuple(ModelId(Path(f"/models/{it}.onnx"), f"net{it}") for it in range(M
 
 
 def test_the_look_is_read_as_it_was_written(tmp_path: Path) -> None:
-    state = ViewState(
-        ("age", "estimate"), "by time", {"-wide": PanelSizes(40, 50, 30)}, MODELS[:2], True, ("GLUON",)
-    )
+    state = ViewState(("age", "estimate"), "by time", {"-wide": PanelSizes(40, 50, 30)}, MODELS[:2], True, ("GLUON",))
     write_view(tmp_path / "view.json", state)
     assert read_view(tmp_path / "view.json") == state
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelId
     from dlbricks_tui.tui.run.runs import RunPreview
-    from dlbricks_tui.tui.run.settings import RunSettings
+    from dlbricks_tui.tui.run.settings import RunSettings, WantedCombination
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.session import Session
 
@@ -182,13 +182,13 @@ class RunHostScreen(PanelledScreen[None]):
         # The newest look, even if an earlier thread writes last.
         self.run_in_thread(lambda: write_view(self.session.data.view, self.view), "view")
 
-    def start_run(self, sources: Sequence[ModelSource], *, variants: bool = False) -> None:
+    def start_run(self, sources: Sequence[ModelSource], combinations: Sequence[WantedCombination] = ()) -> None:
         """Ask for the settings of a run, showing its expected time, and start it.
 
-        With `variants` it begins with all runtimes and several batch sizes.
+        With combinations it measures exactly those, in several runs where one would measure others, too.
         """
         from dlbricks_tui.tui.run.boxes import StartRunScreen
-        from dlbricks_tui.tui.run.settings import in_several_variants
+        from dlbricks_tui.tui.run.settings import exactly
 
         def begin(settings: RunSettings) -> None:
             self._last = self._last_of[_ids(sources)] = settings
@@ -197,14 +197,15 @@ class RunHostScreen(PanelledScreen[None]):
 
         try:
             settings = self._settings(sources)
-            if variants:
-                settings = in_several_variants(settings, self.choices)
+            each = exactly(settings, combinations, self.session.data) if combinations else [settings]
         except UserError as error:
             self.app.post_message(Failed(error))
             return
         names, preview = tuple(source.name for source in sources), partial(self._preview_run, sources)
-        box = StartRunScreen(names, settings, preview, expert=self.is_expert, show_expert=self.show_expert)
-        self.ask(box, begin)
+        # The box of the first run is in front.
+        for settings in reversed(each):
+            box = StartRunScreen(names, settings, preview, expert=self.is_expert, show_expert=self.show_expert)
+            self.ask(box, begin)
 
     def start_default_run(self, sources: Sequence[ModelSource]) -> None:
         """Start a run with the default settings."""

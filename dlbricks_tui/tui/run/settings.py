@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, shared_formats
+from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.variant import InstructionSet, Precision, several
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision, Variant, several, without_variant
 from dlbricks_tui.settings.cutting import CUT, CUTTING, GRANULARITY, LEVEL
 from dlbricks_tui.settings.measuring import (
     AGAIN,
@@ -30,7 +32,6 @@ from dlbricks_tui.settings.variant import (
     OPTIMISATION,
     PRECISION,
     RUNTIME,
-    SEVERAL_BATCHES,
     THREADS,
     USUAL_EXECUTION,
 )
@@ -109,11 +110,57 @@ def shown_rows(settings: RunSettings, models: int, *, expert: bool) -> tuple[For
     return tuple(it for it in RUN_ROWS if expert or it in _BASIC or it.shown(settings) != it.shown(usual))
 
 
-def in_several_variants(settings: RunSettings, choices: Choices) -> RunSettings:
-    """Return the settings of a run that compares runtimes and batch sizes: the chosen ones, or else many."""
-    has_runtimes = len(settings.runtime) > 1 or choices.runtime is not None
-    runtime = settings.runtime if has_runtimes else settings.registered
-    return replace(settings, runtime=runtime, batch=settings.batch or SEVERAL_BATCHES)
+class WantedCombination(NamedTuple):
+    """A combination to measure: a runtime by its identity or name, its variant, and the level of the layers."""
+
+    runtime: str
+    variant: Variant
+    level: Level
+    # True: its latency is known, and is measured again.
+    again: bool = False
+
+
+def exactly(settings: RunSettings, wanted: Sequence[WantedCombination], data: DataFolder) -> list[RunSettings]:
+    """Return the settings of the fewest runs that measure these combinations and no others.
+
+    Raise a RegistryError if one has no runtime on this host.
+    """
+    registered = {without_variant(it.identity): it.name for it in Registry(data.path).known()}
+    rows: dict[WantedCombination, list[int]] = {}
+    for it in wanted:
+        name = registered.get(without_variant(it.runtime))
+        if name is None:
+            raise RegistryError(f"this host has no runtime {it.runtime}: `dlbricks runtimes` lists those it has")
+        rows.setdefault(WantedCombination(name, replace(it.variant, batch=1), it.level, it.again), []).append(
+            it.variant.batch
+        )
+    # Rows with the same batch sizes share a run; the usual number of threads has no others beside it.
+    threads: dict[tuple[WantedCombination, tuple[int, ...], bool], list[int]] = {}
+    for it, sizes in rows.items():
+        number = it.variant.threads
+        alike = it._replace(variant=replace(it.variant, threads=None))
+        threads.setdefault((alike, tuple(sizes), number is None), []).extend([] if number is None else [number])
+    # So do runtimes with the same rows.
+    runtimes: dict[tuple[WantedCombination, tuple[int, ...], tuple[int, ...]], list[str]] = {}
+    for (it, batch, _), numbers in threads.items():
+        runtimes.setdefault((it._replace(runtime=""), batch, tuple(numbers)), []).append(it.runtime)
+    found = []
+    for (it, batch, several_threads), names in runtimes.items():
+        precision, kernels = it.variant.precision, it.variant.kernels
+        variant = replace(
+            settings,
+            runtime=tuple(names),
+            threads=several_threads,
+            batch=batch,
+            level=it.level,
+            again=it.again,
+            end_to_end=True,
+            precision=(Precision.F32 if precision is Precision.FILE else precision,),
+            instructions=() if kernels.instructions is InstructionSet.ALL else (kernels.instructions,),
+            optimisation=() if kernels.optimisation is Optimisation.ALL else (kernels.optimisation,),
+        )
+        found.append(variant)
+    return found
 
 
 def settings_for(

@@ -1,11 +1,10 @@
-"""The screen of a model in several variants: by batch size, by number of threads, or all combinations side by side."""
+"""The screen of a model in several variants: a matrix of runtime, threads and batch size, and what a cell says."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import Enum
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -14,60 +13,44 @@ from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.documents.parts import Column, Missing, Part, Sentence
+from dlbricks_tui.documents.matrix import (
+    MatrixRow,
+    batch_sizes,
+    cell_parts,
+    cell_style,
+    column_points,
+    matrix_columns,
+    matrix_rows,
+    repeat_sentence,
+    row_key,
+    row_points,
+)
+from dlbricks_tui.documents.parts import Column
 from dlbricks_tui.documents.pictures import Picture
-from dlbricks_tui.documents.ranking import (
-    ranking_answer,
-    ranking_columns,
-    ranking_heading,
-    ranking_picture,
-    ranking_remarks,
-)
-from dlbricks_tui.documents.variants import (
-    curve_answer,
-    curve_pictures,
-    missing_figures,
-    variant_columns,
-    variant_name,
-    variant_remarks,
-    variants_question,
-)
-from dlbricks_tui.estimate.curve import Point
-from dlbricks_tui.estimate.ranking import Ranked, Ranking
+from dlbricks_tui.documents.ranking import common_words, figure_remarks, ranking_answer
+from dlbricks_tui.documents.variants import curve_pictures, variant_name, variants_question
+from dlbricks_tui.estimate.ranking import Ranking
+from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
-from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import ComparableRow
-from dlbricks_tui.tui.widgets.panel import TablePanel
+from dlbricks_tui.tui.keys.keymap import Hint, key
+from dlbricks_tui.tui.marks.marks import TWO, ComparableRow
+from dlbricks_tui.tui.run.settings import WantedCombination
+from dlbricks_tui.tui.widgets.panel import TablePanel, TableRows, marks_text
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.tui.widgets.text import PictureView, TextLines
-from dlbricks_tui.tui.workbench.work import VariantCurve
-from dlbricks_tui.wording.numbers import counted, measured_ago
+from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, PictureView, TextLines
+from dlbricks_tui.wording.numbers import measured_ago
 
 # The bounds to choose from, in milliseconds.
 BOUNDS_MS = tuple(step * 10.0**power for power in range(5) for step in (1, 2, 5))
+# Smaller pictures would be sentences, which the lines above them say better.
+_LEAST_PICTURE = 8
+_TO_MEASURE = Hint("{variants.measure} measures it.", "muted")
+# A row by its key, and a batch size.
+Cell = tuple[tuple[str, ...], int]
 
 
-class By(Enum):
-    """The ways to look at variants."""
-
-    BATCH = "Batch sizes"
-    THREADS = "Threads"
-    COMBINATION = "Side by side"
-
-
-class Readers(NamedTuple):
-    """The functions that read variants; they take seconds."""
-
-    batches: Callable[[], VariantCurve]
-    threads: Callable[[], VariantCurve]
-    combinations: Callable[[], Ranking]
-
-
-class VariantsScreen(AnswerScreen[bool]):
-    """Shows curves of latency and throughput, or all combinations as bars, above their table.
-
-    Returns True if the user wants to measure more of them.
-    """
+class VariantsScreen(AnswerScreen[None]):
+    """Shows the matrix of a model, and measures its cells."""
 
     scope = scopes.VARIANTS
     CSS_PATH = "variants.tcss"
@@ -75,54 +58,114 @@ class VariantsScreen(AnswerScreen[bool]):
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True
     ABOUT = (
-        "The open model in several variants. {variants.other_axis} shows the batch sizes on the system and runtime of "
-        "the estimate, its numbers of threads, or all combinations of runtime, threads, batch size and precision that "
-        "were measured on the system. {variants.measure} measures more. {variants.raise_bound} and "
-        "{variants.lower_bound} set a bound of the latency: "
-        "the best variant has the highest throughput of those that take at most so long. 'slower' needs p below 0.05 "
-        "and a difference of at least 1 %: of the samples (Mann-Whitney test) where both were measured end to end, "
-        "else of the 95 % intervals. p is corrected for the number of comparisons."
+        "The open model by runtime, threads and batch size. The best cell has the highest measured throughput. "
+        "{variants.measure} measures the marked cells, or else the selected one; {variants.measure_row} measures its "
+        "row, {variants.measure_column} its column. {variants.raise_bound} and {variants.lower_bound} set a bound of "
+        "the latency, which the best cell has to keep. 'slower' needs p below 0.05 and a difference of at least 3 %: "
+        "of the samples (Mann-Whitney test) where both were measured end to end, else of the 95 % intervals. p is "
+        "corrected for the number of comparisons. Repeat: samples or processes are too few, or differ too much, to "
+        "tell the best from the next one."
     )
 
-    def __init__(self, model: str, readers: Readers, by: By = By.BATCH) -> None:
+    def __init__(
+        self,
+        model: str,
+        read: Callable[[], Iterable[Ranking]],
+        measure: Callable[[Sequence[WantedCombination]], object],
+    ) -> None:
+        """`read` yields the matrix, better ones last; `measure` starts runs of exactly these combinations."""
         self._panel = VariantsPanel()
         super().__init__(self._panel)
         self._model = model
-        self._readers = readers
-        self._by = by
-        self._curves: dict[By, VariantCurve] = {}
-        self._ranking: Ranking | str | None = None
+        self._read = read
+        self._measure = measure
+        self._refusal = ""
+        # Without a bound.
+        self._found: Ranking | None = None
         self._bound_ms: float | None = None
 
-    def on_mount(self) -> None:
-        self._update()
-
     def look(self) -> None:
-        self._curves, self._ranking = {}, None
-        self._read()
+        # Later only the last step is shown: cells that vanish for a moment would take the cursor with them.
+        read = self._read if self._found is None else lambda: list(self._read())[-1:]
+        self.run_steps_in_thread(read, "variants", self._take, self._refused)
 
-    def action_other_axis(self) -> None:
-        ways = list(By)
-        self._by = ways[(ways.index(self._by) + 1) % len(ways)]
+    def _take(self, found: Ranking) -> None:
+        self._found, self._refusal = found, ""
         self._update()
-        self._read()
+
+    def _refused(self, reason: str) -> None:
+        self._refusal = reason
+        self._update()
+
+    def _update(self) -> None:
+        if self._found is not None:
+            self._panel.show_matrix(self._found.within(self._bound_ms), self._bound_ms)
+        self.head_changed()
+
+    @property
+    def _ranking(self) -> Ranking | None:
+        return self._panel.ranking
+
+    def action_other_unit(self) -> None:
+        self._panel.by_rate = not self._panel.by_rate
+        self._update()
+
+    def action_step_batch(self, step: int) -> None:
+        self._panel.step_batch(step)
+
+    def compare_marked(self) -> bool:
+        panel = self._panel
+        cells = panel.marked
+        if len(cells) == 1 and panel.cell is not None and panel.cell not in cells:
+            cells = [*cells, panel.cell]
+        rows = [row for row in map(panel.comparable_cell, cells) if row is not None]
+        if len(cells) == len(rows) == TWO:
+            self.post_message(messages.ComparisonWanted(tuple(rows)))
+        else:
+            self.notify(f"Mark two cells that have a latency with {key('app.mark')}, to compare them.")
+        return True
+
+    def action_mark_all(self) -> None:
+        self._panel.mark_cells({(row.key, size) for row in self._panel.items for size in self._panel.shown_sizes})
 
     def action_measure(self) -> None:
-        self.dismiss(True)
+        """Measure the marked cells, or the selected one; with it the one that may be as fast as the best."""
+        panel, ranking = self._panel, self._ranking
+        cells = panel.marked or ([] if panel.cell is None else [panel.cell])
+        if ranking is not None and ranking.rival is not None and not panel.marked:
+            undecided = [(row_key(it.point), it.point.batch_size) for it in (ranking.combinations[0], ranking.rival)]
+            cells = undecided if panel.cell in undecided else cells
+        self._measure_cells(cells)
+
+    def action_measure_row(self) -> None:
+        cell = self._panel.cell
+        self._measure_cells([] if cell is None else [(cell[0], size) for size in self._panel.shown_sizes])
+
+    def action_measure_column(self) -> None:
+        cell = self._panel.cell
+        self._measure_cells([] if cell is None else [(row.key, cell[1]) for row in self._panel.items])
+
+    def _measure_cells(self, cells: Sequence[Cell]) -> None:
+        ranking = self._ranking
+        if ranking is None or not cells:
+            self.notify("There is no cell to measure yet.")
+        elif not ranking.on_this_host:
+            self.notify(f"These are results of {ranking.system}: measure the model there.")
+        else:
+            found = [self._panel.combination(cell) for cell in cells]
+            # Cells that lack nothing are measured again, unless others are missing.
+            again = all(it.again for it in found)
+            self._measure([it._replace(again=again) for it in found])
+            self._panel.unmark()
 
     def action_drop_bound(self) -> None:
         self._bound_ms = None
         self._update()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("step_bound", "drop_bound"):
-            return self._by is not By.COMBINATION
-        return super().check_action(action, parameters)
-
     def action_step_bound(self, step: int) -> None:
         if self._bound_ms is None:
-            curve = self._curves.get(self._by)
-            known = [it.latency_ms for it in (curve.points if curve else ()) if it.latency_ms]
+            combinations = () if self._found is None else self._found.combinations
+            known = [it.comparable.latency.value_ms for it in combinations if it.comparable.latency]
             middle_ms = median(known) if known else BOUNDS_MS[-1]
             self._bound_ms = next((bound for bound in BOUNDS_MS if bound >= middle_ms), BOUNDS_MS[-1])
         else:
@@ -130,206 +173,189 @@ class VariantsScreen(AnswerScreen[bool]):
             self._bound_ms = BOUNDS_MS[min(max(place, 0), len(BOUNDS_MS) - 1)]
         self._update()
 
-    def _read(self) -> None:
-        by = self._by
-        if by is By.COMBINATION:
-            if self._ranking is None:
-                self._rank()
-        elif by not in self._curves:
-            read = self._readers.batches if by is By.BATCH else self._readers.threads
-            self.run_in_thread(read, "variants", partial(self._curve_read, by))
-
-    def _rank(self) -> None:
-        self.run_in_thread(self._readers.combinations, "variants", self._ranked, self._ranked)
-
-    def _ranked(self, found: Ranking | str) -> None:
-        self._ranking = found
-        self._take_measured(self._by)
-        self._update()
-
-    def _curve_read(self, by: By, found: VariantCurve) -> None:
-        self._curves[by] = found
-        if not _was_measured(found):
-            if self._ranking is None:
-                # What other runtimes and formats have measured is worth more than predictions.
-                self._rank()
-            else:
-                self._take_measured(by)
-        self._update()
-
-    def _take_measured(self, by: By) -> None:
-        """Show the combinations that were measured as the curve, where it has none of them itself."""
-        curve = self._curves.get(by)
-        if curve is not None and not _was_measured(curve) and isinstance(self._ranking, Ranking):
-            points = measured_points(self._ranking, by)
-            if points:
-                self._curves[by] = curve._replace(points=points)
-
-    def _update(self) -> None:
-        if self._by is By.COMBINATION:
-            self._panel.show_ranking(self._by.value, self._ranking)
-        else:
-            self._panel.show_curve(self._by.value, self._curves.get(self._by), self._bound_ms)
-        self.head_changed()
-
     def question(self) -> str:
         return variants_question(self._model)
 
     def answer(self) -> Iterable[Line]:
-        ranking, curve = self._ranking, self._curves.get(self._by)
-        if self._by is not By.COMBINATION:
-            if curve is not None and curve.points:
-                yield line(Span(f" {curve_answer(curve.points, self._bound_ms)}", "strong"))
-        elif ranking is not None and not isinstance(ranking, str):
-            yield line(Span(f" {ranking_answer(ranking)}", "strong"))
-            if len(ranking.combinations) == 1:
-                yield Hint(" {variants.measure} measures other runtimes and batch sizes.").line
+        ranking = self._ranking
+        if ranking is None:
+            return
+        yield line(Span(f" {ranking_answer(ranking, self._bound_ms)}", "strong"))
+        if repeat := repeat_sentence(ranking):
+            yield line(Span(f" {repeat}", "warn"), *Hint(" {variants.measure} on either measures both again.").line)
 
     def state(self) -> Line:
-        if self._by is By.COMBINATION:
-            ranking = self._ranking
-            return (
-                ()
-                if ranking is None or isinstance(ranking, str)
-                else _told(ranking_heading(ranking), [it.point for it in ranking.combinations])
-            )
-        curve = self._curves.get(self._by)
-        if curve is None:
-            return ()
-        return line(Span(f" {curve.refusal}", "warn")) if curve.refusal else _told("", curve.points)
+        ranking = self._ranking
+        if ranking is None:
+            return line(Span(f" {self._refusal}", "warn")) if self._refusal else ()
+        told = common_words(ranking), measured_ago([it.point.found for it in ranking.combinations])
+        return line(Span(f" {'; '.join(filter(None, told))}", "muted"))
 
 
-def _told(heading: str, points: Sequence[Point]) -> Line:
-    """Return what the variants have in common, and how old their measurements are."""
-    parts = [it for it in (heading, measured_ago([it.found for it in points])) if it]
-    return line(Span(f" {'; '.join(parts)}", "muted")) if parts else ()
+class _CellRows(TableRows[MatrixRow]):
+    """Rows of which only the selected cell has the colours of the cursor."""
+
+    def _ground(self) -> str:
+        return OWN_GROUND
 
 
-def _was_measured(curve: VariantCurve) -> bool:
-    return any(it.measured_ms is not None or it.found.estimate.coverage.measured for it in curve.points)
-
-
-def measured_points(ranking: Ranking, by: By) -> tuple[Point, ...]:
-    """Return the measured combinations along an axis, those of a series together; none without two places on it.
-
-    Threads are compared at the smallest batch size that has several numbers of them.
-    """
-    found = [it.point for it in ranking.combinations if it.comparable.latency and not it.comparable.is_predicted]
-    if by is By.THREADS:
-        threads: dict[int, set[int | None]] = {}
-        for it in found:
-            threads.setdefault(it.batch_size, set()).add(it.threads)
-        size = min((batch for batch, several in threads.items() if len(several) > 1), default=None)
-        found = [it for it in found if it.batch_size == size]
-    places = {it.batch_size if by is By.BATCH else it.threads for it in found}
-    if len(places) < 2:
-        return ()
-    order = {(it.runtime, it.precision, it.kernels): place for place, it in reversed([*enumerate(found)])}
-    return tuple(
-        sorted(
-            found,
-            key=lambda it: (order[it.runtime, it.precision, it.kernels], it.threads or 0, it.batch_size),
-        )
-    )
-
-
-_READING = line(Span("Reading the model in each variant.", "muted"))
-_HOW_TO_RUN = Hint("{workbench.start_run} on the workbench runs what is missing", "muted")
-
-
-class VariantsPanel(TablePanel["Point | Ranked"]):
-    """The latency at the left and the throughput at the right, or one picture of all combinations, and a table."""
+class VariantsPanel(TablePanel[MatrixRow]):
+    """The matrix, the selected cell in words, and its row and its column as curves."""
 
     ID = "variants"
     TITLE = "Variants"
+    ROWS = _CellRows
+    PLACEHOLDER = (Hint("Reading the model in each variant.", "muted"),)
     ABOUT = (
-        "o is estimated and x measured end to end; with several series each has a letter, and capitals are measured. "
-        "~ is predicted from other results. The efficiency of threads is the share of the ideal speed-up over the "
-        "fewest of them."
+        "Rows are runtimes and threads, columns are batch sizes. Plain figures are measured end to end, or estimated "
+        "from bricks, as the lines below say; ~ is predicted from other results, and - is not known. In the curves, o "
+        "is estimated and x measured end to end; with several series each has a letter, and capitals are measured."
     )
 
     def __init__(self) -> None:
         super().__init__()
+        self.ranking: Ranking | None = None
+        self.by_rate = False
+        self._bound_ms: float | None = None
+        self._batch = 1
+        self._marks: set[Cell] = set()
         self._second = PictureView()
         self._below = TextLines(self._lines_below, classes="below")
-        self._way = ""
-        self._columns: tuple[Column[Any], ...] = ()
-        self._remarks: tuple[Part, ...] = ()
-        self._hints: Sequence[Hint] = ()
 
     def compose(self) -> ComposeResult:
-        with Horizontal(classes="pictures"):
-            yield self.picture
-            yield self._second
         yield self._heading
         yield self.rows
         yield self._below
+        with Horizontal(classes="pictures"):
+            yield self.picture
+            yield self._second
 
-    def show_curve(self, way: str, found: VariantCurve | None, bound_ms: float | None) -> None:
-        """Show a curve; None while it is being read."""
-        points = () if found is None else found.points
-        pictures = curve_pictures(points, bound_ms) or ()
-        self._show(way, points, variant_columns(points, marked=True), variant_remarks(points), pictures)
-        self.show_placeholder(_READING if found is None else line("There is no such variant."))
+    def show_matrix(self, ranking: Ranking, bound_ms: float | None) -> None:
+        """Show a matrix; the cursor stays on its row, or else goes to the best cell."""
+        here, rows = self.cell, matrix_rows(ranking)
+        self.ranking, self._bound_ms = ranking, bound_ms
+        self._marks &= {(row.key, size) for row in rows for size in batch_sizes(ranking)}
+        self.rows.styles.height = max(1, len(rows))
+        self.show_items(rows)
+        # A row has another name where others have come beside it.
+        if ranking.combinations and (here is None or here[0] not in {row.key for row in rows}):
+            best = ranking.combinations[0]
+            self._batch = best.point.batch_size
+            self.select(row_key(best.point))
+        self.cursor_settled()
 
-    def show_ranking(self, way: str, found: Ranking | str | None) -> None:
-        """Show all combinations, or the reason why there are none; None while they are being read."""
-        if isinstance(found, Ranking):
-            pictures = [it for it in [ranking_picture(found)] if it is not None]
-            remarks = *ranking_remarks(found), *_left_out(found)
-            lacks = any(it.ratio is None or it.comparable.is_predicted for it in found.combinations)
-            hints = [_HOW_TO_RUN] * (found.on_this_host and lacks)
-            self._show(way, found.combinations, ranking_columns(found), remarks, pictures, hints)
-        else:
-            self._show(way, (), (), (), ())
-            self.show_placeholder(_READING if found is None else line(Span(found, "warn")))
+    @property
+    def shown_sizes(self) -> tuple[int, ...]:
+        """The batch sizes that have room."""
+        if self.ranking is None:
+            return ()
+        sizes, layout = batch_sizes(self.ranking), self._laid_out(self.rows.line_width - 1)
+        first = len(self.columns()) - len(sizes)
+        return tuple(size for at, size in enumerate(sizes, first) if layout.shows(at))
+
+    @property
+    def cell(self) -> Cell | None:
+        """The selected cell."""
+        return None if self.selected is None else (self.selected.key, self._selected_size)
+
+    @property
+    def _selected_size(self) -> int:
+        sizes = self.shown_sizes
+        return min(sizes, key=lambda size: (abs(size - self._batch), size), default=self._batch)
+
+    def step_batch(self, step: int) -> None:
+        """Go to the next batch size that has room."""
+        sizes = self.shown_sizes
+        if sizes:
+            place = sizes.index(self._selected_size) + step
+            self._batch = sizes[min(max(place, 0), len(sizes) - 1)]
+            self.rows.refresh()
+            self.cursor_settled()
+
+    @property
+    def marked(self) -> list[Cell]:
+        """The marked cells, row by row."""
+        sizes = batch_sizes(self.ranking) if self.ranking else ()
+        return [cell for row in self.items for size in sizes if (cell := (row.key, size)) in self._marks]
+
+    def mark(self) -> bool:
+        if self.cell is not None:
+            self.mark_cells({self.cell})
+        return True
+
+    def mark_cells(self, cells: set[Cell]) -> None:
+        """Mark these cells, or unmark them if all of them are marked."""
+        self._marks = self._marks - cells if cells <= self._marks else self._marks | cells
+        self._marks_changed()
+
+    def unmark(self) -> None:
+        """Unmark all cells."""
+        self._marks = set()
+        self._marks_changed()
+
+    def _marks_changed(self) -> None:
+        self.border_subtitle = marks_text(len(self._marks), len(self._marks))
+        self.rows.refresh()
+
+    def combination(self, cell: Cell) -> WantedCombination:
+        """Return what is measured for a cell."""
+        key, size = cell
+        row = next(it for it in self.items if it.key == key)
+        point, it = row.point, row.cells.get(size)
+        variant = replace(point.found.variant, threads=point.threads, batch=size)
+        return WantedCombination(
+            point.found.way.runtime,
+            variant,
+            point.found.estimate.level,
+            again=it is not None and it.point.measured_ms is not None,
+        )
 
     def columns(self) -> tuple[Column[Any], ...]:
-        return self._columns
+        return () if self.ranking is None else matrix_columns(self.ranking, by_rate=self.by_rate, style=self._style)
 
-    def missing(self, item: Point | Ranked) -> Missing | None:
-        return missing_figures(_point(item))
+    def _style(self, row: MatrixRow, size: int) -> str:
+        cell = row.key, size
+        if row is self.selected and size == self._selected_size:
+            return CURSOR if self.rows.has_focus else CURSOR_ELSEWHERE
+        return "match" if cell in self._marks else cell_style(row, size)
 
-    def identity(self, item: Point | Ranked) -> str:
-        return variant_name(_point(item))
+    def identity(self, item: MatrixRow) -> tuple[str, ...]:
+        return item.key
 
     def show_counts(self) -> None:
-        self.show_title(f": {self._way.lower()}")
+        self.show_title(": per second" if self.by_rate else ": ms")
 
-    def _show(
-        self,
-        way: str,
-        items: Sequence[Point | Ranked],
-        columns: tuple[Column[Any], ...],
-        remarks: Iterable[Part],
-        pictures: Sequence[Picture],
-        hints: Sequence[Hint] = (),
-    ) -> None:
-        self._way, self._columns, self._remarks, self._hints = way, columns, tuple(remarks), hints
-        self.query_one(".pictures").display = bool(pictures)
+    def cursor_settled(self) -> None:
+        """Show the selected cell in words, and its row and column as curves."""
+        row, pictures = self.selected, list[Picture]()
+        if row is not None:
+            for points in (row_points(row), column_points(self.items, self._selected_size)):
+                pictures += (curve_pictures(points, self._bound_ms) or ())[self.by_rate :][:1]
+        room = self.size.height - self.rows.size.height - len(self._lines_below(self.size.width))
+        self.query_one(".pictures").display = bool(pictures) and room > _LEAST_PICTURE
         for view, picture in zip_longest((self.picture, self._second), pictures):
             view.display = picture is not None
             view.show(picture)
-        self._below.display = bool(self._remarks or hints)
         self._below.refresh(layout=True)
-        self.show_items(items)
+
+    def on_resize(self) -> None:
+        self.cursor_settled()
 
     def _lines_below(self, width: int) -> tuple[Line, ...]:
-        lines = *laid_out(self._remarks, width - 1), *(it.line for it in self._hints)
-        return tuple((Span(" "), *each) for each in lines)
+        row, ranking = self.selected, self.ranking
+        if row is None or ranking is None:
+            return ()
+        it = row.cells.get(self._selected_size)
+        lacks = ranking.on_this_host and (it is None or it.point.measured_ms is None)
+        cell = cell_parts(ranking, row, self._selected_size, self._bound_ms)
+        parts = *cell, *[_TO_MEASURE] * lacks, *figure_remarks(ranking)
+        return tuple((Span(" "), *each) for each in laid_out(parts, width - 1))
 
-    def comparable(self, item: Point | Ranked) -> ComparableRow:
-        point, timing = _point(item), item.comparable.timing if isinstance(item, Ranked) else None
-        side = EstimatedSide(variant_name(point), point.found, timing)
+    def comparable_cell(self, cell: Cell) -> ComparableRow | None:
+        """Return what a cell stands for when it is compared; None for one without a latency."""
+        key, size = cell
+        it = next(row for row in self.items if row.key == key).cells.get(size)
+        if it is None:
+            return None
+        side = EstimatedSide(variant_name(it.point), it.point.found, it.comparable.timing)
         return ComparableRow(PairKind.VARIANT, (side.name, side.found.way), side.name, side)
-
-
-def _point(item: Point | Ranked) -> Point:
-    return item.point if isinstance(item, Ranked) else item
-
-
-def _left_out(found: Ranking) -> Iterator[Part]:
-    yield from (Sentence(f"left out: {refusal}", "warn") for refusal in found.refusals)
-    if found.left_out:
-        some = counted(found.left_out, "combination")
-        yield Sentence(f"{some} with results of only some layers left out", "muted")

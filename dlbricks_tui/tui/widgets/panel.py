@@ -412,7 +412,7 @@ def marks_text(marked: int, in_view: int) -> str:
     return f"{marked:,} marked{hidden}" if marked else ""
 
 
-class _TableRows(DrawnRows[Item]):
+class TableRows(DrawnRows[Item]):
     """A row for each item, then rows of totals, which cannot be selected."""
 
     totals: tuple[Item, ...] = ()
@@ -429,9 +429,10 @@ class TablePanel(ItemPanel[Item]):
     """A list with declared columns: they give its titles, its rows, and the table that is copied."""
 
     HEADED: ClassVar[bool] = True
+    ROWS: ClassVar[type[TableRows[Any]]] = TableRows
 
     def __init__(self) -> None:
-        self._table_rows: _TableRows[Item] = _TableRows(self._row)
+        self._table_rows: TableRows[Item] = self.ROWS(self._row)
         super().__init__(self._table_rows)
         # The columns in a width, for the items of the moment.
         self._layout: TableLayout | None = None

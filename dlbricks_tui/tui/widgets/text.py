@@ -64,6 +64,9 @@ class LineWidget(Widget):
         return found
 
     def _mixed(self, name: str, ground: str) -> Style:
+        if name in (CURSOR, CURSOR_ELSEWHERE):
+            # A cell under the cursor in a row that is not.
+            name, ground = "text", name
         style = self.rich_style + _WEIGHTS.get(name, _PLAIN)
         if ground == OWN_GROUND:
             return style + Style(color=self._colour(name))

@@ -149,23 +149,15 @@ class ViewsScreen(RunHostScreen):
             "trace": self.action_show_trace,
         }[kind.value]()
 
-    def action_show_variants(self, by: str) -> None:
-        from dlbricks_tui.tui.variants.screen import By, Readers, VariantsScreen
+    def action_show_variants(self) -> None:
+        from dlbricks_tui.tui.variants.screen import VariantsScreen
 
         self.open_selected("Open a model to compare its runtimes, threads and batch sizes.")
         if self._spec is None:
             return
-        asked = (self.session, self._spec, self.choices)
-        readers = Readers(
-            partial(work.read_batch_curve, *asked),
-            partial(work.read_thread_curve, *asked),
-            partial(work.compare_combinations, *asked),
-        )
-        self.ask(VariantsScreen(self._spec.source.name, readers, By[by.upper()]), self._measure_variants)
-
-    def _measure_variants(self, _: bool) -> None:
-        if self._spec is not None:
-            self.start_run((self._spec.source,), variants=True)
+        read = partial(work.read_matrix, self.session, self._spec, self.choices)
+        measure = partial(self.start_run, (self._spec.source,))
+        self.app.push_screen(VariantsScreen(self._spec.source.name, read, measure))
 
     def action_show_analysis(self) -> None:
         from dlbricks_tui.tui.analysis.screen import AnalysisScreen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import defaultdict
 from contextlib import suppress
@@ -21,12 +20,9 @@ from dlbricks_tui.models.errors import (
     UnknownModelError,
     UnreadableModelError,
 )
-from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.settings.cutting import CUTTING
-from dlbricks_tui.settings.kinds import with_own
 from dlbricks_tui.settings.setting import fields_of
-from dlbricks_tui.settings.variant import BATCH_SIZES, SYSTEM
-from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.settings.variant import BATCH_SIZES, SYSTEM, THREADS_DOUBLED
 from dlbricks_tui.tui.open_model import AskedShape
 from dlbricks_tui.tui.workbench.estimate_rows import next_step
 from dlbricks_tui.tui.workbench.model_columns import KnownLatency, known_latency
@@ -37,10 +33,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import Answer, ModelReading
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.documents.part_latencies import PartLatencies
-    from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.ranking import Ranking
-    from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.model_reader import ModelReader
@@ -166,68 +160,45 @@ def estimate_model(
     return OpenModelEstimate(view, PartLatencies(opened.outline, view.document.one.estimate), opened)
 
 
-class VariantCurve(NamedTuple):
-    """A model in several variants, and the reason why others are left out."""
+def read_matrix(session: Session, spec: ModelSpec, choices: Choices) -> Iterator[Ranking]:
+    """Compare a model in all combinations that were measured, then also in those that the matrix adds.
 
-    points: tuple[Point, ...]
-    refusal: str = ""
-
-
-def read_batch_curve(session: Session, spec: ModelSpec, choices: Choices) -> VariantCurve:
-    """Read a model at each batch size, and estimate it."""
-    found: list[SystemEstimate] = []
-    refusal = ""
-    for batch_size in with_own(BATCH_SIZES, choices.batch):
-        try:
-            found.append(answer_for(session, replace(spec, batch_size=batch_size), choices).found)
-        except UserError as error:
-            refusal = str(error)
-    # Without a choice, each batch size has the runtime that is fastest there.
-    threads = {it.variant.threads for it in found if it.estimate.composed}
-    usual = next(iter(threads)) if len(threads) == 1 else choices.threads
-    points = [
-        _point(it, it.variant.threads if it.estimate.composed else usual, f"batch size {it.variant.batch}")
-        for it in found
-    ]
-    return VariantCurve(tuple(points), refusal)
-
-
-def read_thread_curve(session: Session, spec: ModelSpec, choices: Choices) -> VariantCurve:
-    """Read a model, and estimate it with each number of threads: powers of two, and those that were measured."""
-    available = session.estimator.available()
-    measured = {stated_threads(it.id) for it in available.runtimes}
-    powers = {2**power for power in range((os.cpu_count() or 1).bit_length())}
-    points = []
-    for threads in sorted(powers | {it for it in (*measured, choices.threads) if it is not None}):
-        try:
-            found = answer_for(session, spec, replace(choices, runtime=None, threads=threads)).found
-        except UserError as error:
-            return VariantCurve((), str(error))
-        points.append(_point(found, threads, f"threads {threads}"))
-    return VariantCurve(tuple(points))
-
-
-def _point(found: SystemEstimate, threads: int | None, variant: str) -> Point:
-    from dlbricks_tui.estimate.curve import Point
-
-    cure = f"{key('workbench.start_run')} runs it, with {variant}" if found.estimate.remaining.pairs else ""
-    return Point("", threads, found, cure)
-
-
-def compare_combinations(session: Session, spec: ModelSpec, choices: Choices) -> Ranking:
-    """Compare a model in all combinations that the store knows; raise a UserError where that is not possible."""
+    Raise a UserError where that is not possible.
+    """
     from dlbricks_tui.answers.comparisons.combinations import CompareOptions, compare
     from dlbricks_tui.answers.estimating import Remarks
+    from dlbricks_tui.runtime.registry import Registry
     from dlbricks_tui.store.database import ResultsDatabase
 
     worker = get_current_worker()
+    silent = Remarks(lambda _: None, str, lambda *_: None)
     options = CompareOptions(
         **fields_of(choices, (*CUTTING, SYSTEM)), inputs=spec.shapes, measured_only=choices.measured_only
     )
-    silent = Remarks(lambda _: None, str, lambda *_: None)
     # A store of its own: reading models takes long, and other panels estimate meanwhile.
     with ResultsDatabase(session.data.store) as store:
-        return compare(spec.source, options, session.data, store, silent, go_on=lambda: not worker.is_cancelled)
+
+        def compared(options: CompareOptions) -> Ranking:
+            return compare(spec.source, options, session.data, store, silent, go_on=lambda: not worker.is_cancelled)
+
+        known = compared(options)
+        yield known
+        points = [it.point for it in known.combinations]
+        threads = {it.threads for it in points if it.threads} | {choices.threads or 1, *THREADS_DOUBLED}
+        is_open = any(it.threads is None and it.latency_ms is not None for it in points)
+        here = [it.name for it in Registry(session.data.path).known() if it.traits.format in spec.source.formats]
+        elsewhere = [it.found.way.runtime for it in points if it.found.is_measured]
+        try:
+            every = replace(
+                options,
+                runtime=(*here, *elsewhere),
+                # Numbers in place of one that is not known would hide its results.
+                threads=() if is_open else tuple(sorted(threads)),
+                batch=tuple(sorted({*BATCH_SIZES, *(it.batch_size for it in points)})),
+            )
+            yield compared(every)
+        except UserError as refusal:
+            yield replace(known, refusals=(*known.refusals, str(refusal)))
 
 
 def read_scores(session: Session, specs: Sequence[ModelSpec], choices: Choices) -> tuple[Score, ...]:
