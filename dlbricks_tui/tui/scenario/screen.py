@@ -421,8 +421,12 @@ class ScenarioScreen(AnswerScreen[None]):
         told = [] if answer is None else load_answer(answer.scenario, answer.best_test, answer.prediction)
         if told:
             yield line(name, Span("; ".join(told), "strong"))
-        elif view is not None or self._refusal:
-            yield line(name, Span(self._refusal, "warn") if self._refusal else Span("how much load can it serve?"))
+        elif self._refusal:
+            yield line(name, Span(self._refusal, "warn"))
+        elif view is not None:
+            yield (name, *Hint("nothing was measured yet: {scenario.measure} measures it.", "warn").line)
+        elif self._measuring is None:
+            yield line(Span(" Predicting.", "muted"))
         # How far a measurement is must not be cut off.
         if self._measuring is not None:
             yield line(Span(" "), *_state_of(self._measuring))
