@@ -26,9 +26,9 @@ NOT_YET = {
     "i": "Nothing was traced yet: m traces it in about a minute.",
     "6": "Nothing was measured or imported yet: esc r measures a model.",
     "7": "7 models, ",
-    "8": "Nothing was measured of it yet: esc r measures it.",
+    "8": "Nothing was measured of it yet: esc r measures.",
     "F": "n starts a fleet run of the marked or open models.",
-    "L": "resnet18_v1: ~",
+    "L": "resnet18_v1: nothing was measured of it yet",
 }
 
 

@@ -43,7 +43,7 @@ async def test_models_are_estimated_on_every_system_and_one_is_chosen_for_the_es
         workbench = pilot.app.screen
         assert isinstance(workbench, WorkbenchScreen)
         await press(pilot, "slash", '"vgg16"', "enter", "enter", "8")
-        assert "Nothing was measured of it yet: esc r measures it." in screen_text(pilot).splitlines()[1]
+        assert "Nothing was measured of it yet: esc r measures." in screen_text(pilot).splitlines()[1]
         assert "6 i on the workbench imports results of other hosts, F measures there." in screen_text(pilot)
         await press(pilot, "escape")
         assert workbench.is_current and workbench.choices.system is None

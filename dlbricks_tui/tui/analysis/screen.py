@@ -36,7 +36,7 @@ from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.wording.numbers import capitalised, duration, measured_ago, percent
+from dlbricks_tui.wording.numbers import duration, measured_ago, percent
 
 
 class AnalysisScreen(AnswerScreen[None]):

@@ -170,7 +170,7 @@ class SystemsScreen(AnswerScreen[tuple[str, Level]]):
         elif self._found is None:
             yield line(Span(" Estimating.", "muted"))
         elif not self._found:
-            yield Hint(" Nothing was measured of it yet: {systems.leave} {workbench.start_run} measures it.", "warn").line
+            yield Hint(" Nothing was measured of it yet: {systems.leave} {workbench.start_run} measures.", "warn").line
         else:
             yield line(Span(f" {machines_answer(self._spec.source.name, self._found)}", "strong"))
         if self._found is not None and len(self._found) < 2:

@@ -45,7 +45,6 @@ from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.numbers import capitalised, in_ms, minute_of
 from dlbricks_tui.wording.tracing import signed_ms, trace_question
 
-
 _NO_TRACE = Hint(" Nothing was traced yet: {trace.measure} traces it in about a minute.", "warn")
 
 
