@@ -80,7 +80,7 @@ async def test_systems_are_searched_and_the_doctor_is_asked_again(
         await press(pilot, "4")
         lines = screen_text(pilot).splitlines()[2:]
         # Disturbances come first, with their cures.
-        assert "noisy   other load: 90 % busy" in lines[1] and "1 noisy" in lines[-2]
+        assert "noisy   other load: 90 % busy" in lines[1] and "1 noisy" in lines[-3]
         assert "cure: end what computes" in lines[3]
         await press(pilot, "j", "y")
         assert pilot.app.clipboard == "end what computes"
