@@ -37,8 +37,8 @@ _BY_ID = "id="
 FILTERS = """\
 A FILTER is a column, a comparison and a value: system=c5.xlarge, 'ms>5', name~conv, when>=2026-11-01, good=no,
 'of=model', models~resnet50. = takes several values divided by commas, and the beginning of an id or key; ~ finds a part
-of a text, and so does a word by itself in any column. ms stands for trimmed_mean_ms; models holds the models of the run
-that measured the result. A result has to pass all filters.
+of a text, and so does a word by itself in any column. ms stands for trimmed_mean_ms; models holds the model, or for a
+brick the models of its run. A result has to pass all filters.
 """
 
 
@@ -107,7 +107,10 @@ def list_results(args: argparse.Namespace) -> int:
         elif args.csv:
             write_csv([columns, *output.rows_of(shown, columns)])
         else:
-            output.write_as_table(shown, columns, () if args.columns else output.SHORT_GIVES_WAY)
+            if args.columns:
+                output.write_as_table(shown, columns)
+            else:
+                output.write_short_table(shown)
             _tell_unchecked(shown)
             narrate(
                 f"{len(shown)} of {len(found)} results shown"

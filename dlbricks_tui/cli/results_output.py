@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from dlbricks_tui.cli.output import data_console, write_json, write_lines
 from dlbricks_tui.documents.parts import BLANK_LINE, Heading
-from dlbricks_tui.documents.results import cell, origin_parts, result_parts, title_of
+from dlbricks_tui.documents.results import RESULT_COLUMNS, cell, origin_parts, result_parts, short_cells, title_of
 from dlbricks_tui.documents.samples import sample_parts
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Content
@@ -19,9 +20,12 @@ from dlbricks_tui.store.records import BrickForm, LoadTest, Provenance
 from dlbricks_tui.store.selections import Selection
 
 # The columns where none are named.
-SHORT = ("id", "name", "context", "system", "runtime", "level", "trimmed_mean_ms", "samples", "when")
+SHORT = (
+    *("models", "runtime", "threads", "batch_size", "trimmed_mean_ms", "when", "name", "id"),
+    *("system", "context", "level", "samples"),
+)
 # The columns to leave out where the terminal is too narrow, in this order.
-SHORT_GIVES_WAY = ("level", "samples", "runtime", "context")
+SHORT_GIVES_WAY = ("samples", "level", "context", "system", "name")
 _OF_A_BRICK = (
     "id",
     "context",
@@ -52,16 +56,37 @@ def objects_of(results: Selection, columns: Sequence[str]) -> Iterator[dict[str,
     return (dict(zip(columns, row, strict=True)) for row in rows_of(results, columns))
 
 
+def write_short_table(results: Selection) -> None:
+    """Write the columns that the screen of results shows first."""
+    titles = {it: RESULT_COLUMNS[it].title for it in SHORT}
+    _write_table(partial(short_cells, results), SHORT, SHORT_GIVES_WAY, titles)
+
+
 def write_as_table(results: Selection, columns: Sequence[str], give_way: Sequence[str] = ()) -> None:
     """Write aligned columns that fit the terminal, if need be without those that may give way."""
-    cells = {
-        column: [printable(cell(column, value, precise=True)) for value in results.values(column)] for column in columns
-    }
-    width = data_console().width
+
+    def cells(kept: Sequence[str]) -> dict[str, list[str]]:
+        return {column: [cell(column, value, precise=True) for value in results.values(column)] for column in kept}
+
+    _write_table(cells, columns, give_way, {})
+
+
+def _write_table(
+    cells: Callable[[Sequence[str]], dict[str, list[str]]],
+    columns: Sequence[str],
+    give_way: Sequence[str],
+    titles: Mapping[str, str],
+) -> None:
+    def shown() -> dict[str, list[str]]:
+        return {column: [*map(printable, texts)] for column, texts in cells(kept).items()}
+
+    kept, width = list(columns), data_console().width
+    found = shown()
     for column in give_way:
-        if _least_width(cells) > width:
-            del cells[column]
-    write_lines(table_lines(tuple(cells), tuple(cells.values()), width))
+        if _least_width(found, titles) > width:
+            kept.remove(column)
+            found = shown()
+    write_lines(table_lines(tuple(found), tuple(found.values()), width, titles))
 
 
 def show_result(store: ResultsDatabase, found: Selection, as_json: bool) -> None:
@@ -116,9 +141,12 @@ def _origin_document(origin: Provenance | None) -> dict[str, Any]:
     return {"provenance": None if origin is None else fields_of(origin)}
 
 
-def table_lines(headers: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+def table_lines(
+    headers: Sequence[str], cells: Sequence[Sequence[str]], width: int, titles: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Yield the lines of a table; where columns are too wide, the widest texts are cut, names less than others."""
-    widths = [_width(header, column) for header, column in zip(headers, cells, strict=True)]
+    titled = [(titles or {}).get(it, it) for it in headers]
+    widths = [_width(title, column) for title, column in zip(titled, cells, strict=True)]
     contents = [COLUMNS[header] for header in headers]
     too_wide = _joined_width(widths) - width
     while too_wide > 0:
@@ -127,7 +155,7 @@ def table_lines(headers: Sequence[str], cells: Sequence[Sequence[str]], width: i
             break
         widths[max(long, key=widths.__getitem__)] -= 1
         too_wide -= 1
-    for row in ([header.upper() for header in headers], *zip(*cells, strict=True)):
+    for row in ([title.upper() for title in titled], *zip(*cells, strict=True)):
         aligned = [
             _cut(cell, each).rjust(each) if content is Content.NUMBER else _cut(cell, each).ljust(each)
             for cell, each, content in zip(row, widths, contents, strict=True)
@@ -135,8 +163,9 @@ def table_lines(headers: Sequence[str], cells: Sequence[Sequence[str]], width: i
         yield _BETWEEN.join(aligned).rstrip()
 
 
-def _least_width(cells: Mapping[str, Sequence[str]]) -> int:
-    return _joined_width([min(_width(header, column), _narrowest(header)) for header, column in cells.items()])
+def _least_width(cells: Mapping[str, Sequence[str]], titles: Mapping[str, str]) -> int:
+    widths = {it: _width(titles.get(it, it), column) for it, column in cells.items()}
+    return _joined_width([min(width, _narrowest(it)) for it, width in widths.items()])
 
 
 def _joined_width(widths: Sequence[int]) -> int:

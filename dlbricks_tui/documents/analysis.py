@@ -121,6 +121,13 @@ class AnalysisDocument:
             yield from self.layers()
 
     @property
+    def is_unmeasured(self) -> bool:
+        """Return whether nothing was measured of the model as it is analysed."""
+        baseline, estimate = self.found.baseline.found, self.found.baseline.estimate
+        is_known = estimate.composed is not None or estimate.obstacle
+        return baseline.end_to_end is None and (not is_known or estimate.predicted_share >= 1)
+
+    @property
     def headline(self) -> str:
         """The latency of the model, and how many times the best that is."""
         baseline, best, ratio = self.found.baseline, self.found.best, self.found.over_best

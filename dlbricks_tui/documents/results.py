@@ -26,8 +26,10 @@ from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, sign
 if TYPE_CHECKING:
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.records import Facts, Provenance, Result
+    from dlbricks_tui.store.selections import Selection
 
 KEY_DIGITS = 12
+_WHOLE = "whole model"
 _MINUTES, _SECONDS = len("2026-11-21T12:34"), len("2026-11-21T12:34:56")
 _AGE = len("59 min")
 _NUMBER = 9
@@ -39,18 +41,24 @@ class ResultColumn(NamedTuple):
     title: str
     width: int
     about: str
+    # The width to which it may be cut, so that the first columns have room.
+    narrow: int | None = None
+
+    @property
+    def least(self) -> int:
+        return self.width if self.narrow is None else self.narrow
 
 
 RESULT_COLUMNS: Mapping[str, ResultColumn] = {
     "id": ResultColumn("id", KEY_DIGITS, "the id of the result"),
     "of": ResultColumn("of", 5, "brick or model"),
-    "name": ResultColumn("name", 18, "operators, window and input of a brick; the name of a model"),
+    "name": ResultColumn("part", 24, "operators, window and input of a brick, or: whole model", 14),
     "kind": ResultColumn("kind", 13, "the kind of a brick"),
     "brick": ResultColumn("brick", KEY_DIGITS, "the key of the brick"),
     "context": ResultColumn("context", 14, "the context of the brick"),
     "model": ResultColumn("model key", KEY_DIGITS, "the key of the model"),
     "system": ResultColumn("system", 16, "the system"),
-    "runtime": ResultColumn("runtime", 18, "the framework with its version; a result has the rest"),
+    "runtime": ResultColumn("runtime", 18, "the framework with its version; a result has the rest", 12),
     "level": ResultColumn("level", 7, "written or fused layers"),
     "protocol": ResultColumn("protocol", 13, "the method of measuring"),
     "batch_size": ResultColumn("batch", 6, "the batch size"),
@@ -69,7 +77,7 @@ RESULT_COLUMNS: Mapping[str, ResultColumn] = {
     "when": ResultColumn("age", _AGE, "the age of the measurement; a result has its time"),
     "run": ResultColumn("run", 20, "the id of the run"),
     "good": ResultColumn("good", 5, "whether no flag was raised"),
-    "models": ResultColumn("models", 22, "the models of the run that measured it"),
+    "models": ResultColumn("model", 22, "its model; of a brick, the models of the run that measured it", 14),
     "origin": ResultColumn("origin", 12, "own, unsigned, or who signed the imported file"),
 }
 
@@ -95,6 +103,29 @@ def short_cell(column: str, value: Any) -> str:
     if column == "threads" and not value:
         return "default"
     return str(value).partition(" ")[0] if column == "runtime" else cell(column, value)
+
+
+def short_cells(found: Selection, columns: Sequence[str]) -> dict[str, list[str]]:
+    """Return the texts of results in a list by column: the model, and beside it the part that was measured."""
+    cells = {column: [short_cell(column, it) for it in found.values(column)] for column in columns}
+    if "models" in columns:
+        are_bricks = [it == "brick" for it in found.values("of")]
+        if "name" in columns:
+            cells["name"] = [it if brick else _WHOLE for it, brick in zip(cells["name"], are_bricks, strict=True)]
+        elif any(are_bricks):
+            # Without its part, a brick must not pass for its model; an imported one may have no model.
+            told = zip(cells["models"], found.values("name"), are_bricks, strict=True)
+            cells["models"] = [f"part of {it}" if it and brick else it or name for it, name, brick in told]
+    return cells
+
+
+QUESTION = "What was measured?"
+
+
+def results_answer(total: int, models: int, newest: str) -> str:
+    """Return how many results there are: `1,041 results of 17 models; the newest 36 h ago`."""
+    of = f" of {counted(models, 'model')}" if models else ""
+    return f"{counted(total, 'result')}{of}; the newest {ago(newest)}"
 
 
 def title_of(it: Summary) -> str:

@@ -87,12 +87,12 @@ def largest_gain(changes: Sequence[ShownWhatIf]) -> str:
 def gains_sentence(changes: Sequence[ShownWhatIf]) -> str:
     """Return how many what-ifs save time for certain, and the largest gain, as a sentence."""
     if not changes:
-        return "There are no what-ifs: no other execution has results of all layers."
+        return "Which change is worth making is not known: no other execution has results of all layers."
     possible = [it for it in changes if not it.is_bound]
     certain = sum(it.gain.low > 0 for it in possible)
     largest = largest_gain(changes)
     if not largest:
-        return f"None of {counted(len(possible), 'change')} saves time for certain."
+        return f"No change is worth making: none of {counted(len(possible), 'change')} saves time for certain."
     return f"{certain} of {counted(len(possible), 'change')} {'saves' if certain == 1 else 'save'} time; {largest}."
 
 

@@ -53,6 +53,8 @@ _MOST_MEMORY = 0.9
 _TIMED_BATCHES = 3
 # A test that takes longer than expected is not at its end yet.
 _MOST_SHARE = 0.99
+# As many as most searches for the highest rate take.
+_TESTS_OF_A_SEARCH = 7
 # LoadGen prepares queries for the expected latency, and the model may be faster.
 _FASTER, _SLACK = 1.25, 1.15
 # Of an offline test for each instance.
@@ -114,7 +116,8 @@ class _Measuring:
         self._signals = signals
         self._tell = write
         self._ticket: Ticket | None = None
-        self._seconds_of_test: float | None = None
+        self._seconds_left: float | None = None
+        self._test: LoadTestStarted | None = None
         self._rule = rule
         self._clocks = clocks
         self._uuid = new_uuid()
@@ -172,16 +175,30 @@ class _Measuring:
         self._write(LoadDone(uuid=self._uuid, warnings=tuple(dict.fromkeys([*tests.warnings, *self._warnings]))))
 
     def _write(self, message: Event) -> None:
-        """Write a message, and tell other processes of the host how far the test in progress is."""
-        self._tell(message)
-        if self._ticket is None:
-            return
+        """Write a message, and tell other processes of the host how far all tests are."""
         if isinstance(message, LoadTestStarted):
-            self._seconds_of_test = message.seconds_left
-            self._ticket.progress(None, message.seconds_left)
-        elif isinstance(message, LoadProgress) and self._seconds_of_test:
-            share = min(message.seconds / self._seconds_of_test, _MOST_SHARE)
-            self._ticket.progress(share, max(0.0, self._seconds_of_test - message.seconds))
+            message = self._with_all_tests(message)
+            self._seconds_left, self._test = message.seconds_left, message
+        self._tell(message)
+        if self._ticket is not None and self._test is not None and self._seconds_left:
+            seconds = message.seconds if isinstance(message, LoadProgress) else 0.0
+            left = max(0.0, self._seconds_left - seconds)
+            # As many seconds for each test.
+            share = 1 - left * (self._test.tests - self._test.number + 1) / (self._seconds_left * self._test.tests)
+            self._ticket.progress(min(share, _MOST_SHARE), left)
+
+    def _with_all_tests(self, message: LoadTestStarted) -> LoadTestStarted:
+        """Return the message with the number of all tests that are expected, and the seconds that they still take."""
+        tests = message.number
+        if self._scenario.seeks_rate:
+            # One more at least, as the search goes on until a test fails.
+            tests = max(_TESTS_OF_A_SEARCH, message.number + 1)
+        elif self._scenario.kind is ScenarioKind.OFFLINE:
+            sizes = self._scenario.batch_sizes
+            tests += len(sizes) - 1 - sizes.index(message.batch_size)
+        seconds = message.seconds_left
+        left = None if seconds is None else seconds * (tests - message.number + 1)
+        return replace(message, tests=tests, seconds_left=left)
 
     def _keep(self, findings: Sequence[LoadFinding], job: Job, system: System, error: Exception) -> None:
         """Store the tests that have ended before the measurement did."""

@@ -51,7 +51,10 @@ class LoadTestStarted(Event):
     batch_size: int
     # At least so many requests; those of a query with several samples count apart.
     queries: int
+    # Of all tests that are still expected; None if that is not known.
     seconds_left: float | None
+    # About so many tests in all, for the measurement of the scenario.
+    tests: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

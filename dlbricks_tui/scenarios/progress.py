@@ -15,8 +15,6 @@ from dlbricks_tui.scenarios.serving import Answered, Serving
 from dlbricks_tui.store.records import utc_now
 
 _SECONDS_BETWEEN_MESSAGES = 1.0
-# As many as most searches take.
-_TESTS_OF_A_SEARCH = 7
 _TOO_MANY_SLOW = "more requests exceeded the bound than LoadGen's search allows"
 _NS_PER_SECOND, _NS_PER_MS = 1e9, 1e6
 
@@ -132,9 +130,6 @@ class LoadTeller:
             queries *= SAMPLES_PER_QUERY
         if settings.kind is ScenarioKind.OFFLINE:
             queries = max(queries, test.samples)
-        if settings.search is not None:
-            # The test that confirms the highest rate is the last one.
-            seconds *= max(2, _TESTS_OF_A_SEARCH - self._number + 1)
         self._write(
             LoadTestStarted(
                 number=self._number,
@@ -142,6 +137,7 @@ class LoadTeller:
                 batch_size=self._batch_size,
                 queries=queries,
                 seconds_left=seconds,
+                tests=self._number,
             )
         )
 

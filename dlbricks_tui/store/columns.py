@@ -87,6 +87,7 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 _EXACT = 1 << 53
 # Other names that filters and orders accept for a column: the headings of the results table.
 _ALIASES: Mapping[str, str] = {
+    "part": "name",
     "ms": "trimmed_mean_ms",
     "median": "median_ms",
     "minimum": "minimum_ms",
@@ -136,7 +137,7 @@ class Summary:
     when: str
     run: str
     good: bool
-    # The models of its run.
+    # Its model, or for a brick the models of its run.
     models: str
     # Where it comes from: `own`, `unsigned`, or `signed by` somebody.
     origin: str
@@ -255,8 +256,7 @@ def column_of(index: Index, column: str, rows: Rows) -> Values:
     if column == "kind":
         return Texts(list(_KINDS), _kind_codes(index, rows))
     if column == "models":
-        # One text per run; results have the number of their run.
-        return Texts(index.models_of_runs(), index.column("run")[rows])
+        return _models(index, rows)
     if column in ("threads", "precision"):
         # Each distinct runtime is read once.
         identities, codes = index.vocabularies["runtime"].texts, index.column("runtime")[rows]
@@ -309,6 +309,15 @@ def _name_codes(index: Index, rows: Rows) -> Column:
     """Return the number of each row's name; a measurement has the name of its brick."""
     named = np.frombuffer(index.name_of_brick, dtype=np.int32)[index.column("brick")[rows]]
     return np.where(named == 0, index.column("name")[rows], named)
+
+
+def _models(index: Index, rows: Rows) -> Texts:
+    """Return the name of each row's model; a brick may belong to any model of its run."""
+    runs, names = index.models_of_runs(), index.vocabularies["name"].texts
+    is_whole = index.column("brick")[rows] == 0
+    found = np.where(is_whole, len(runs) + index.column("name")[rows], index.column("run")[rows])
+    distinct, codes = np.unique(found, return_inverse=True)
+    return Texts([runs[it] if it < len(runs) else names[it - len(runs)] for it in distinct.tolist()], codes)
 
 
 def _kind_codes(index: Index, rows: Rows) -> NDArray[np.intp]:

@@ -166,6 +166,8 @@ class Index:
         self._latest = int(self.stored("when").max(initial=0))
         # The dates without those in the future, once they are needed.
         self._past = np.zeros(0, np.int64)
+        # With the number of rows at that time.
+        self._models_of_runs: tuple[int, list[str]] = (-1, [])
 
     def column(self, name: str) -> Column:
         """Return a view of a column, without rows that are added later.
@@ -234,10 +236,15 @@ class Index:
 
     def models_of_runs(self) -> list[str]:
         """Return the names of the models of each run, by the number of the run; empty if the run is unknown."""
+        # Each visible row of a list of results needs them; a changed run is a new row.
+        for_rows, known = self._models_of_runs
+        if for_rows == self.rows:
+            return known
         found = [""] * len(self.vocabularies["run"].texts)
         rows = self.rows_of("runs")
         for run, name in zip(self.column("run")[rows].tolist(), self.column("name")[rows].tolist(), strict=True):
             found[run] = self.vocabularies["name"].texts[name]
+        self._models_of_runs = self.rows, found
         return found
 
     def last_id(self, table: str) -> int:

@@ -323,6 +323,7 @@ _ORDERINGS: Mapping[str, Callable[[Any, Any], QueryInstance]] = {
 }
 _FLAGS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_KEYS = re.compile(r"[0-9a-f,]*")
 _ID = re.compile(rf"[0-9a-f]{{0,{2 * UUID_BYTES}}}")
 # The texts in which a word is searched. Most origins are `own`, a part of many words.
 _SEARCHED = [
@@ -338,7 +339,8 @@ def parse_filter(text: str) -> QueryInstance:
     if not match:
         return _search(text)
     name, comparison, value = match.groups()
-    column = column_named(name)
+    # The list of results names models in a column of this title; the column has their keys.
+    column = "models" if name == "model" and not _KEYS.fullmatch(value) else column_named(name)
     if column is None:
         raise QueryError(f"filter {text!r}: there is no column {name!r}; the columns are {', '.join(COLUMNS)}")
     try:

@@ -167,6 +167,12 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     def on_queue_seen(self, event: messages.QueueSeen) -> None:
         self._runs.take_queue(event.places)
 
+    def on_host_load_seen(self, event: messages.HostLoadSeen) -> None:
+        self._runs.take_load(event.words)
+
+    def on_run_end_seen(self, event: messages.RunEndSeen) -> None:
+        self._runs.take_end_seen(event.run)
+
     def on_run_state_needed(self) -> None:
         # The request of a screen may arrive after the last screen was closed.
         if self.screen_stack:

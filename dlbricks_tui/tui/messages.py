@@ -30,6 +30,20 @@ class QueueSeen(Message):
     places: tuple[Place, ...]
 
 
+@dataclass
+class HostLoadSeen(Message):
+    """How busy the host is, in words."""
+
+    words: str
+
+
+@dataclass
+class RunEndSeen(Message):
+    """The user has seen the end of this run."""
+
+    run: str
+
+
 class RunStateNeeded(Message):
     """A screen has come to the front and needs the state of the run."""
 

@@ -62,6 +62,19 @@ def load_in_words(load: HostLoad) -> str:
     return f"{load.busy_cores:.1f} of {counted(load.cores, 'core')} busy{taken}"
 
 
+# The workbench itself and other small programs take less.
+_QUIET_SHARE = 0.1
+
+
+def host_in_words(load: HostLoad) -> str:
+    """Return how busy a host is in words that seldom change: `host quiet`, `host busy: 2 of 8 cores`."""
+    if load.stolen_share >= _QUIET_SHARE:
+        return "other guests take host time"
+    if load.busy_cores <= _QUIET_SHARE * load.cores:
+        return "host quiet"
+    return f"host busy: {max(1, round(load.busy_cores))} of {counted(load.cores, 'core')}"
+
+
 class Done(NamedTuple):
     """The number of bricks or models of a run that need no more work, and of all of them."""
 

@@ -132,17 +132,25 @@ class LoadWords:
 
 
 def progress_line(message: LoadTestStarted, scenario: Scenario, answered: int, slower: int, seconds: float) -> str:
-    """Return how far a test is: `test 3: 41.25/s, 212 of 662 requests, 0.94 % over 50 ms, about 12 s left`.
+    """Return how far all tests are: `test 3 of about 7: 41.25/s, 212 of 662 requests, 0.94 % over 50 ms, 2 min left`.
 
-    `seconds` have passed since it began.
+    `seconds` have passed since the test in progress began. The time is that of all tests.
     """
-    words = [_test(message.number, message.rate, message.batch_size)]
+    words = [_test(message.number, message.rate, message.batch_size, message.tests)]
     words.append(f"{answered:,} of {counted(max(answered, message.queries), _counted_as(scenario))}")
     if scenario.bound_ms is not None and answered:
         words.append(f"{percent(slower / answered, 2)} over {scenario.bound_ms:g} ms")
-    if 0 < answered < message.queries:
-        words.append(f"about {duration(seconds * (message.queries - answered) / answered)} left")
+    if left := _seconds_left(message, answered, seconds):
+        words.append(f"about {duration(left)} left")
     return ", ".join(words)
+
+
+def _seconds_left(message: LoadTestStarted, answered: int, seconds: float) -> float:
+    """Return how long all tests still take: those after this one about as long as this one."""
+    if 0 < answered <= message.queries:
+        whole = seconds * message.queries / answered
+        return whole - seconds + whole * max(0, message.tests - message.number)
+    return max(0.0, (message.seconds_left or 0.0) - seconds)
 
 
 def _counted_as(scenario: Scenario) -> str:
@@ -150,5 +158,6 @@ def _counted_as(scenario: Scenario) -> str:
     return "sample" if scenario.kind in (ScenarioKind.MULTI, ScenarioKind.OFFLINE) else "request"
 
 
-def _test(number: int, rate: float | None, batch_size: int) -> str:
-    return f"test {number}: {f'batch {batch_size}' if rate is None else rate_in_words(rate)}"
+def _test(number: int, rate: float | None, batch_size: int, tests: int = 1) -> str:
+    of = f" of about {tests}" if tests > 1 else ""
+    return f"test {number}{of}: {f'batch {batch_size}' if rate is None else rate_in_words(rate)}"

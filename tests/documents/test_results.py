@@ -5,14 +5,22 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.documents.parts import Table
-from dlbricks_tui.documents.results import RESULT_COLUMNS, cell, history_columns, result_parts, short_cell
+from dlbricks_tui.documents.results import (
+    RESULT_COLUMNS,
+    cell,
+    history_columns,
+    result_parts,
+    results_answer,
+    short_cell,
+    short_cells,
+)
 from dlbricks_tui.store.columns import COLUMNS, Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Result
-from dlbricks_tui.store.selections import OLDEST_FIRST
+from dlbricks_tui.store.selections import OLDEST_FIRST, SortOrder, parse_filter
 from dlbricks_tui.wording import numbers
 from tests.documents.snapshots import check
-from tests.store.samples import WHEN, end_to_end, measurement, provenance
+from tests.store.samples import WHEN, end_to_end, form, measurement, provenance, run
 
 
 def summaries(tmp_path: Path, *results: Result) -> list[Summary]:
@@ -83,3 +91,29 @@ def test_a_value_has_a_text_a_precise_one_and_a_short_one(
 def test_times_have_minutes_and_precise_ones_seconds() -> None:
     when = "2026-11-21T12:34:56.789000+00:00"
     assert cell("when", when) == "2026-11-21 12:34" and cell("when", when, precise=True) == "2026-11-21 12:34:56"
+
+
+def test_a_brick_in_a_list_has_its_part_beside_its_model_or_says_that_it_is_a_part(tmp_path: Path) -> None:
+    with ResultsDatabase(tmp_path / "store") as store:
+        # A run of two models, of which one was timed, and a brick that was imported.
+        store.add(form(), run(models=("resnet50_v1", "alexnet")), measurement(), measurement(run="imported"))
+        store.add(end_to_end())
+        found = store.results(order=(SortOrder("of"), SortOrder("models")))
+        assert short_cells(found, ("models",))["models"] == [
+            found.values("name")[0],
+            "part of resnet50_v1, alexnet",
+            "resnet50_v1",
+        ]
+        assert short_cells(found, ("models", "name")) == {
+            "models": ["", "resnet50_v1, alexnet", "resnet50_v1"],
+            "name": [*found.values("name")[:2], "whole model"],
+        }
+        assert short_cells(found, ("name",))["name"] == found.values("name")
+        for sought in ("model=resnet50_v1", "models~alex", "model=ab", "part~Convolution models~alex"):
+            assert len(store.results(*map(parse_filter, sought.split()))) == 1, sought
+
+
+def test_the_answer_about_results_counts_them_and_their_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbers, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 36 * 3600)
+    assert results_answer(1041, 17, WHEN) == "1,041 results of 17 models; the newest 36 h ago"
+    assert results_answer(1, 0, WHEN) == "1 result; the newest 36 h ago"

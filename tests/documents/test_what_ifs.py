@@ -108,8 +108,8 @@ def test_the_largest_gain_is_to_be_proved_where_it_is_not_to_be_trusted() -> Non
 def test_a_sentence_counts_the_changes_that_save_time() -> None:
     unsure = change(PARALLEL, Gain(0.2, -0.1, 0.5))
     assert gains_sentence([change(), unsure]).startswith("1 of 2 changes saves time; largest gain: threads-2, +33.3 %")
-    assert gains_sentence([unsure]) == "None of 1 change saves time for certain."
-    assert gains_sentence([]).startswith("There are no what-ifs")
+    assert gains_sentence([unsure]) == "No change is worth making: none of 1 change saves time for certain."
+    assert gains_sentence([]).startswith("Which change is worth making is not known")
 
 
 def test_a_what_if_that_is_not_to_be_trusted_says_so_until_it_is_proved() -> None:

@@ -150,6 +150,7 @@ def test_the_best_batch_size_counts_offline(batch_host: Host) -> None:
     (record,) = host.records()
     done = host.messages(LoadTestDone)
     assert [it.batch_size for it in done] == [1, 4]
+    assert [it.tests - it.number for it in host.messages(LoadTestStarted)] == [1, 0]
     assert (record.kind, record.batch_size, record.per_second) == ("offline", 4, done[1].per_second)
     assert record.per_second > done[0].per_second
     assert record.queries == len(unpack_latencies(record.latencies)) >= QUICK.offline_samples
@@ -208,7 +209,9 @@ def test_the_highest_rate_is_found_and_confirmed(host: Host, monkeypatch: pytest
     assert [it.number for it in done] == list(range(1, len(done) + 1))
     assert {it.passed for it in done} == {True, False}
     assert record.rate in [it.rate for it in done if it.passed]
-    assert [it.rate for it in host.messages(LoadTestStarted)] == [it.rate for it in done]
+    started = host.messages(LoadTestStarted)
+    assert [it.rate for it in started] == [it.rate for it in done]
+    assert [it.tests for it in started] == [max(7, it.number + 1) for it in started]
     assert verify(host.site.data.store).implausible == ()
 
 

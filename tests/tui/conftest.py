@@ -26,6 +26,7 @@ from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.scenarios.scenario import fewest_queries
 from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
+from dlbricks_tui.tui.run.updates import RunWatch
 from dlbricks_tui.tui.widgets import rows
 from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.wording import numbers
@@ -60,6 +61,12 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def _a_moment_after_all_results(monkeypatch: pytest.MonkeyPatch) -> None:
     # Ages on screens would change from day to day.
     monkeypatch.setattr(numbers, "now", lambda: NOW)
+
+
+@pytest.fixture(autouse=True)
+def _host_of_unknown_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The host may be quiet or busy.
+    monkeypatch.setattr(RunWatch, "_look_at_load", lambda _: None)
 
 
 @pytest.fixture(autouse=True, scope="session")

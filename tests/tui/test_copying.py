@@ -87,7 +87,7 @@ async def test_a_copy_of_the_results_has_the_shown_columns_and_all_results(store
         heading, rows = table(pilot, ResultsPanel)
         assert heading == tuple("when, UTC" if name == "when" else RESULT_COLUMNS[name].title for name in FIRST_COLUMNS)
         assert len(rows) == RESULTS and panel.shown is not None
-        assert column_of((heading, rows), "name") == panel.shown.values("name")
+        assert column_of((heading, rows), "part") == panel.shown.values("name")
         assert len(table(pilot, HistoryPanel)[1]) == 2 and table(pilot, HistoryPanel)[0] == (
             "when, UTC",
             "ms",

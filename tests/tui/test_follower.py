@@ -8,7 +8,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.load import HostLoad, LoadMeter
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import RunFolder, State
-from dlbricks_tui.tui.messages import Failed, ResultsStored, RunSeen
+from dlbricks_tui.tui.messages import Failed, HostLoadSeen, ResultsStored, RunSeen
 from dlbricks_tui.tui.run import follower as following
 from dlbricks_tui.tui.run import updates as watching
 from dlbricks_tui.tui.run.follower import Follower
@@ -234,6 +234,10 @@ def test_a_run_whose_bricks_were_stored_by_others_reports_new_results(
     assert posted.growths == 1
 
 
+# Before the fixture of all tests that replaces it.
+LOOK_AT_LOAD = RunWatch._look_at_load
+
+
 class BusyHost(LoadMeter):
     """A host whose load a test sets."""
 
@@ -261,6 +265,21 @@ def test_the_load_of_the_host_is_told_with_news_and_while_a_run_is_silent(new: D
     clock.now += watching.SECONDS_BETWEEN_LOADS
     watch.look()
     assert [run.load for run in posted.seen] == [None, host.load, None]
+
+
+def test_without_a_run_the_load_of_the_host_is_told_where_its_words_change(
+    new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunWatch, "_look_at_load", LOOK_AT_LOAD)
+    posted, clock, host = Posted(), Clock(), BusyHost()
+    watch = RunWatch(new, posted.append, clock, meter=host)
+    for busy in (0.0, 0.01, 0.9, 0.8):
+        host.load = HostLoad((busy, 0.0), (0.0, 0.0))
+        watch.look()
+        watch.look()
+        clock.now += watching.SECONDS_BETWEEN_IDLE_LOADS
+    told = [it.words for it in posted if isinstance(it, HostLoadSeen)]
+    assert told == ["host quiet", "host busy: 1 of 2 cores"]
 
 
 def test_a_missing_run_is_reported_in_words(new: DataFolder) -> None:

@@ -1,6 +1,7 @@
 """Keys of the answers on the list of models."""
 
 import pytest
+from textual.pilot import Pilot
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
@@ -14,6 +15,32 @@ ASKED = {
 }
 
 
+def answer_of(pilot: Pilot[None]) -> str:
+    """Return the line below the question."""
+    return screen_text(pilot).splitlines()[1].strip()
+
+
+NOT_YET = {
+    "0": "Nothing was measured yet: m measures it.",
+    "i": "Nothing was traced yet: m traces it in about a minute.",
+    "6": "Nothing was measured or imported yet: esc r measures a model.",
+    "7": "7 models, ",
+    "8": "Nothing was measured of it yet: esc r measures.",
+    "F": "n starts a fleet run of the marked or open models.",
+    "L": "resnet18_v1: nothing was measured of it yet",
+}
+
+
+@pytest.mark.usefixtures("rough_predictions")
+async def test_without_results_the_line_below_each_question_says_so_and_names_the_key(new: DataFolder) -> None:
+    async with running(app_on(new, MEASURED_ONLY)) as pilot:
+        await press(pilot, "escape", "1", "slash", '"resnet18_v1"', "enter", "enter")
+        for key, told in NOT_YET.items():
+            await press(pilot, key)
+            assert answer_of(pilot).startswith(told), key
+            await press(pilot, "escape")
+
+
 @pytest.mark.usefixtures("rough_predictions")
 async def test_without_an_open_model_the_key_of_an_answer_opens_the_selected_one(measured: DataFolder) -> None:
     async with running(app_on(measured, MEASURED_ONLY)) as pilot:
@@ -24,5 +51,6 @@ async def test_without_an_open_model_the_key_of_an_answer_opens_the_selected_one
             screen._spec = screen._opened = None
             await press(pilot, "1", "slash", "ctrl+u", f'"{name}"', "enter", key)
             assert asked in screen_text(pilot)
+            assert answer_of(pilot)
             await press(pilot, "escape")
             assert name in screen_text(pilot).splitlines()[0]

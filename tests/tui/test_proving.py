@@ -125,7 +125,7 @@ async def test_keys_prove_what_ifs_and_cancel_and_gains_and_failures_appear_in_t
         assert re.search(r"parallel-2 .*\+43 to \+44 +8\.646 +\+42\.0 %", shown)
         for words in ("15.60 ms before and 9.000 ms after the change", "The proof agrees with the prediction"):
             assert words in shown
-        assert "Largest gain: parallel-2, +42.0 % (+40 to +44), proved" in shown
+        assert "largest gain: parallel-2, +42.0 % (+40 to +44), proved" in shown
         assert "so far" not in shown and "running" not in shown
 
 
@@ -147,7 +147,7 @@ async def test_a_proof_survives_its_screen_and_the_program_and_is_shown_again(
         write(process, ProofDone("parallel-2", PROVED, ""))
         process.end()
         await settled(pilot)
-        assert "Largest gain: parallel-2, +42.0 % (+40 to +44), proved" in screen_text(pilot)
+        assert "largest gain: parallel-2, +42.0 % (+40 to +44), proved" in screen_text(pilot)
         assert all_seen(faster)
 
 

@@ -11,8 +11,8 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.door import going_on
 from dlbricks_tui.tui.run.boxes import CancelWorkScreen, QueueScreen
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
-from dlbricks_tui.tui.run.host import status_lines
 from dlbricks_tui.tui.run.screen import RunScreen
+from dlbricks_tui.tui.run.status import HostNow, status_line
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.host.lines import Work
@@ -101,9 +101,9 @@ async def test_work_of_this_data_folder_is_followed_from_the_box(known: DataFold
 def test_a_run_that_is_alone_in_the_line_has_its_own_bar(line: HostQueue) -> None:
     run = SnapshotBuilder("20261128-1", (MODEL,)).snapshot()
     places = line.places()
-    assert status_lines(run, places, 80) == status_lines(run, (), 80)
-    (only,) = status_lines(None, places, 80)
-    assert text_of(only).startswith(f" {MODEL} 41 %, ")
+    told = status_line(HostNow(run, places), 80, has_keys=True)
+    assert told == status_line(HostNow(run), 80, has_keys=True)
+    assert text_of(status_line(HostNow(None, places), 80, has_keys=True)).startswith(f" {MODEL} 41 %, ")
 
 
 def test_leaving_tells_what_goes_on_and_how_to_see_it_again(known: DataFolder, line: HostQueue) -> None:

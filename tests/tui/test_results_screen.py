@@ -78,8 +78,13 @@ def under_cursor(pilot: Pilot[None]) -> list[Any]:
     return selected.values("id")
 
 
+def heading_line(pilot: Pilot[None]) -> str:
+    """Return the titles of the columns, below the question, the answer and the border."""
+    return next(it for it in screen_text(pilot).splitlines() if "threads" in it or "good" in it)
+
+
 def headings(pilot: Pilot[None]) -> list[str]:
-    return screen_text(pilot).splitlines()[1].split()[1:4]
+    return heading_line(pilot).split()[1:4]
 
 
 def told(pilot: Pilot[None]) -> list[str]:
@@ -101,7 +106,7 @@ async def test_the_newest_results_come_first_and_the_screen_keeps_its_state(stor
 
 async def test_an_empty_store_shows_what_to_do(new: DataFolder) -> None:
     async with results_screen(new, WIDE) as pilot:
-        assert "Nothing was measured or imported yet." in screen_text(pilot) and "imports a file" in screen_text(pilot)
+        assert "Nothing was measured or imported yet: " in screen_text(pilot) and "imports a file" in screen_text(pilot)
         await press(pilot, "y", "2", "y", "3", "y")
         assert pilot.app.clipboard == "" and told(pilot) == ["No result is selected."] * 3
         await press(pilot, "1", "enter", "space", "a", "b", "d", "e", "v", "=", "s", "c", "escape")
@@ -126,14 +131,14 @@ async def test_results_are_found_while_the_user_types_and_sorted_both_ways(store
         await press(pilot, "ctrl+u", '"relu"')
         assert titled(pilot) == f"1 Results 12 of {RESULTS}"
         await press(pilot, "escape", "s")
-        assert column(pilot, "name") == sorted(column(pilot, "name"))
+        assert column(pilot, "models") == sorted(column(pilot, "models"))
         await press(pilot, *"llll", "s")
         assert column(pilot, "trimmed_mean_ms")[:2] == sorted(column(pilot, "trimmed_mean_ms"), reverse=True)[:2]
         await press(pilot, "s")
         assert column(pilot, "trimmed_mean_ms") == sorted(column(pilot, "trimmed_mean_ms"))
         assert "ms↑" in screen_text(pilot)
         await press(pilot, *"hhhh", "s")
-        assert "name↑" in screen_text(pilot)
+        assert "model↑" in screen_text(pilot)
         # Only the results of a brick, or of a model.
         await press(pilot, "b")
         assert len(set(column(pilot, "brick") + column(pilot, "model"))) == 2
@@ -154,15 +159,15 @@ async def test_results_of_one_name_are_told_apart_on_80_columns(new: DataFolder)
         for threads, batch in ((1, 1), (2, 1), (2, 8)):
             identity = f"onnxruntime-1.32.0 python-3.11 threads-{threads}"
             store.add(end_to_end(runtime=identity, batch_size=batch, run=f"run {threads} {batch}", when=AN_HOUR_AGO))
+        store.add(form(1, "conv"), measurement(brick=form(1, "conv").key, run="", when=AN_HOUR_AGO))
     async with results_screen(new, NARROW) as pilot:
-        heading, *rows = screen_text(pilot).splitlines()[1:5]
-    assert heading.split()[1:7] == ["name", "runtime", "threads", "batch", "ms", "age↑"]
-    told = sorted(tuple(row.split()[-7:-4]) for row in rows)
-    assert told == [
-        ("onnxruntime-1.32.0", "1", "1"),
-        ("onnxruntime-1.32.0", "2", "1"),
-        ("onnxruntime-1.32.0", "2", "8"),
-    ]
+        question, answer, _, heading, *rows = screen_text(pilot).splitlines()[:8]
+    assert question == " What was measured?"
+    assert answer == " 4 results of 1 model; the newest 1 h ago"
+    assert heading.split()[1:8] == ["model", "runtime", "threads", "batch", "ms", "age↑", "part"]
+    model, brick = [it for it in rows if "whole model" in it], [it for it in rows if "whole model" not in it]
+    told = sorted(tuple(row.split("onnxruntime")[1].split()[1:3]) for row in model)
+    assert told == [("1", "1"), ("2", "1"), ("2", "8")] and len(brick) == 1
     assert all(" 1 h " in row for row in rows)
 
 
@@ -197,21 +202,21 @@ async def test_a_run_has_one_result_of_each_brick_and_model(new: DataFolder) -> 
 async def test_columns_are_chosen_moved_and_reached_to_the_right(stored: DataFolder) -> None:
     async with results_screen(stored, WIDE) as pilot:
         await press(pilot, "c", "J", "enter")
-        assert headings(pilot) == ["runtime", "name", "threads"]
+        assert headings(pilot) == ["runtime", "model", "threads"]
         await press(pilot, "c", "j", "j", "l", "right", "left", "h", "K", "enter")
-        assert headings(pilot) == ["runtime", "threads", "name"]
+        assert headings(pilot) == ["runtime", "threads", "model"]
         await press(pilot, "c", "h", "G", "l", "enter")
-        assert headings(pilot) == ["runtime", "threads", "name"]
+        assert headings(pilot) == ["runtime", "threads", "model"]
         # At least one column has to be selected.
         await press(pilot, "c", *["space"] * len(FIRST_COLUMNS), "enter")
         assert not isinstance(pilot.app.screen, ResultsScreen)
     async with results_screen(stored, NARROW) as pilot:
-        assert "good" not in screen_text(pilot).splitlines()[1]
+        assert "good" not in heading_line(pilot)
         await press(pilot, *["l"] * 12)
-        assert "good" in screen_text(pilot).splitlines()[1]
+        assert "good" in heading_line(pilot)
         await press(pilot, *["h"] * 12)
-        assert "name" in screen_text(pilot).splitlines()[1]
-        # Name and runtime are hidden, and the threads come first.
+        assert "model" in heading_line(pilot)
+        # Model and runtime are hidden, and the threads come first.
         await press(pilot, "c", "space", "space", "K", "enter")
         assert headings(pilot) == ["threads", "batch", "ms"]
         await press(pilot, "c", "escape")

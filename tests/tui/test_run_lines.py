@@ -15,6 +15,7 @@ from dlbricks_tui.documents.lines import Line, sparkline, width_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.load import HostLoad
+from dlbricks_tui.host.queue import Place
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.events import Stop
@@ -33,11 +34,11 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
-from dlbricks_tui.tui.run.host import bar_lines
 from dlbricks_tui.tui.run.runs import request_for
 from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, model_heading, model_row, summary_of
 from dlbricks_tui.tui.run.settings import RUN_ROWS, WantedCombination, exactly, settings_for
 from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot, on_its_way
+from dlbricks_tui.tui.run.status import HostNow, status_line
 from dlbricks_tui.tui.workbench.estimate_rows import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small
@@ -61,6 +62,11 @@ def text_of(line: Line) -> str:
     return "".join(span.text for span in line)
 
 
+def status(run: RunSnapshot, width: int) -> Line:
+    """Return the line at the foot of the workbench."""
+    return status_line(HostNow(run), width, has_keys=True)
+
+
 def sources(*names: str) -> tuple[ModelSource, ...]:
     return tuple(Library(SAMPLE_MODELS, Path("nowhere")).find_all(names))
 
@@ -69,13 +75,15 @@ def sources(*names: str) -> tuple[ModelSource, ...]:
 def test_lines_with_the_load_of_the_host_take_exactly_their_width(width: int, busy: list[float]) -> None:
     run = replace(HALF_WAY, drift=0.2, load=HostLoad(tuple(busy), (0.1,) * len(busy)))
     # The middle line of the head is cut where it is drawn.
-    for each in (*bar_lines(run, width), head_lines(run, width)[2]):
+    for each in (status(run, width), head_lines(run, width)[2]):
         assert width_of(each) == width
 
 
 def test_the_load_of_the_host_is_shown_beside_a_run_until_it_ends() -> None:
     busy = replace(HALF_WAY, load=HostLoad((1.0, 0.5), (0.0, 0.0)))
-    assert text_of(bar_lines(busy, 120)[1]).endswith("█▅ 1.5 of 2 cores busy ")
+    assert "█▅ 1.5 of 2 cores busy " in text_of(status(busy, 160))
+    assert "  1.5 of 2 cores busy " in text_of(status(busy, 120))
+    assert "busy" not in text_of(status(busy, 80))
     assert "1.5 of 2 cores busy" in text_of(head_lines(busy, 80)[2])
     # A narrow terminal shows the more important.
     slow = replace(busy, drift=0.2)
@@ -83,7 +91,7 @@ def test_the_load_of_the_host_is_shown_beside_a_run_until_it_ends() -> None:
     assert "slower than at the start" in narrow and "busy" not in narrow
     assert "busy" in text_of(head_lines(slow, 120)[2])
     ended = replace(busy, state=State.FINISHED)
-    assert "busy" not in "".join(map(text_of, (*bar_lines(ended, 120), *head_lines(ended, 120))))
+    assert "busy" not in "".join(map(text_of, (status(ended, 140), *head_lines(ended, 140))))
 
 
 @given(WIDTHS)
@@ -96,26 +104,34 @@ def test_cells_are_aligned_with_their_headings(width: int) -> None:
 
 @given(WIDTHS)
 def test_state_and_progress_are_shown_at_any_width(width: int) -> None:
-    for lines in (bar_lines(HALF_WAY, width), head_lines(HALF_WAY, width)):
+    for lines in ((status(HALF_WAY, width),), head_lines(HALF_WAY, width)):
         assert text_of(lines[0]).startswith(" running")
         assert "46 %" in text_of(lines[0] + lines[1] if len(lines) > 1 else lines[0])
 
 
-def test_the_bar_has_one_line_when_narrow_and_two_when_wide() -> None:
-    assert [len(bar_lines(HALF_WAY, width)) for width in (80, 120)] == [1, 2]
+def test_the_line_says_what_measures_what_was_interrupted_and_how_busy_the_host_is() -> None:
+    assert text_of(status_line(HostNow(), 80, has_keys=True)).strip() == "nothing measures"
+    assert text_of(status_line(HostNow(load="host quiet"), 80, has_keys=True)).endswith("  host quiet ")
+    interrupted = replace(HALF_WAY, state=State.INTERRUPTED)
+    assert text_of(status_line(HostNow(interrupted), 80, has_keys=True)).endswith("esc close  5 r resume ")
+    # Other screens do not have these keys.
+    assert "resume" not in text_of(status_line(HostNow(interrupted), 80, has_keys=False))
+    other = Place(1, "trace", "alexnet", measures=True, share=0.41, seconds_left=120.0)
+    told = text_of(status_line(HostNow(interrupted, (other,)), 100, has_keys=False))
+    assert told.startswith(f" trace of alexnet 41 %, 2 min; interrupted: {MODELS[0]}")
 
 
 def test_the_bar_of_an_ended_run_is_a_summary() -> None:
     folding = SnapshotBuilder(RUN, MODELS)
     folding.take([*in_the_middle(), ended()])
-    (line,) = bar_lines(folding.snapshot(), 80)
+    line = status(folding.snapshot(), 80)
     assert text_of(line).startswith(" finished")
     assert "17 of 40 bricks, 1 of 2 models, 1 failed" in text_of(line)
 
 
 def test_the_bar_names_the_run_it_waits_for() -> None:
     waiting = replace(HALF_WAY, state=State.WAITING, share=None, message="for run X of ada")
-    assert "waiting for run X of ada" in text_of(bar_lines(waiting, 80)[0])
+    assert "waiting for run X of ada" in text_of(status(waiting, 80))
 
 
 def test_a_model_in_a_run_shows_the_progress_of_the_run() -> None:

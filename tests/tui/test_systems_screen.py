@@ -43,7 +43,7 @@ async def test_models_are_estimated_on_every_system_and_one_is_chosen_for_the_es
         workbench = pilot.app.screen
         assert isinstance(workbench, WorkbenchScreen)
         await press(pilot, "slash", '"vgg16"', "enter", "enter", "S")
-        assert "vgg16 was not measured on any system." in screen_text(pilot).splitlines()[1]
+        assert "Nothing was measured of it yet: esc m measures." in screen_text(pilot).splitlines()[1]
         assert "R i on the workbench imports results of other hosts, F measures there." in screen_text(pilot)
         await press(pilot, "escape")
         assert workbench.is_current and workbench.choices.system is None
@@ -80,7 +80,7 @@ async def test_systems_are_searched_and_the_doctor_is_asked_again(
         await press(pilot, "4")
         lines = screen_text(pilot).splitlines()[2:]
         # Disturbances come first, with their cures.
-        assert "noisy   other load: 90 % busy" in lines[1] and "1 noisy" in lines[-2]
+        assert "noisy   other load: 90 % busy" in lines[1] and "1 noisy" in lines[-3]
         assert "cure: end what computes" in lines[3]
         await press(pilot, "j", "y")
         assert pilot.app.clipboard == "end what computes"

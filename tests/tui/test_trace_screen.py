@@ -75,7 +75,7 @@ async def test_a_trace_is_shown_beside_the_open_model_and_leads_to_its_decomposi
         await press(pilot, "slash", "ctrl+u", "escape", *SHOW[1:])
         shown = screen_text(pilot)
         assert f"Where does the time of {MODEL} go, layer by layer?" in shown
-        assert "m traces it at rising levels of detail" in shown
+        assert "Nothing was traced yet: m traces it" in shown
         # No key does anything to a trace that is not there.
         await press(pilot, *"lhnwfFzybex", "enter", "plus", "minus", "greater_than_sign")
         assert isinstance(pilot.app.screen, TraceScreen)

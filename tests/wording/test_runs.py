@@ -2,7 +2,7 @@ from typing import Any
 
 from dlbricks_tui.host.load import HostLoad
 from dlbricks_tui.host.queue import Place
-from dlbricks_tui.wording.runs import NONE_DONE, Done, how_far, line_of_work, load_in_words
+from dlbricks_tui.wording.runs import NONE_DONE, Done, host_in_words, how_far, line_of_work, load_in_words
 
 
 def test_the_progress_leaves_out_what_is_zero_or_unknown() -> None:
@@ -26,4 +26,7 @@ def test_the_work_on_a_host_is_one_line() -> None:
 
 def test_the_load_of_a_host_counts_busy_cores_and_what_other_guests_take() -> None:
     assert load_in_words(HostLoad((0.9, 1.0), (0.0, 0.0))) == "1.9 of 2 cores busy"
+    assert host_in_words(HostLoad((0.1, 0.05), (0.0, 0.0))) == "host quiet"
+    assert host_in_words(HostLoad((0.4, 0.05), (0.0, 0.0))) == "host busy: 1 of 2 cores"
+    assert host_in_words(HostLoad((0.0,), (0.3,))) == "other guests take host time"
     assert load_in_words(HostLoad((1.0,), (0.01,))) == "1.0 of 1 core busy, 1 % taken by other guests"

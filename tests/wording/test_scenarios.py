@@ -56,6 +56,12 @@ def test_progress_says_how_many_requests_are_over_the_bound_and_when_the_rest_is
     assert progress_line(started, SERVER, 16, 4, 2.0) == (
         "test 2: batch 4, 16 of 64 requests, 25.00 % over 50 ms, about 6 s left"
     )
+    search = replace(started, number=3, rate=41.25, tests=7, seconds_left=60.0)
+    # Four more as long as this one of 8 s.
+    assert progress_line(search, SERVER, 16, 0, 2.0) == (
+        "test 3 of about 7: 41.25/s, 16 of 64 requests, 0.00 % over 50 ms, about 38 s left"
+    )
+    assert progress_line(search, SERVER, 0, 0, 0.0).endswith("0 of 64 requests, about 60 s left")
     offline = Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0)
     assert progress_line(started, offline, 100, 0, 3.0) == "test 2: batch 4, 100 of 100 samples"
 

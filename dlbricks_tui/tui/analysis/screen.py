@@ -11,7 +11,7 @@ from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.documents.what_ifs import largest_gain
+from dlbricks_tui.documents.what_ifs import gains_sentence
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
 from dlbricks_tui.jobs.events import Event, Waiting
@@ -36,7 +36,7 @@ from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.wording.numbers import capitalised, duration, measured_ago, names_of, percent
+from dlbricks_tui.wording.numbers import duration, measured_ago, names_of, percent
 
 
 class AnalysisScreen(AnswerScreen[None]):
@@ -66,6 +66,8 @@ class AnalysisScreen(AnswerScreen[None]):
         self._model = spec.source.name
         self._spec = spec
         self._document: AnalysisDocument | None = None
+        # What is said in its place.
+        self._said = Hint("")
         self._proving: Proving | None = None
         # The reasons why proofs failed, by the ids of the what-ifs.
         self._failures: dict[str, str] = {}
@@ -291,7 +293,7 @@ class AnalysisScreen(AnswerScreen[None]):
 
     def _say(self, text: str, style: str = "warn") -> None:
         """Show a text in place of the analysis."""
-        self._document = None
+        self._document, self._said = None, Hint(f" {text}", style)
         for panel in (self._bounds, self._what_ifs, self._layers):
             panel.show_placeholder(Hint(text, style))
             panel.show_picture(None)
@@ -302,10 +304,16 @@ class AnalysisScreen(AnswerScreen[None]):
 
     def answer(self) -> Iterable[Line]:
         if self._document is None:
+            yield self._said.line
             return
-        yield line(Span(f" {self._document.headline}", "strong"))
-        if gain := largest_gain(self._document.changes):
-            yield line(Span(f" {capitalised(gain)}", "good"))
+        told = gains_sentence(self._document.changes)
+        if self._document.is_unmeasured:
+            yield Hint(" Nothing was measured yet: {analysis.measure} measures it.", "warn").line
+        elif self._document.changes:
+            yield line(Span(f" {told}", "strong"))
+        else:
+            yield Hint(f" {told} {{analysis.measure}} measures others.", "warn").line
+        yield line(Span(f" {self._document.headline}", "text"))
 
     def state(self) -> Line:
         run = self._run_line()

@@ -238,6 +238,9 @@ class LanguageScreen(AnswerScreen[None]):
             yield line(Span(f" {self._refusal}", "warn"))
         elif answer is not None:
             yield line(Span(f" {line_of(answer)}", "strong"))
+        else:
+            told = "Predicting the models of the library." if self._is_looking else "No model is selected."
+            yield line(Span(f" {told}", "muted"))
         if self._failure:
             yield line(Span(f" {self._failure}", "bad"))
         # How far a measurement is must not be cut off.

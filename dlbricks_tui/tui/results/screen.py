@@ -1,15 +1,14 @@
 """The screen of all results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
 from textual import on
-from textual.app import ComposeResult
-from textual.containers import Container
 
 from dlbricks_tui.answers.comparisons.named import NamedSelection, PairKind
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.results import QUESTION
 from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
@@ -29,14 +28,16 @@ from dlbricks_tui.tui.results.panels import (
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
-from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.numbers import counted
 
 _EVERYTHING = "all results"
+_NOTHING = Hint(
+    " Nothing was measured or imported yet: {results.leave} {workbench.start_run} measures a model.", "warn"
+)
 
 
-class ResultsScreen(PanelledScreen[None]):
+class ResultsScreen(AnswerScreen[None]):
     """Connects the panels with the worker threads."""
 
     scope = scopes.RESULTS
@@ -48,36 +49,52 @@ class ResultsScreen(PanelledScreen[None]):
     )
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
+        self._table = ResultsPanel()
+        self._record = RecordPanel()
+        self._history = HistoryPanel()
+        super().__init__(self._table, self._record, self._history)
         self._session = session
         self._store = session.store
         self._data = session.data
         self._kept: NamedSelection | None = None
         # The deleted selections, the latest last.
         self._undo: list[Selection] = []
-        self._table = ResultsPanel()
-        self._record = RecordPanel()
-        self._history = HistoryPanel()
-        self._foot = TextLines(self._foot_lines, classes="results-kept")
+        # What there is in one sentence; None before the store was read.
+        self._overview: str | None = None
 
-    def compose(self) -> ComposeResult:
-        with Container(classes="panels"):
-            yield self._table
-            yield self._record
-            yield self._history
-        yield self._foot
-        yield KeyBar()
+    def question(self) -> str:
+        return QUESTION
 
-    def on_mount(self) -> None:
-        self._foot.display = False
+    def answer(self) -> Iterable[Line]:
+        if self._overview == "":
+            yield _NOTHING.line
+        else:
+            yield line(Span(f" {self._overview or 'Reading the store.'}", "strong" if self._overview else "muted"))
+
+    def state(self) -> Line:
+        if self._kept is None:
+            return ()
+        count = f" ({counted(len(self._kept.selection), 'result')})"
+        then = Hint("; find or mark others and press {app.compare_marked} to compare them with these", "muted").line
+        return line(Span(" kept: ", "muted"), Span(self._kept.name, "mark"), Span(count, "muted"), *then)
 
     def on_screen_resume(self) -> None:
+        # The screen looks by itself when it is opened first.
+        if not self.is_working("find"):
+            self.look()
+
+    def look(self) -> None:
+        self.run_in_thread(partial(work.overview, self._store), "overview", self._overview_found)
         self._find()
+
+    def _overview_found(self, found: str) -> None:
+        if found != self._overview:
+            self._overview = found
+            self.head_changed()
 
     # Messages of panels, and results of work in threads
 
     @on(ResultsPanel.Asked)
-    @on(messages.NewResults)
     def _find(self) -> None:
         self.run_in_thread(partial(work.find, self._store, self._table.result_query), "find", self._found)
 
@@ -110,7 +127,7 @@ class ResultsScreen(PanelledScreen[None]):
     def _changed(self, told: str, warning: bool = False) -> None:
         """Report a change of the store, and update everything that depends on it."""
         show_message(self.app, told, warning=warning)
-        self._find()
+        self.look()
         self.app.post_message(messages.ResultsStored())
 
     # Actions
@@ -158,8 +175,7 @@ class ResultsScreen(PanelledScreen[None]):
     def _keep(self, chosen: Selection | None) -> None:
         """Keep one side of a comparison, until the other one is chosen."""
         self._kept = None if chosen is None else self._named(chosen)
-        self._foot.display = chosen is not None
-        self._foot.refresh()
+        self.head_changed()
 
     def _compare(self, first: NamedSelection, second: Selection) -> None:
         both = first, self._named(second)
@@ -196,10 +212,3 @@ class ResultsScreen(PanelledScreen[None]):
     def _import(self, path: Path) -> None:
         self.notify(f"Reading {path.name}.", markup=False)
         self.run_in_thread(partial(import_from, self._store, path, self._data), then=lambda done: self._changed(*done))
-
-    def _foot_lines(self, width: int) -> tuple[Line, ...]:
-        if self._kept is None:
-            return ()
-        count = f" ({counted(len(self._kept.selection), 'result')})"
-        then = Hint("; find or mark others and press {app.compare_marked} to compare them with these", "muted").line
-        return (line(Span(" kept: ", "muted"), Span(self._kept.name, "mark"), Span(count, "muted"), *then),)

@@ -10,7 +10,7 @@ import numpy as np
 from textual.message import Message
 
 from dlbricks_tui.documents.lines import Line, Span, column, contains_all, line
-from dlbricks_tui.documents.results import RESULT_COLUMNS, cell, short_cell
+from dlbricks_tui.documents.results import RESULT_COLUMNS, cell, short_cells
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.selections import Selection, SortOrder
 from dlbricks_tui.tui.dialogs.dialog import SearchedDialog
@@ -27,11 +27,10 @@ from dlbricks_tui.wording.text_tables import TextTable
 _MOST_ORDERS = 3
 _WIDEST_NAME = 60
 _GAP = 1
-# Those up to the age fit on 80 columns: they tell results of one brick or model apart.
-FIRST_COLUMNS = (
-    *("name", "runtime", "threads", "batch_size", "trimmed_mean_ms", "when"),
-    *("precision", "models", "samples", "system", "context", "level", "good"),
-)
+# These fit on 80 columns: they tell results of one brick or model apart.
+_SQUEEZED = ("models", "runtime", "threads", "batch_size", "trimmed_mean_ms", "when", "name")
+_NAMES = ("name", "models")
+FIRST_COLUMNS = (*_SQUEEZED, "precision", "samples", "system", "context", "level", "good")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +58,30 @@ class PlacedColumn(NamedTuple):
 
 
 def placed(columns: Sequence[str], first: int, width: int) -> tuple[PlacedColumn, ...]:
-    """Return the columns from `first` on that fit; names get the remaining width."""
-    found: list[PlacedColumn] = []
-    left = width
-    for name in columns[first:]:
-        needed = RESULT_COLUMNS[name].width + _GAP
-        if needed > left and found:
+    """Return the columns from `first` on that fit; names get the remaining width.
+
+    The first columns are squeezed until they fit, for others there has to be room.
+    """
+    found = list(columns[first : first + 1])
+    for name in columns[first + 1 :]:
+        if _needed([*found, name], squeezed=name in _SQUEEZED) > width:
             break
-        found.append(PlacedColumn(name, min(needed, left) - _GAP))
-        left -= needed
-    more = max(0, left)
-    return tuple(
-        PlacedColumn(column, min(own + more, _WIDEST_NAME) if column == "name" else own) for column, own in found
-    )
+        found.append(name)
+    widths = {name: RESULT_COLUMNS[name].least for name in found}
+    left = width - _needed(found, squeezed=True)
+    # A single column may be wider than the list.
+    widths[found[0]] += min(0, left)
+    names = [(name, _WIDEST_NAME) for name in _NAMES if name in found]
+    for name, most in (*((name, RESULT_COLUMNS[name].width) for name in found), *names):
+        more = min(max(0, left), most - widths[name])
+        widths[name] += more
+        left -= more
+    return tuple(PlacedColumn(*it) for it in widths.items())
+
+
+def _needed(columns: Sequence[str], *, squeezed: bool) -> int:
+    found = [RESULT_COLUMNS[name] for name in columns]
+    return sum((it.least if squeezed else it.width) + _GAP for it in found)
 
 
 def first_to_show(columns: Sequence[str], current: int, first: int, width: int) -> int:
@@ -179,10 +189,9 @@ class ResultRows(RowsView):
         if self.selection is None:
             return ()
         here = self.selection[index : index + 1]
-        cells = [
-            column(short_cell(name, here.values(name)[0]), wide, _style(name), right=is_right(name))
-            for name, wide in placed(self.arrangement.columns, self.first, width - 1)
-        ]
+        visible = placed(self.arrangement.columns, self.first, width - 1)
+        texts = short_cells(here, [it.column for it in visible])
+        cells = [column(texts[name][0], wide, _style(name), right=is_right(name)) for name, wide in visible]
         row = int(here.rows[0])
         mark = Span(RESTORED, "good") if row in self.restored else Span(" ")
         mark = Span(MARK, "mark") if row in self.marked else mark
@@ -401,7 +410,6 @@ class ResultsPanel(Panel):
             )
         else:
             self._list.show_placeholder(
-                line("Nothing was measured or imported yet."),
                 Hint("{results.leave} and {workbench.start_run} runs a model's bricks;"),
                 Hint("{results.import_file} imports a file that was exported here or on another host."),
             )
@@ -425,6 +433,6 @@ def _texts_of(shown: Selection | None, columns: Sequence[str]) -> Iterator[list[
 
 
 def _style(name: str) -> str:
-    if name == "name":
+    if name in _NAMES:
         return "text"
     return "strong" if name == "trimmed_mean_ms" else "muted"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tinydb import where
 from tinydb.queries import QueryInstance
 
+from dlbricks_tui.documents.results import results_answer
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.errors import DamagedResultError, QueryError
 from dlbricks_tui.store.exporting import export_selection
@@ -56,6 +57,17 @@ def find(shared: SharedStore, query: ResultQuery) -> QueriedResults:
             return QueriedResults(query, store.results(*queries_of(query.text), order=query.orders), total)
         except QueryError as error:
             return QueriedResults(query, None, total, str(error))
+
+
+def overview(shared: SharedStore) -> str:
+    """Return what there is in one sentence; empty without results."""
+    with shared.held() as store:
+        store.refresh()
+        found = store.results(order=())
+        if not found:
+            return ""
+        names = {name for text in found.distinct("models") for name in text.split(", ") if name}
+        return results_answer(len(found), len(names), found[int(found.numbers("when").argmax())].when)
 
 
 class ResultRead(NamedTuple):

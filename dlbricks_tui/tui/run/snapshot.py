@@ -7,7 +7,7 @@ from dlbricks_tui.documents.lines import Line, Span
 from dlbricks_tui.host.load import HostLoad
 from dlbricks_tui.jobs.folder import ACTIVE, State
 from dlbricks_tui.wording import runs as wording
-from dlbricks_tui.wording.numbers import PARTLY, duration, milliseconds, percent
+from dlbricks_tui.wording.numbers import duration, milliseconds, percent
 from dlbricks_tui.wording.runs import NONE_DONE, Done, Note
 
 
@@ -230,18 +230,6 @@ def on_its_way(run: RunSnapshot, model: str) -> str:
         if it.name == model and it.sequential_ms is not None and not it.is_partial
     ]
     return f"A run of this model is in progress{': ' * bool(found)}{', '.join(found)}."
-
-
-def estimate_of(model: RunModel) -> Line:
-    """Return a model with its current estimate."""
-    name = Span(f"{model.name} ", "strong")
-    if model.sequential_ms is None:
-        return (name, Span("no estimate possible", "warn") if model.is_impossible else Span("not known yet", "muted"))
-    sign = PARTLY if model.is_partial else ""
-    spans = [name, Span(f"{sign}{milliseconds(model.sequential_ms)} ms")]
-    if model.half_widths:
-        spans.append(Span(f" ±{percent(model.half_widths[-1], 1)}", "accent"))
-    return tuple(spans)
 
 
 def joined(spans: list[Span]) -> Line:

@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 from textual.screen import ModalScreen
 
 from dlbricks_tui.recorded_host import recorded_host
-from dlbricks_tui.tui.messages import Failed, NewResults, QueueSeen, ResultsStored, RunSeen
+from dlbricks_tui.tui.messages import Failed, HostLoadSeen, NewResults, QueueSeen, ResultsStored, RunSeen
+from dlbricks_tui.tui.run.status import HostNow, StatusLine
 from dlbricks_tui.tui.widgets.screens import ThreadedScreen
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ SECONDS_BETWEEN_IDLE_LOOKS = 1.0
 SECONDS_BETWEEN_RESULTS = 1.0
 # A run that reports nothing for so long still shows the load of the host.
 SECONDS_BETWEEN_LOADS = 5.0
+# Without a run, only words about the load are shown, which seldom change.
+SECONDS_BETWEEN_IDLE_LOADS = 10.0
+RECORDED = "recorded results"
 # A younger folder may not have its state yet.
 _SECONDS_TO_SETTLE = 2.0
 # A run of half a minute is replayed in the time in which one looks at its screen.
@@ -95,6 +99,9 @@ class RunWatch:
         # What was posted of the line of work on this host, and when to look at it again.
         self._queue_seen: tuple[object, ...] = ()
         self._queue_again_at = -math.inf
+        # The same of the load without a run.
+        self._load_seen = ""
+        self._load_again_at = -math.inf
 
     def start(self) -> None:
         """Start the thread. It ends at `close`, or with the process."""
@@ -126,6 +133,7 @@ class RunWatch:
         self._look_at_queue()
         self._choose()
         self._change_pace()
+        self._look_at_load()
         if self._follower is None:
             return
         snapshot = self._with_load(self._follower.look())
@@ -147,6 +155,22 @@ class RunWatch:
         if seen != self._queue_seen and not self._closed:
             self._queue_seen = seen
             self._post(QueueSeen(places))
+
+    def _look_at_load(self) -> None:
+        """Report how busy the host is while no run is followed that tells it; a demonstration has no host."""
+        is_followed = self._follower is not None and self._follower.active
+        if self._clock() < self._load_again_at or is_followed or recorded_host() is not None:
+            return
+        from dlbricks_tui.host.load import LoadMeter
+        from dlbricks_tui.wording.runs import host_in_words
+
+        self._load_again_at = self._clock() + SECONDS_BETWEEN_IDLE_LOADS
+        self._meter = self._meter or LoadMeter()
+        load = self._meter.look()
+        words = "" if load is None else host_in_words(load)
+        if words != self._load_seen and not self._closed:
+            self._load_seen = words
+            self._post(HostLoadSeen(words))
 
     def _with_load(self, snapshot: RunSnapshot | None) -> RunSnapshot | None:
         """Return the snapshot with the load of the host; without one, the last one if its load is old."""
@@ -285,6 +309,9 @@ class RunUpdates:
         self._app = app
         self.watch = RunWatch(data, app.post_message, poll_factor=poll_factor)
         self._run: RunSnapshot | None = None
+        # What the status lines show, and the run whose end the user has seen.
+        self._now = HostNow(load=RECORDED if recorded_host() is not None else "")
+        self._seen = ""
         # Counts the messages about new results, and which of them each screen knows.
         self._news = 0
         self._known: WeakKeyDictionary[Screen[object], int] = WeakKeyDictionary()
@@ -292,14 +319,36 @@ class RunUpdates:
     def take(self, run: RunSnapshot) -> None:
         """Keep the state of the run and show it on the screens in sight."""
         self._run = run
+        if run.active:
+            self._seen = ""
+        self._now = self._now._replace(run=None if run.run == self._seen else run)
         for screen in self._in_sight:
             self._show(screen)
 
     def take_queue(self, places: tuple[Place, ...]) -> None:
-        """Show the line of work on all screens that have it."""
+        """Show the line of work on the box that is about it, and in the status lines."""
         for screen in self._app.screen_stack:
             if isinstance(screen, ShowsQueue):
                 screen.show_queue(places)
+        self._show_now(self._now._replace(places=places))
+
+    def take_load(self, words: str) -> None:
+        """Show how busy the host is."""
+        self._show_now(self._now._replace(load=words))
+
+    def take_end_seen(self, run: str) -> None:
+        """Tell nothing more of a run that has ended; a new or resumed run is shown again."""
+        self._seen = run
+        self._show_now(self._now._replace(run=None))
+
+    def _show_now(self, now: HostNow) -> None:
+        self._now = now
+        for screen in self._in_sight:
+            self._show_status(screen)
+
+    def _show_status(self, screen: Screen[object]) -> None:
+        for line in screen.query(StatusLine):
+            line.show(self._now)
 
     def take_results(self) -> None:
         """Note that there are new results, and tell the screen in front if it shows estimates."""
@@ -327,8 +376,11 @@ class RunUpdates:
                 return
 
     def _show(self, screen: Screen[object] | None) -> None:
+        if screen is None:
+            return
         if self._run is not None and isinstance(screen, ShowsRun):
             screen.show_run(self._run)
+        self._show_status(screen)
 
     def _tell_of_results(self, screen: Screen[object] | None) -> None:
         if not isinstance(screen, ThreadedScreen) or not screen.WANTS_NEW_RESULTS:

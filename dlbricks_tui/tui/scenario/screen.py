@@ -121,7 +121,7 @@ def _options_for(estimator: Estimator, spec: ModelSpec, settings: ScenarioSettin
             bound_ms = float(f"{_USUAL_BOUND * service.single_ms:.2g}")
         elif settings.rate is None:
             raise ScenarioError(
-                "The time of a request is not known, so there is no usual bound: set one, or run the model first."
+                "nothing was measured of it yet, so there is no usual bound: set one, or run the model first"
             )
     rate = settings.rate if is_server else None
     return replace(asked, kind=settings.kind, bound_ms=bound_ms, rate=rate, batch_sizes=settings.batch_sizes)
@@ -421,8 +421,12 @@ class ScenarioScreen(AnswerScreen[None]):
         told = [] if answer is None else load_answer(answer.scenario, answer.best_test, answer.prediction)
         if told:
             yield line(name, Span("; ".join(told), "strong"))
-        elif view is not None or self._refusal:
-            yield line(name, Span(self._refusal, "warn") if self._refusal else Span("how much load can it serve?"))
+        elif self._refusal:
+            yield line(name, Span(self._refusal, "warn"))
+        elif view is not None:
+            yield (name, *Hint("nothing was measured yet: {scenario.measure} measures it.", "warn").line)
+        elif self._measuring is None:
+            yield line(Span(" Predicting.", "muted"))
         # How far a measurement is must not be cut off.
         if self._measuring is not None:
             yield line(Span(" "), *_state_of(self._measuring))

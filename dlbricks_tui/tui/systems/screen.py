@@ -169,14 +169,16 @@ class SystemsScreen(AnswerScreen[tuple[str, Level]]):
             yield line(Span(" Open a model on the workbench to compare the systems for it.", "muted"))
         elif self._found is None:
             yield line(Span(" Estimating.", "muted"))
+        elif not self._found:
+            yield Hint(" Nothing was measured of it yet: {systems.leave} {workbench.start_run} measures.", "warn").line
         else:
             yield line(Span(f" {machines_answer(self._spec.source.name, self._found)}", "strong"))
-            if len(self._found) < 2:
-                yield Hint(
-                    " {workbench.show_results} {results.import_file} on the workbench imports results of other hosts,"
-                    " {workbench.show_fleet} measures there.",
-                    "muted",
-                ).line
+        if self._found is not None and len(self._found) < 2:
+            yield Hint(
+                " {workbench.show_results} {results.import_file} on the workbench imports results of other hosts,"
+                " {workbench.show_fleet} measures there.",
+                "muted",
+            ).line
 
     def on_mount(self) -> None:
         self._machines.show_counts()

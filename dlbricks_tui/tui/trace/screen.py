@@ -45,6 +45,8 @@ from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.numbers import capitalised, in_ms, minute_of
 from dlbricks_tui.wording.tracing import signed_ms, trace_question
 
+_NO_TRACE = Hint(" Nothing was traced yet: {trace.measure} traces it in about a minute.", "warn")
+
 
 class ListedTraces(NamedTuple):
     """The stored traces of a model, the newest first, and a line for each file that cannot be read."""
@@ -190,6 +192,7 @@ class TraceScreen(AnswerScreen[LayerPlace]):
         # Why there is no trace, or why the last one failed.
         self._failure = ""
         self._tracing: Tracing | None = None
+        self._has_looked = False
         # The trace to show once it is listed; empty: the newest one, if none is open.
         self._wanted = ""
 
@@ -203,10 +206,9 @@ class TraceScreen(AnswerScreen[LayerPlace]):
 
     def _listed(self, found: ListedTraces) -> None:
         self._traces.show(found)
-        self._timeline.show_placeholder(
-            line("No trace of this model is stored."),
-            Hint("{trace.measure} traces it at rising levels of detail, in about a minute.", "muted"),
-        )
+        self._timeline.show_placeholder(line("Its spans are shown here."))
+        self._has_looked = True
+        self.head_changed()
         if found.traces and (self._wanted or self._opened is None):
             self._traces.select(self._wanted or found.traces[0].header.id)
             self._wanted = ""
@@ -262,6 +264,8 @@ class TraceScreen(AnswerScreen[LayerPlace]):
             yield line(Span(f" {answer}", "strong"))
         if self._failure:
             yield line(Span(f" {self._failure}", "bad"))
+        elif opened is None and self._tracing is None:
+            yield _NO_TRACE.line if self._has_looked else line(Span(" Looking for traces.", "muted"))
         # How far a trace is must not be cut off.
         if self._tracing is not None:
             yield progress_line(self._tracing)

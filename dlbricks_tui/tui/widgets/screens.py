@@ -19,6 +19,7 @@ from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import ACTIONS
 from dlbricks_tui.tui.messages import Failed, NewResults, RunStateNeeded
 from dlbricks_tui.tui.run.snapshot import RunSnapshot
+from dlbricks_tui.tui.run.status import StatusLine
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.text import LineBar, TextLines
 
@@ -207,6 +208,7 @@ class AnswerScreen(PanelledScreen[Result], Generic[Result]):
     def compose(self) -> ComposeResult:
         yield self._head
         yield Container(*self._panels, classes="panels")
+        yield StatusLine()
         yield KeyBar()
 
     def question(self) -> str:

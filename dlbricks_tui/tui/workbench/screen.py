@@ -90,7 +90,7 @@ class WorkbenchScreen(ViewsScreen):
             yield self._tree
             yield self._details
             yield self._estimate
-        yield self.run_bar
+        yield self.status
         yield KeyBar()
 
     def on_mount(self) -> None:

@@ -1,0 +1,113 @@
+"""The line at the foot of the screens: what measures, waits or was interrupted, and how busy this host is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from textual.message import Message
+
+from dlbricks_tui.documents.lines import Line, Span, bar, spread, width_of
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.run.snapshot import RunSnapshot, how_far, load_of, state_of, what_now
+from dlbricks_tui.tui.widgets.text import LineBar
+from dlbricks_tui.wording.numbers import names_of, percent
+from dlbricks_tui.wording.runs import line_of_work
+
+if TYPE_CHECKING:
+    from dlbricks_tui.host.queue import Place
+
+# The widths of the bar of progress, and whether the load of each core is drawn.
+_SHAPES = ((30, True), (10, False), (0, False))
+_BAR = 10
+_TRACK = "░"
+
+
+class HostNow(NamedTuple):
+    """What happens on this host; `run` is the followed run until the user has seen its end."""
+
+    run: RunSnapshot | None = None
+    places: tuple[Place, ...] = ()
+    # How busy the host is, in words; empty if that is not known.
+    load: str = ""
+
+    @property
+    def has_line(self) -> bool:
+        """Return whether there is work in line other than the followed run alone."""
+        run, places = self.run, self.places
+        return bool(places) and not (run is not None and run.active and [it.id for it in places] == [run.run])
+
+
+def status_line(now: HostNow, width: int, *, has_keys: bool) -> Line:
+    """Return the line; the load of the host gives way to what measures."""
+    keys = _keys(now) if has_keys else ()
+    for bar_width, with_cores in _SHAPES:
+        left, right = _measures(now, bar_width), (*_load(now, with_cores=with_cores), *keys)
+        if width_of(left) + width_of(right) <= width:
+            return spread(left, right, width)
+    return spread(_measures(now, _BAR), keys, width)
+
+
+def _load(now: HostNow, *, with_cores: bool) -> Line:
+    if now.run is not None and (load := load_of(now.run, with_cores=with_cores)):
+        return load
+    return (Span(f"  {now.load} ", "muted"),) if now.load else ()
+
+
+def _measures(now: HostNow, bar_width: int) -> Line:
+    run = now.run
+    if now.has_line:
+        resumable = run is not None and run.can_be_resumed
+        interrupted = f"; {run.state.value}: {names_of(run.models)}" if run is not None and resumable else ""
+        style = "strong" if now.places[0].measures else "warn"
+        return (Span(f" {line_of_work(now.places)}", style), Span(interrupted, "warn"))
+    if run is None:
+        return (Span(" nothing measures", "muted"),)
+    head = (Span(" "), state_of(run), Span(" "))
+    if run.share is None:
+        return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)))
+    # An ended run needs no bar beside its percentage.
+    drawn = bar(run.share, bar_width, _TRACK) if run.active and bar_width else ()
+    return (*head, *drawn, Span(f" {percent(run.share):>5}  ", "strong"), *how_far(run))
+
+
+def _keys(now: HostNow) -> Line:
+    if now.has_line:
+        return (Span(f"  {key('workbench.show_queue')} ", "accent"), Span("queue ", "muted"))
+    if now.run is None:
+        return ()
+    show = (Span(f"  {key('workbench.show_run')} ", "accent"), Span("run ", "muted"))
+    close = (Span(f"  {key('workbench.close_run_bar')} ", "accent"), Span("close", "muted"))
+    if now.run.state is State.INTERRUPTED and now.run.replay is None:
+        # The key on the screen of the run.
+        resume = f"  {key('workbench.show_run')} {key('run.pause')} "
+        return (*close, Span(resume, "accent"), Span("resume ", "muted"))
+    return show if now.run.active else (*close, *show)
+
+
+class StatusLine(LineBar):
+    """Tells what measures, also where the screen is about something else; only the workbench has its keys."""
+
+    class Opened(Message):
+        """The user wants to see more of it."""
+
+    def __init__(self, *, has_keys: bool = False) -> None:
+        super().__init__(id="status")
+        self.now = HostNow()
+        self._has_keys = has_keys
+        self._drawn: Line = ()
+
+    def show(self, now: HostNow) -> None:
+        had_run, self.now = self.now.run, now
+        # Drawing disturbs measurements.
+        if self._drawn and status_line(now, self.size.width, has_keys=self._has_keys) != self._drawn:
+            self.refresh()
+        if (had_run is None) is not (now.run is None):
+            self.screen.refresh_bindings()
+
+    def lines(self, width: int) -> tuple[Line, ...]:
+        self._drawn = status_line(self.now, width, has_keys=self._has_keys)
+        return (self._drawn,)
+
+    def on_click(self) -> None:
+        self.post_message(self.Opened())
