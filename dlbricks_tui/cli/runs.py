@@ -118,7 +118,9 @@ def resume_run(args: argparse.Namespace) -> int:
         from dlbricks_tui.runs.request import read_request, write_request
 
         request = read_request(folder.request_file)
-        if state.state is State.FINISHED and state.bricks.is_complete and state.whole_models.is_complete:
+        is_whole = state.state is State.FINISHED and state.bricks.is_complete and state.whole_models.is_complete
+        # A run with a budget may have planned a part only.
+        if is_whole and request.time_budget_seconds is None and args.time_budget is None:
             # Its tally is the record of what it has done.
             again = "`dlbricks run MODEL --again` measures anew"
             raise JobError(f"run {folder.run} is finished, and nothing of it is missing: {again}")

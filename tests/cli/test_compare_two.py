@@ -158,7 +158,7 @@ def test_two_results_are_compared_by_their_ids_and_the_document_conforms_to_its_
     assert faults({**found, "ratio": "much"}, schema, schema)
     # The largest differences are shown and the others counted.
     _, out, error = compare([], "host-a", "host-b", "--limit", "2")
-    assert out.count("+ slower") == 2 and "4 smaller differences" in error
+    assert out.count(" slower") == 2 and "4 smaller differences" in error
 
 
 def test_two_results_of_a_model_on_two_days_tell_which_bricks_differ(compare: Compare) -> None:

@@ -23,7 +23,7 @@ def test_a_replay_shows_the_progress_and_ends_with_the_estimates(data: DataFolde
     assert status == 0
     assert "nothing is measured now" in told and f"run {RUN} was finished\n" in told
     assert "left out: broken" in told and "failed: Convolution 3x3" in told
-    assert "resnet18_v1    part: 12.50 ms" in out and "12.34 to 12.66 ms" in out
+    assert "resnet18_v1    part 12.50 ms" in out and "12.34 to 12.66 ms" in out
     # The run takes half a minute, the replay no time; a line comes after ten seconds of the run.
     assert sum(" of 40 bricks, " in line for line in told.splitlines()) >= 1
     status, out, _ = dlbricks(*FAST, "--json", "--quiet")

@@ -62,8 +62,8 @@ def test_two_days_are_compared_model_by_model(compare: Command) -> None:
     assert "B takes 1.095 times as long" in out and "geometric mean of 2" in out
     assert "1 slower, 1 same; only in A 0, only in B 1" in out
     rows = [line.split() for line in out.splitlines() if line.endswith(("slower", "same"))]
-    assert rows[0][0] == "resnet50_v1" and rows[0][-2:] == ["+", "slower"] and "+20.0" in rows[0]
-    assert rows[1][-2:] == ["=", "same"]
+    assert rows[0][0] == "resnet50_v1" and rows[0][-1] == "slower" and "+20.0" in rows[0]
+    assert rows[1][-1] == "same"
     _, out, told = compare("2026-11-21", "2026-11-22 system=here", "--limit", "1")
     assert told.startswith("1 more pair: ")
     assert "= same" not in out

@@ -9,8 +9,8 @@ from tests.tui.application import MEASURED_ONLY, app_on, press, running, screen_
 
 ASKED = {
     "V": "Which runtime, batch size and number of threads suit resnet18_v1?",
-    "0": "How fast could resnet18_v1 be, and which change is worth making?",
-    "i": "Where does the time of alexnet go, layer by layer?",
+    "A": "How fast could resnet18_v1 be, and which change is worth making?",
+    "T": "Where does the time of alexnet go, layer by layer?",
     "L": "How much load can resnet18_v1 serve?",
 }
 
@@ -21,12 +21,12 @@ def answer_of(pilot: Pilot[None]) -> str:
 
 
 NOT_YET = {
-    "0": "Nothing was measured yet: m measures it.",
-    "i": "Nothing was traced yet: m traces it in about a minute.",
-    "6": "Nothing was measured or imported yet: esc r measures a model.",
-    "7": "7 models, ",
-    "8": "Nothing was measured of it yet: esc r measures.",
-    "F": "n starts a fleet run of the marked or open models.",
+    "A": "Nothing was measured yet: m measures it.",
+    "T": "Nothing was traced yet: m traces it in about a minute.",
+    "R": "Nothing was measured or imported yet: esc m measures a model.",
+    "U": "7 models, ",
+    "S": "Nothing was measured of it yet: esc m measures.",
+    "F": "m starts a fleet run of the marked or open models.",
     "L": "resnet18_v1: nothing was measured of it yet",
 }
 

@@ -22,9 +22,9 @@ from tests.tui.results import source_called
 
 # The key that opens each screen, and its panels in their order.
 SCREENS = {
-    "results": ("6", ("result-table", "result", "history")),
-    "corpus": ("7", ("uniqueness", "kinds", "likeness", "granularities")),
-    "systems": ("8", ("systems", "system", "machines", "doctor")),
+    "results": ("R", ("result-table", "result", "history")),
+    "corpus": ("U", ("uniqueness", "kinds", "likeness", "granularities")),
+    "systems": ("S", ("systems", "system", "machines", "doctor")),
 }
 SPEC = ModelSpec(source_called("squeezenet1.1"), WRITTEN.level, WRITTEN.cutting)
 # The screens of the open model, and their panels.

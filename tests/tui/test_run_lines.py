@@ -113,7 +113,7 @@ def test_the_line_says_what_measures_what_was_interrupted_and_how_busy_the_host_
     assert text_of(status_line(HostNow(), 80, has_keys=True)).strip() == "nothing measures"
     assert text_of(status_line(HostNow(load="host quiet"), 80, has_keys=True)).endswith("  host quiet ")
     interrupted = replace(HALF_WAY, state=State.INTERRUPTED)
-    assert text_of(status_line(HostNow(interrupted), 80, has_keys=True)).endswith("esc close  5 r resume ")
+    assert text_of(status_line(HostNow(interrupted), 80, has_keys=True)).endswith("esc close  w p resume ")
     # Other screens do not have these keys.
     assert "resume" not in text_of(status_line(HostNow(interrupted), 80, has_keys=False))
     other = Place(1, "trace", "alexnet", measures=True, share=0.41, seconds_left=120.0)

@@ -189,7 +189,7 @@ def test_a_stopped_brick_with_a_result_is_not_done() -> None:
     assert run.share < 1
     (brick,) = run.bricks
     assert (brick.state, brick.latency_ms) == (BrickState.UNFINISHED, sample_ms(1, 0))
-    assert brick_row(brick, 80)[0].text == "… "
+    assert brick_row(brick, 80)[0].text == "part   "
 
 
 def test_samples_of_an_earlier_run_are_counted_with_the_new_ones() -> None:

@@ -339,7 +339,7 @@ async def test_the_help_and_the_palette_know_the_keys_of_the_panel(measured: Dat
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         shown = screen_text(pilot)
-        for words in ("In the list of models", "Mark the model for the next run", "In every list"):
+        for words in ("In the list of models", "Mark all models in view", "In every list"):
             assert words in shown
         await press(pilot, "escape", "o", "f1")
         assert "In this box" in screen_text(pilot)
