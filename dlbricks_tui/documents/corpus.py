@@ -74,7 +74,7 @@ def totals_words(corpus: Corpus, unit: str) -> str:
     """Return how many layers are unique in all models."""
     layers = f"{counted(len(corpus.models), 'model')}, {counted(corpus.layers, unit)}"
     unique = f"{corpus.unique_layers:,} unique ({_share(corpus.unique_layers, corpus.layers)})"
-    return f"{layers}: {unique}, {corpus.contexts:,} with their contexts"
+    return f"{layers}: {unique}, {corpus.contexts:,} in different surroundings"
 
 
 def repeated_words(corpus: Corpus) -> str:

@@ -347,8 +347,8 @@ class EstimateDocument:
         first, last = self.graph.layers[min(it.layers)], self.graph.layers[max(it.layers)]
         names = first.name if first is last else f"{first.name} to {last.name}"
         if it.repeats > 1:
-            return f"module x{it.repeats}: {names}"
-        return f"module: {names}" if it.repeats else names
+            return f"block x{it.repeats}: {names}"
+        return f"block: {names}" if it.repeats else names
 
 
 def _measured(one: SystemEstimate, whole: Latency, *, is_changing: bool) -> BarFigure:

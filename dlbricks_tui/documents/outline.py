@@ -218,7 +218,7 @@ class Outline:
 
     def name_module(self, region: Region) -> str:
         """Return the name of a region as a module, with a new letter if it has none."""
-        module = self.modules.setdefault(region.key, f"module {_letters(len(self.modules))}")
+        module = self.modules.setdefault(region.key, f"block {_letters(len(self.modules))}")
         return _counted(module, self.times(region))
 
     def sequence_text(self, number: int) -> str:
@@ -292,7 +292,7 @@ def shape_of(region: Region) -> str:
     """Return how the parts of a region are connected, unless they follow one another."""
     if isinstance(region, Parallel):
         return f"{len(region.branches)} branches"
-    return "irregular" if isinstance(region, Irregular) else ""
+    return "crossing branches" if isinstance(region, Irregular) else ""
 
 
 def _searched(layer: Layer) -> str:

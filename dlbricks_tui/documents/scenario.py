@@ -116,8 +116,8 @@ def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest
 
 
 def verdict_of(test: LoadTest) -> str:
-    """Return LoadGen's verdict."""
-    return "VALID" if test.valid else "INVALID"
+    """Return LoadGen's verdict: whether the test keeps the bound, and had enough requests to tell."""
+    return "valid" if test.valid else "not valid"
 
 
 def _role(test: LoadTest) -> str:

@@ -30,7 +30,7 @@ _BRANCH, _LAST_BRANCH = "├─ ", "└─ "
 _PASSING, _GAP = "│  ", "   "
 _MEANINGS = {
     "conv ": "conv 3x3/2 64 d2 g8: kernel 3x3, stride 2, 64 outputs, dilation 2, 8 groups",
-    "module ": "module A x4: a part that occurs 4 times in the model, and is drawn once",
+    "block ": "block A x4: a part that occurs 4 times in the model, and is drawn once",
     "": "OCCURS: number of times that the brick occurs in the model",
     "(runs ": "runs 2 times: counted as one layer, paid 2 times whenever the model runs",
     "!": "! unmeasurable: the runtime cannot run it by itself; standard error says why",
@@ -80,7 +80,9 @@ def _totals(decomposition: Decomposition) -> Iterator[Part]:
     graph, bricks = decomposition.graph, len(decomposition.bricks)
     layers, sequences = len(graph.layers), len(decomposition.occurrences)
     held = counted(layers, "layer") + (f" in {counted(sequences, 'sequence')}" if sequences != layers else "")
-    unique = f"{bricks:,} unique ({percent(bricks / sequences, 1)}), {len(decomposition.suite):,} with their contexts"
+    unique = (
+        f"{bricks:,} unique ({percent(bricks / sequences, 1)}), {len(decomposition.suite):,} in different surroundings"
+    )
     yield Sentence(graph.name, "heading")
     yield Sentence(f"level {graph.level.value}, {cutting_words(decomposition)}")
     yield Sentence(f"{held}: {unique}")

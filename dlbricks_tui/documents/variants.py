@@ -44,7 +44,7 @@ def key_column(title: str, cell: Callable[[Point], str], kind: CellKind = CellKi
     return Column(title, cell, kind, is_key=True)
 
 
-RUNTIME = key_column("runtime", lambda it: it.runtime or "usual", CellKind.NAME)
+RUNTIME = key_column("runtime", lambda it: it.runtime or "default", CellKind.NAME)
 THREADS = key_column("threads", lambda it: "default" if it.threads is None else str(it.threads))
 BATCH = key_column("batch", lambda it: str(it.batch_size))
 PRECISION = key_column("precision", lambda it: it.precision.value)
@@ -238,7 +238,7 @@ def curve_series(points: Sequence[Point]) -> list[CurveSeries]:
 
 
 def _series_name(point: Point, points: Sequence[Point], *, by_batch: bool) -> str:
-    words = [point.runtime or "usual"] if len({it.runtime for it in points}) > 1 else []
+    words = [point.runtime or "default"] if len({it.runtime for it in points}) > 1 else []
     words += [point.precision.value] if len({it.precision for it in points}) > 1 else []
     words += kernels_in_words(point.kernels) if len({it.kernels for it in points}) > 1 else ()
     words += [threads_in_words(point.threads)] if by_batch and len({it.threads for it in points}) > 1 else []

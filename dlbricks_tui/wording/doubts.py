@@ -20,7 +20,7 @@ from dlbricks_tui.settings.variant import (
     THREADS,
     USUAL_EXECUTION,
 )
-from dlbricks_tui.wording.numbers import counted, milliseconds, percent
+from dlbricks_tui.wording.numbers import counted, milliseconds, slower_words
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.explanation import Disagreement
@@ -52,7 +52,7 @@ def doubt_in_short(one: SystemEstimate) -> str:
     if disagreement(one) is not None and composed is not None and whole is not None:
         low, high = milliseconds(composed.interval.low_ms), milliseconds(composed.interval.high_ms)
         return f"its bricks add up to {low} to {high} ms"
-    return "" if slow is None else f"the host was {percent(slow.largest - 1)} slower than usual"
+    return "" if slow is None else f"the host was {slower_words(slow.largest - 1)} than usual"
 
 
 def slow_host(one: SystemEstimate) -> str:
@@ -68,7 +68,7 @@ def slow_host(one: SystemEstimate) -> str:
     else:
         what = "this was"
     return (
-        f"The host was {percent(found.largest - 1)} slower than usual when {what} measured: the figures may be too "
+        f"The host was {slower_words(found.largest - 1)} than usual when {what} measured: the figures may be too "
         "high by as much."
     )
 

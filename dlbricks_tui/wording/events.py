@@ -22,7 +22,7 @@ from dlbricks_tui.runs.events import (
     WorkerReplaced,
 )
 from dlbricks_tui.runs.progress import Disturbances, RunProgress
-from dlbricks_tui.wording.numbers import counted, duration, percent, with_interval
+from dlbricks_tui.wording.numbers import counted, duration, percent, slower_words, with_interval
 from dlbricks_tui.wording.runs import NONE_DONE, Done, Note, Phrase, Tone
 
 _NOISE_HINT = "close other programs, or measure when the host is quiet"
@@ -175,8 +175,8 @@ def noise_counts(found: Disturbances) -> str:
     if found.batches:
         words.append(f"{found.batches:,} batch{'' if found.batches == 1 else 'es'} restarted")
     if found.slower is not None:
-        how = "slower" if found.slower > 0 else "faster"
-        words.append(f"host {percent(abs(found.slower))} {how} than at first")
+        how = slower_words(found.slower) if found.slower > 0 else f"{percent(-found.slower)} faster"
+        words.append(f"host {how} than at first")
     return ", ".join(words)
 
 

@@ -96,6 +96,11 @@ def part_of(some: int, of: int) -> str:
     return percent(min(max(some / of, 0.01), 0.99))
 
 
+def slower_words(share: float) -> str:
+    """Return by how much something is slower: `25 % slower`, or `5.3 times slower` from twice on."""
+    return f"{percent(share)} slower" if share < 1 else f"{share + 1:.1f} times slower"
+
+
 def signed_percent(share: float, digits: int = 1) -> str:
     """Return a deviation as a percentage: `+3.1 %`."""
     digits = 0 if abs(share) >= _MANY_TIMES else digits

@@ -97,6 +97,6 @@ def how_far(
     """Return the progress of a run, the most important first, without counts of zero and unknown times."""
     found = [Phrase(told) for told in named_counts(bricks, models)]
     found += [Phrase(f"{failed:,} failed", Tone.FAILURE)] if failed else []
-    found += [Phrase(f"{at_limits:,} stopped at a limit")] if at_limits else []
+    found += [Phrase(f"{at_limits:,} noisy")] if at_limits else []
     found += [Phrase(f"{duration(seconds_left)} left")] if seconds_left else []
     return found

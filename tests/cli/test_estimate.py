@@ -91,7 +91,7 @@ def test_an_estimate_is_a_document_or_a_text_and_follows_rules(with_records: Com
     assert status == 0
     shown = {line.split("  ")[0] for line in out.splitlines()}
     assert {"sequential", "parallel", "3 workers", "end to end", "convolution", "concat"} <= shown
-    for said in ("█", f"{LAYERS} of {LAYERS} layers measured", "critical path", "residual", "module", "Costliest"):
+    for said in ("█", f"{LAYERS} of {LAYERS} layers measured", "critical path", "residual", "block", "Costliest"):
         assert said in out
     assert out.splitlines()[2] == (
         "an estimate of unfused layers, as the file has them: a runtime that fuses them takes less"

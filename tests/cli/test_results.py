@@ -245,7 +245,7 @@ def test_a_load_test_is_shown_with_its_verdict_and_the_bound_in_a_histogram(resu
     assert status == 0
     assert "server: the highest rate with p99 within 20 ms" in out
     assert "p99.9         12.001 ms" in out
-    assert "LoadGen: VALID" in out
+    assert "LoadGen: valid" in out
     assert "--- bound: 0 of 700 above it" in out
     assert json.loads(results("show", "1d1d", "--json")[1]) == {**to_document(test), "provenance": None}
     with ResultsDatabase(data / "store") as store:

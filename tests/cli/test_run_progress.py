@@ -202,7 +202,7 @@ def test_programs_stopped_at_a_limit_are_counted_during_the_run_and_at_its_end(
     for event in [*BEGINNING, found]:
         clock.now += 11.0
         shown.take(event)
-    assert "2 of 3 bricks, 1 stopped at a limit" in capsys.readouterr().err
+    assert "2 of 3 bricks, 1 noisy" in capsys.readouterr().err
     counts: dict[str, Any] = {"bricks": 3, "bricks_measured": 1, "bricks_reused": 1, "bricks_failed": 0}
     shown.take(RunEnded(state="finished", message="", seconds=1.0, models_failed=0, **counts))
     told = capsys.readouterr().err

@@ -84,7 +84,7 @@ def test_the_text_shows_totals_modules_branches_and_occurrences_of_bricks(capsys
     assert lines[:4] == [
         "resnet18_v1",
         "level written, granularity 1, cut chain, order branch",
-        f"68 layers: 28 unique (41.2 %), {contexts} with their contexts",
+        f"68 layers: 28 unique (41.2 %), {contexts} in different surroundings",
         "input data 1x3x224x224",
     ]
     assert [line.split()[:-1] for line in lines if "conv 7x7/2" in line] == [
@@ -93,7 +93,7 @@ def test_the_text_shows_totals_modules_branches_and_occurrences_of_bricks(capsys
     of_sequences = view(capsys, "resnet18_v1", "-g", "4")
     assert of_sequences[2].startswith("68 layers in 38 sequences: 25 unique")
     assert of_sequences[6].startswith("├─ conv 7x7/2 64 > batch norm > relu >")
-    start = lines.index("├─ module A x2, in a row, 7 layers")
+    start = lines.index("├─ block A x2, in a row, 7 layers")
     assert [line.split("  ")[0].rstrip() for line in lines[start + 1 : start + 3]] == ["│", "│"]
     assert lines[start + 1 : start + 3] == ["│  ├─ 2 branches, 5 layers", "│  │  ├─ branch 1: 5 layers"]
     assert lines[start + 3].split()[:-1] == ["│", "│", "│", "├─", "conv", "3x3", "64", "1x64x56x56", "x4"]

@@ -15,9 +15,9 @@ def test_the_parts_of_a_model_are_nested_and_titled() -> None:
     first, *others = outline.root.inside
     assert (outline.root.title, first.title, first.names) == ("resnet18_v1", "conv 7x7/2 64", "resnet18_v1_conv0_fwd")
     assert (first.depth, first.parent, first.inside, first.can_open) == (1, outline.root, [], False)
-    row = titled(others, "module")
-    assert row.title == "module A x2, in a row, 7 layers"
-    assert [it.title for it in row.inside] == ["1 of 2: module A x2, 7 layers", "2 of 2: module A x2, 7 layers"]
+    row = titled(others, "block")
+    assert row.title == "block A x2, in a row, 7 layers"
+    assert [it.title for it in row.inside] == ["1 of 2: block A x2, 7 layers", "2 of 2: block A x2, 7 layers"]
     branches = row.inside[0].inside[0]
     assert [it.title for it in (branches, *branches.inside)] == [
         "2 branches, 5 layers",
@@ -27,7 +27,7 @@ def test_the_parts_of_a_model_are_nested_and_titled() -> None:
 
 
 def test_a_region_is_named_after_its_first_and_last_layer() -> None:
-    row = titled(sample("resnet50_v1").root.inside, "module A")
+    row = titled(sample("resnet50_v1").root.inside, "block A")
     first, _, last = row.names.partition(" .. ")
     assert first.startswith("resnet50_v1_stage1_") and last.startswith("resnet50_v1_stage1_")
 
@@ -54,12 +54,12 @@ def test_occurrences_of_parts_are_counted() -> None:
 def test_repeated_modules_have_letters_in_their_order_and_their_parts_have_none() -> None:
     outline = sample("resnet50_v1")
     assert [it.module for it in outline.root.inside if it.module] == [
-        "module A x2",
-        "module B x3",
-        "module C x5",
-        "module D x2",
+        "block A x2",
+        "block B x3",
+        "block C x5",
+        "block D x2",
     ]
-    assert {it.module[:8] for it in nodes_of(outline) if it.module} == {f"module {it}" for it in "ABCD"}
+    assert {it.module[:7] for it in nodes_of(outline) if it.module} == {f"block {it}" for it in "ABCD"}
 
 
 def test_equal_layers_that_follow_one_another_are_one_part() -> None:
@@ -97,11 +97,11 @@ def test_sequences_are_found_by_their_operators_kinds_and_names() -> None:
 
 def test_a_part_has_the_regions_around_it_and_its_equals() -> None:
     outline = sample("resnet18_v1")
-    module = titled(outline.root.inside, "module").inside[0]
+    module = titled(outline.root.inside, "block").inside[0]
     leaf = next(it for it in nodes_of(outline) if it.sequence is not None and it.depth == 5)
     path = outline.path_to(leaf.region)
     assert len(path) == 5 and path[-1] is leaf.region and path[2] is not leaf.region
-    assert path[:2] == [titled(outline.root.inside, "module").region, module.region]
+    assert path[:2] == [titled(outline.root.inside, "block").region, module.region]
     assert outline.path_to(outline.root.region) == []
     equals = outline.equal(module.region)
     assert len(equals) == 2 and module.region in equals and equals == outline.equal(path[0])

@@ -1,5 +1,6 @@
 import importlib
 import pkgutil
+import string
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ from textual.dom import DOMNode
 import dlbricks_tui.tui
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.keys.registry import ACTIONS, CHAINS, SCOPES
+from dlbricks_tui.tui.keys.scopes import WORKBENCH
 
 # tmux and screen keep their prefix to themselves; a terminal cannot tell ctrl+h, i, j, m and [ from backspace, tab,
 # enter and escape; it stops at ctrl+s until ctrl+q.
@@ -38,6 +40,21 @@ def test_no_key_runs_two_actions_in_one_place() -> None:
     for chain in CHAINS:
         keys = [key for scope in chain for action in scope.actions for key in action.keys]
         assert sorted(keys) == sorted(set(keys)), chain[0].name
+
+
+def test_six_keys_mean_the_same_on_every_screen_or_are_free() -> None:
+    meanings = {"m": "measure", "p": "pause/resume", "x": "cancel", "s": "sort", "d": "delete", "e": "export"}
+    for key, meaning in meanings.items():
+        others = {action.id: action.label for action in ACTIONS if key in action.keys and action.label != meaning}
+        assert not others, key
+
+
+def test_numbers_go_to_panels_and_capital_letters_of_the_workbench_ask_questions() -> None:
+    numbers = [action for action in ACTIONS if set(action.keys) & set(string.digits)]
+    assert all(action.method.startswith("go_to_") for action in numbers)
+    asked = {key for action in WORKBENCH.actions for key in action.keys if key.isupper()}
+    shows = {key for action in WORKBENCH.actions if action.method.startswith("show_") for key in action.keys}
+    assert asked == {key for key in shows if key.isupper()} == set("AFJLMPQRSTUV")
 
 
 def test_every_action_has_a_help_sentence() -> None:

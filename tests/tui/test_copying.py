@@ -203,7 +203,7 @@ async def test_a_copy_of_the_load_tests_has_all_of_them(new: DataFolder) -> None
         tests = table(pilot, LoadTestsPanel)
         assert tests[0] == ("when", "scenario", "per second", "ms", "requests", "verdict", "id")
         assert len(tests[1]) == 20
-        assert set(column_of(tests, "verdict")) == {"VALID"}
+        assert set(column_of(tests, "verdict")) == {"valid"}
 
 
 async def test_copies_of_traces_have_all_tracks_and_all_traces(new: DataFolder) -> None:

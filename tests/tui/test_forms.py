@@ -57,7 +57,7 @@ def test_the_usual_bound_is_shown_once_it_is_known() -> None:
     row = row_of(SCENARIO_ROWS, BOUND)
     usual = ScenarioSettings()
     assert (row.shown(usual), row.shown(replace(usual, usual_bound_ms=12.5)), row.as_written(usual)) == (
-        "usual",
+        "default",
         "12.5 ms",
         "",
     )

@@ -190,7 +190,7 @@ def test_a_word_tells_how_narrow_the_interval_is(
     (brick,) = folding.snapshot().bricks
     row = text_of(brick_row(brick, 80))
     assert row.startswith(sign) and row.endswith(f" {shown}")
-    assert ("limit" in brick.state.value) is (sign == "noisy")
+    assert (brick.state.value == "noisy") is (sign == "noisy")
 
 
 def test_a_summary_of_samples_is_their_median_and_needs_several() -> None:
@@ -418,7 +418,7 @@ def test_a_configured_number_is_among_the_choices(data: DataFolder) -> None:
     for setting, before, after in (
         (TARGET_INTERVAL, "±2.0 %", "±5.0 %"),
         (TIME_BUDGET, "60 s", "5 min"),
-        (THREADS, ALL_THREADS, "usual"),
+        (THREADS, ALL_THREADS, "default"),
     ):
         row = row_of(RUN_ROWS, setting)
         assert row.shown(row.stepped(settings, -1)) == before

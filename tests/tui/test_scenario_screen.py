@@ -132,7 +132,7 @@ async def test_the_open_model_has_a_prediction_and_its_load_test_and_another_one
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         await press(pilot, "1", "slash", "ctrl+u", '"alexnet"', *OPEN[2:])
         assert isinstance(pilot.app.screen, ScenarioScreen)
-        assert "there is no usual bound" in screen_text(pilot)
+        assert "there is no default bound" in screen_text(pilot)
         await choose(pilot, BOUND, "equals_sign", '"50"', "enter", "1")
         assert "dlbricks run alexnet" in screen_text(pilot)
 
@@ -200,7 +200,7 @@ async def test_stored_load_tests_are_listed_and_shown_beside_the_prediction_of_t
         panel.rows.move_to([it.valid for it in panel.found].index(True))
         await settled(pilot)
         shown = screen_text(pilot)
-        assert "LoadGen: VALID, 700 requests" in shown
+        assert "LoadGen: valid, 700 requests" in shown
         assert "enter in the load tests predicts this scenario" in shown and "difference" not in shown
         await press(pilot, "enter")
         shown = screen_text(pilot)

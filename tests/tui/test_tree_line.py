@@ -79,9 +79,9 @@ def test_parts_that_can_be_expanded_have_a_sign() -> None:
 
 def test_a_word_of_a_region_is_shown_in_full_or_left_out() -> None:
     row = TreeRow(MODULE, is_open=False)
-    assert "+ module A, in a row, 7 layers  " in shown(row, 100)
-    assert "+ module A, in a row  " in shown(row, 44)
-    assert shown(row, 20) == " + module A         "
+    assert "+ block A, in a row, 7 layers  " in shown(row, 100)
+    assert "+ block A, in a row  " in shown(row, 44)
+    assert shown(row, 19) == " + block A         "
 
 
 def test_a_long_name_keeps_its_end() -> None:
@@ -114,7 +114,7 @@ def test_each_state_of_a_latency_has_a_sign(latency: PartLatency, says: str) -> 
 
 def test_parts_with_layers_that_cannot_run_are_marked_once() -> None:
     latency = PartLatency(1.5, 0.1, 2, 0, 0, 1, critical=False)
-    assert "! module A" in shown(TreeRow(MODULE, latency))
+    assert "! block A" in shown(TreeRow(MODULE, latency))
     assert "! conv 7x7/2 64" in shown(TreeRow(CONV, latency))
     relu = outline_of(unable(chain("conv", "relu"), 1)).root.inside[1]
     assert shown(TreeRow(relu, latency)).count("!") == 1

@@ -50,13 +50,13 @@ async def test_parts_are_expanded_entered_and_collapsed(measured: DataFolder) ->
         assert "enter in the list of models opens one." in screen_text(pilot)
         await press(pilot, *RESNET)
         closed = rows(pilot).row_count
-        await go_to(pilot, "module A")
+        await go_to(pilot, "block A")
         await press(pilot, "l")
-        assert rows(pilot).row_count == closed + 2 and title(pilot) == "module A x2, in a row, 7 layers"
+        assert rows(pilot).row_count == closed + 2 and title(pilot) == "block A x2, in a row, 7 layers"
         await press(pilot, "right")
-        assert title(pilot) == "1 of 2: module A x2, 7 layers"
+        assert title(pilot) == "1 of 2: block A x2, 7 layers"
         await press(pilot, "h", "left")
-        assert rows(pilot).row_count == closed and title(pilot) == "module A x2, in a row, 7 layers"
+        assert rows(pilot).row_count == closed and title(pilot) == "block A x2, in a row, 7 layers"
         await press(pilot, "enter")
         assert rows(pilot).row_count == closed + 2
         await press(pilot, "enter")

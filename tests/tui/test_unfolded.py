@@ -20,7 +20,7 @@ def test_an_outline_starts_with_the_closed_parts_of_the_model(resnet: Unfolded) 
 
 def test_a_part_expands_and_collapses_with_all_its_parts(resnet: Unfolded) -> None:
     before = titles(resnet)
-    module = next(at for at, title in enumerate(before) if title == "module A")
+    module = next(at for at, title in enumerate(before) if title == "block A")
     assert resnet.expand(module) == module
     assert titles(resnet)[module + 1].startswith("1 of 2: ")
     assert resnet.expand(module) == module + 1
@@ -30,7 +30,7 @@ def test_a_part_expands_and_collapses_with_all_its_parts(resnet: Unfolded) -> No
 
 
 def test_collapsing_a_closed_part_goes_to_its_parent(resnet: Unfolded) -> None:
-    module = next(at for at, title in enumerate(titles(resnet)) if title.startswith("module"))
+    module = next(at for at, title in enumerate(titles(resnet)) if title.startswith("block"))
     resnet.expand(module)
     assert resnet.collapse(module + 2) == module
 
@@ -52,7 +52,7 @@ def test_a_part_expands_in_an_outline_longer_than_the_limit(monkeypatch: pytest.
     unfolded = Unfolded(sample("inceptionv3"))
     unfolded.expand_below(0)
     monkeypatch.setattr("dlbricks_tui.tui.workbench.unfolded.MOST_EXPANDED", 50)
-    module = next(at for at, title in enumerate(titles(unfolded)) if title.startswith("module"))
+    module = next(at for at, title in enumerate(titles(unfolded)) if title.startswith("block"))
     unfolded.collapse(module)
     closed = len(unfolded.rows)
     unfolded.expand_below(module)
@@ -130,7 +130,7 @@ def test_the_next_equal_module_is_found_from_a_repeat(resnet: Unfolded) -> None:
 def test_a_part_that_occurs_once_has_no_next(resnet: Unfolded) -> None:
     assert not resnet.has_equal(resnet.rows[0]) and not resnet.has_equal(resnet.rows[1])
     assert resnet.next_equal(1, 1) == 1
-    row = next(node for node in resnet.rows if node.words[0] == "module A")
+    row = next(node for node in resnet.rows if node.words[0] == "block A")
     assert row.occurs == 2 and not resnet.has_equal(row)
 
 

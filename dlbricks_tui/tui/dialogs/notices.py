@@ -166,9 +166,7 @@ class WritingScreen(Dialog[Value], Generic[Value]):
     """Returns what `read` makes of the text, or shows why it refuses it; `note` says what to write."""
 
     scope = actions.NUMBERS
-    ABOUT = (
-        "Write a number, or whole numbers with commas between them, such as 1,2,4. An empty line is the usual value."
-    )
+    ABOUT = "Write a number, or whole numbers with commas between them, such as 1,2,4. An empty line is the default."
 
     def __init__(self, title: str, text: str, note: str, read: Callable[[str], Value]) -> None:
         self._note = note

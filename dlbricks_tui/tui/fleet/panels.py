@@ -174,8 +174,8 @@ class StartFleetScreen(FormDialog[FleetSettings]):
         rows = (
             FormRow(setting=QUESTION),
             FormRow(setting=PROBE, label="probe", words=lambda it: f"{it.probe_seconds:g} s"),
-            FormRow(setting=RUNTIME, usual="usual", meaning="that measures on all hosts", offered=lambda _: runtimes),
-            FormRow(setting=THREADS, usual="usual", meaning="on all hosts", offered=lambda _: (1, 2, 4, 8, 16)),
+            FormRow(setting=RUNTIME, usual="default", meaning="that measures on all hosts", offered=lambda _: runtimes),
+            FormRow(setting=THREADS, usual="default", meaning="on all hosts", offered=lambda _: (1, 2, 4, 8, 16)),
         )
         super().__init__(rows, FleetSettings(), heading=f"Measure {names_of(models)} on a fleet")
 

@@ -214,7 +214,7 @@ CONFIG = Scope(
     "In the settings of the config file",
     Action("next", "l right enter", "next value", "Change to the next value.", footer=True, does="step(1)"),
     Action("previous", "h left", "previous value", "Change to the previous value.", footer=True, does="step(-1)"),
-    Action("reset", "d", "reset", "Remove the setting from the file: its default applies.", footer=True),
+    Action("reset", "d", "delete", "Remove the setting from the file: its default applies.", footer=True),
     outer=IN_DIALOG,
 )
 

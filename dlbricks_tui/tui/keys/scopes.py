@@ -42,7 +42,7 @@ WORKBENCH = Scope(
     Action(
         "export_suite",
         "e",
-        "suite",
+        "export",
         "Write the bricks of the marked or the open models into a suite, for a machine that must not have the models.",
     ),
     Action("show_settings", "=", "settings", "Go to the settings of the estimate."),
@@ -75,7 +75,7 @@ MODELS = WORKBENCH.panel(
     Action("sort", "s", "sort", "Sort by name, time, layers, age, or as in the library."),
     Action("choose_columns", "c", "columns", "Select the columns to show."),
     Action("mark_all", "a", "mark all", "Mark all models in view, or none of them."),
-    Action("remove", "d delete", "remove", "Remove an added model from the list; its file stays."),
+    Action("remove", "d delete", "delete", "Remove an added model from the list; its file stays."),
     Action("give_shapes", "i", "shapes", "Set the shapes of the model's inputs."),
 )
 
@@ -95,8 +95,8 @@ TREE = WORKBENCH.panel(
     Action("open_or_close", "enter", "open/close", "Expand or collapse the selected part."),
     Action("expand_below", "*", "expand", "Expand everything below the selected part.", footer=True),
     Action("collapse_all", "z", "collapse", "Collapse everything but the model."),
-    Action("next_equal", "n", "same", "Go to the next equal brick or module.", footer=True, does="step_to_equal(1)"),
-    Action("previous_equal", "N", "same before", "Go to the previous equal brick or module.", does="step_to_equal(-1)"),
+    Action("next_equal", "n", "same", "Go to the next equal brick or block.", footer=True, does="step_to_equal(1)"),
+    Action("previous_equal", "N", "same before", "Go to the previous equal brick or block.", does="step_to_equal(-1)"),
     Action(
         "next_critical",
         ")",
@@ -354,7 +354,7 @@ MACHINES = SYSTEMS.panel(
     "machines",
     "In the machines for the model",
     Action("take", "enter", "use", "Estimate from the results of this system.", footer=True),
-    Action("sort", "s", "by cost", "Sort by latency, or by the cost of a million inferences.", footer=True),
+    Action("sort", "s", "sort", "Sort by latency, or by the cost of a million inferences.", footer=True),
 )
 
 DOCTOR = SYSTEMS.panel(
@@ -499,7 +499,7 @@ CANCEL_LOAD = Scope(
 TRACE = Scope(
     "trace",
     "On the trace screen",
-    Action("measure", "m", "trace it", "Trace the open model at rising levels of detail.", footer=True),
+    Action("measure", "m", "measure", "Trace the open model at rising levels of detail.", footer=True),
     Action("cancel", "x", "cancel", "Cancel the trace in progress; stored traces are kept.", footer=True),
     Action("write", "e", "export", "Write the trace to a file for Perfetto or chrome://tracing.", footer=True),
     Action("look_again", "r", "refresh", "List the stored traces of the model again."),
@@ -630,14 +630,14 @@ FLEET_HOSTS = FLEET.panel(
 FLEET_RANKING = FLEET.panel(
     "fleet_ranking",
     "In the hosts of a model",
-    Action("sort", "s", "by cost", "Sort by latency or by cost.", footer=True),
+    Action("sort", "s", "sort", "Sort by latency or by cost.", footer=True),
 )
 
 FLEETS = Scope(
     "fleets",
     "In the list of fleet runs",
     Action("show", "enter l right", "watch", "Show the selected fleet run.", footer=True),
-    Action("resume", "p", "resume", "Resume a fleet run that is not complete.", footer=True),
+    Action("resume", "p", "pause/resume", "Resume a fleet run that is not complete.", footer=True),
     outer=(LIST, BOX, DIALOG),
 )
 

@@ -200,7 +200,7 @@ def _brick(program: ProgramProgress) -> RunBrick:
         if program.measured is None:
             state, reason = BrickState.UNFINISHED, "the run was stopped before there were enough samples"
         elif program.at_limit:
-            state, reason = BrickState.AT_LIMIT, "it has the most samples, and they still vary too much"
+            state, reason = BrickState.AT_LIMIT, "its samples vary too much to be as precise as asked"
         else:
             state, reason = BrickState.MEASURED, ""
         return replace(begun, state=state, latency_ms=latency_ms, half_width=half_width, reason=reason)

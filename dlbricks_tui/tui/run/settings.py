@@ -77,8 +77,8 @@ def _time(seconds: float | None, otherwise: str) -> str:
 
 _BASIC = (
     FormRow(setting=RUNTIME, meaning="the runtime that runs the bricks", many=True, offered=_each_and_all),
-    FormRow(setting=THREADS, many=True, usual="usual"),
-    FormRow(setting=BATCH, many=True, usual="of the file"),
+    FormRow(setting=THREADS, many=True, usual="default"),
+    FormRow(setting=BATCH, many=True, usual="as in the file"),
     FormRow(setting=TIME_BUDGET, usual="none", words=lambda it: _time(it.time_budget_seconds, "none")),
 )
 RUN_ROWS = (
@@ -86,7 +86,7 @@ RUN_ROWS = (
     FormRow(setting=LEVEL),
     FormRow(setting=GRANULARITY),
     FormRow(setting=CUT),
-    FormRow(setting=METHOD, usual="usual"),
+    FormRow(setting=METHOD, usual="default"),
     FormRow(setting=END_TO_END),
     FormRow(setting=TARGET_INTERVAL, words=lambda it: f"±{percent(it.target_interval, 1)}"),
     FormRow(

@@ -17,7 +17,7 @@ class BrickState(Enum):
     SAMPLING = "sampling"
     MEASURED = "measured"
     # The most samples were taken, and the interval is still too wide.
-    AT_LIMIT = "stopped at a limit"
+    AT_LIMIT = "noisy"
     # The run ended before there were enough samples.
     UNFINISHED = "unfinished"
     FAILED = "failed"

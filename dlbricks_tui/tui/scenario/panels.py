@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 class ScenarioSettings(AskedScenario):
     """A scenario as the user has chosen it; None is the usual value.
 
-    The usual bound of a server is ten times its estimate; other kinds have none.
+    The default bound of a server is ten times its estimate; other kinds have none.
     """
 
     # The names of the runtimes to choose from, the usual one first.
@@ -68,22 +68,22 @@ def _bound(settings: ScenarioSettings) -> str:
     bound_ms = settings.usual_bound_ms if settings.bound_ms is None else settings.bound_ms
     if bound_ms is not None:
         return f"{bound_ms:g} ms"
-    return "usual" if settings.kind is ScenarioKind.SERVER else "none"
+    return "default" if settings.kind is ScenarioKind.SERVER else "none"
 
 
 SCENARIO_ROWS = (
     FormRow(setting=KIND),
-    FormRow(setting=BOUND, usual="usual", words=_bound),
+    FormRow(setting=BOUND, usual="default", words=_bound),
     FormRow(
         setting=PERCENTILE,
         usual="that of MLPerf",
         words=lambda it: f"p{usual_percentile(it.kind) if it.percentile is None else it.percentile:g}",
     ),
     FormRow(setting=RATE, usual="the highest", words=lambda it: "highest" if it.rate is None else f"{it.rate:g}/s"),
-    FormRow(setting=BATCHES, many=True, usual="usual"),
+    FormRow(setting=BATCHES, many=True, usual="default"),
     FormRow(setting=INSTANCES),
-    FormRow(setting=THREADS, usual="usual", meaning="of each instance"),
-    FormRow(setting=RUNTIME, usual="usual", meaning="that serves", offered=lambda it: it.runtimes),
+    FormRow(setting=THREADS, usual="default", meaning="of each instance"),
+    FormRow(setting=RUNTIME, usual="default", meaning="that serves", offered=lambda it: it.runtimes),
     FormRow(setting=FULL, label="length"),
 )
 
@@ -95,8 +95,9 @@ class SettingsPanel(FormPanel):
     REACHED_BY = "scenario.go_to_settings"
     ROWS = SCENARIO_ROWS
     ABOUT = (
-        "How requests arrive and how they are served; the prediction follows each change. The usual bound of a server "
-        "is ten times what a request takes. Short tests have the fewest queries that decide about the percentile. "
+        "How requests arrive and how they are served; the prediction follows each change. The default bound of a "
+        "server is ten times what a request takes. Short tests have the fewest queries that decide about the "
+        "percentile. "
         "{load_settings.write} writes a value of your own."
     )
 

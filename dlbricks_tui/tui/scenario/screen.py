@@ -121,7 +121,7 @@ def _options_for(estimator: Estimator, spec: ModelSpec, settings: ScenarioSettin
             bound_ms = float(f"{_USUAL_BOUND * service.single_ms:.2g}")
         elif settings.rate is None:
             raise ScenarioError(
-                "nothing was measured of it yet, so there is no usual bound: set one, or run the model first"
+                "nothing was measured of it yet, so there is no default bound: set one, or run the model first"
             )
     rate = settings.rate if is_server else None
     return replace(asked, kind=settings.kind, bound_ms=bound_ms, rate=rate, batch_sizes=settings.batch_sizes)

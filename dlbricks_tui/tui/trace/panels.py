@@ -355,8 +355,8 @@ class TraceSettings(TraceOptions):
 
 TRACE_ROWS = (
     FormRow(setting=RUNTIME, offered=lambda it: it.registered),
-    FormRow(setting=THREADS, usual="usual"),
-    FormRow(setting=BATCH, usual="of the file"),
+    FormRow(setting=THREADS, usual="default"),
+    FormRow(setting=BATCH, usual="as in the file"),
     FormRow(setting=LEVELS, many=True, offered=lambda _: _LEVELS, words=lambda it: it.levels[-1].value),
     FormRow(setting=INFERENCES),
 )

@@ -100,7 +100,7 @@ class TreePanel(Panel):
     PLACEHOLDER = CHOOSE_A_MODEL
     NOTHING_TO_COPY = NO_KEY
     ABOUT = (
-        "The parts of the model: modules that occur several times (each has a letter), branches, and layer "
+        "The parts of the model: blocks that occur several times (each has a letter), branches, and layer "
         "sequences. 'times' is the number of equal parts in the model; equal bricks run once. 'path': on the critical "
         "path. ~ was predicted, ≈ was measured with samples that vary too much, 'part' leaves layers out, - was not "
         "measured yet, ! cannot run here, and 'unused' is not needed, as sequences that overlap it are quicker."
@@ -258,7 +258,7 @@ class TreePanel(Panel):
             if unfolded.is_searched:
                 by_time = ", by time" if unfolded.is_sorted else ""
                 self.show_title(f" {self._list.row_count:,} of {len(decomposition.occurrences):,}{by_time}")
-            self.border_subtitle = counted(len(decomposition.bricks), "brick")
+            self.border_subtitle = f"{counted(len(decomposition.bricks), 'brick')}: unique parts, measured once"
         self.heading_changed()
 
     def _show_lines(self, *lines: Line) -> None:
