@@ -161,10 +161,11 @@ class EstimateDocument:
             interval = composed.interval
             half = percent((interval.high_ms - interval.low_ms) / 2 / composed.sequential_ms, 1)
             if one.end_to_end is None:
-                yield Sentence(f"sure to ±{half}, by its bricks; not measured end to end")
+                yield Sentence(f"a sum of its bricks, sure to ±{half}; not measured end to end")
             else:
-                error = "" if one.error is None else f", {signed_percent(one.error)}"
-                yield Sentence(f"sure to ±{half}: its bricks add up to {in_ms(composed.sequential_ms)}{error}")
+                how = "too much" if (one.error or 0.0) > 0 else "too little"
+                error = "" if one.error is None else f": {percent(abs(one.error), 1)} {how}"
+                yield Sentence(f"its bricks add up to {in_ms(composed.sequential_ms)} ±{half}{error}")
 
     def doubts(self) -> Iterator[Part]:
         """Yield the reasons to doubt the figures, and the commands that settle them."""

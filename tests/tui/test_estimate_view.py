@@ -182,7 +182,7 @@ def test_the_answer_is_three_lines_and_all_else_is_one_key_away(measured: DataFo
     view = replace(about(view, sure), step=NextStep.LOAD)
     assert texts(estimate_rows(view, WRITTEN, AVAILABLE, 80))[:7] == [
         f"14.25 ms: mxnet, 2 threads, batch 1, measured {AGE} ago",
-        "sure to ±0.4 %: its bricks add up to 14.24 ms, -0.1 %",
+        "its bricks add up to 14.24 ms ±0.4 %: 0.1 % too little",
         "next: L how much load it can serve",
         "",
         f"sequential  14.24 ms  {'█' * 27}   95 %: 14.18 to 14.30 ms",

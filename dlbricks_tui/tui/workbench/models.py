@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +34,7 @@ from dlbricks_tui.tui.workbench.model_columns import (
     titles,
     usually_unfolded,
 )
+from dlbricks_tui.wording import numbers
 from dlbricks_tui.wording.tasks import task_words
 
 if TYPE_CHECKING:
@@ -205,7 +205,6 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         order: ModelOrder = ModelOrder.LIBRARY,
         recent: Sequence[ModelId] = (),
         unfolded: Collection[ModelGroup] | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._model_rows = ModelRows(self._arranged, self._line)
         super().__init__(self._model_rows)
@@ -215,7 +214,6 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         # None: the usual ones, until the user folds or unfolds one.
         self.unfolded = None if unfolded is None else frozenset(unfolded)
         self._language_models = 0
-        self._clock = clock
         # The columns beside the names, and the width of the names.
         self._shown: tuple[Sequence[ModelColumn], int] = ((), 0)
         self._marked: set[ModelId] = set()
@@ -228,7 +226,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
     def as_texts(self) -> TextTable:
         from dlbricks_tui.wording.text_tables import TextTable
 
-        now = self._clock()
+        now = numbers.now()
         rows = [
             [source.name, *(each.cell(source, self._latencies.get(id_of(source)), now)[0] for each in self.columns)]
             for source in self.found
@@ -427,4 +425,4 @@ class ModelsPanel(ItemPanel["ModelSource"]):
             return row_line(row, *self._shown, width)
         key = id_of(row.source)
         latency, marked = self._latencies.get(key), key in self._marked
-        return row_line(row, *self._shown, width, marked=marked, latency=latency, words=self.words, now=self._clock())
+        return row_line(row, *self._shown, width, marked=marked, latency=latency, words=self.words, now=numbers.now())
