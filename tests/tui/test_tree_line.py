@@ -68,7 +68,7 @@ def test_columns_are_shown_as_far_as_they_fit() -> None:
 def test_a_row_shows_title_name_output_and_latency() -> None:
     words = shown(ROW, 120).split()
     assert words[:9] == ["conv", "3x3", "64", "…v1_stage1_conv0_fwd", "1x64x56x56", "x4", "1.234", "yes", "25.0"]
-    assert "█" in shown(ROW, 41)
+    assert "█" in shown(ROW, 52)
 
 
 def test_parts_that_can_be_expanded_have_a_sign() -> None:

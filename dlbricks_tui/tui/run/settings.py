@@ -78,7 +78,7 @@ def _time(seconds: float | None, otherwise: str) -> str:
 _BASIC = (
     FormRow(setting=RUNTIME, meaning="the runtime that runs the bricks", many=True, offered=_each_and_all),
     FormRow(setting=THREADS, many=True, usual="default"),
-    FormRow(setting=BATCH, many=True, usual="as in the file"),
+    FormRow(setting=BATCH, many=True, usual="the file's"),
     FormRow(setting=TIME_BUDGET, usual="none", words=lambda it: _time(it.time_budget_seconds, "none")),
 )
 RUN_ROWS = (

@@ -356,7 +356,7 @@ class TraceSettings(TraceOptions):
 TRACE_ROWS = (
     FormRow(setting=RUNTIME, offered=lambda it: it.registered),
     FormRow(setting=THREADS, usual="default"),
-    FormRow(setting=BATCH, usual="as in the file"),
+    FormRow(setting=BATCH, usual="the file's"),
     FormRow(setting=LEVELS, many=True, offered=lambda _: _LEVELS, words=lambda it: it.levels[-1].value),
     FormRow(setting=INFERENCES),
 )

@@ -309,7 +309,7 @@ _LATENCY = _Column("ms", 11, 30)
 _PATH = _Column("path", 5, 50)
 _RUN = _Column("run", 6, 64)
 _SHARE = _Column("share", 8, 52)
-_BAR = _Column("", _LEAST_BAR, 41)
+_BAR = _Column("", _LEAST_BAR, 52)
 _OUTPUT = _Column("output", 16, 104)
 _NAMES = _Column("name", 0, 82)
 # Names are left-aligned, other columns right-aligned.
@@ -378,7 +378,8 @@ def _cell(which: _Column, room: int, row: TreeRow) -> Line:
         return (column(node.output, room - 1, "muted", right=True), Span(" "))
     if which is _TIMES:
         return (number_column(f"x{node.occurs}" if node.occurs > 1 else "", room, "muted"),)
-    if latency is None or node.layer is not None:
+    # A skip connection has no layers, and a layer among several no latency of its own.
+    if latency is None or node.layer is not None or not node.region.size:
         return (column("", room),)
     if which is _LATENCY:
         return (number_column(latency.told.text, room, latency.told.style),)
