@@ -287,11 +287,6 @@ class EstimateOptions(RuntimeOptions, CutOptions):
         own = stated_kernels(identity)
         return replace(own, **{field: limit for field, limit in fields_of(self, KERNELS).items() if limit})
 
-    @property
-    def allows_any_threads(self) -> bool:
-        """True if results of any threads may count."""
-        return self.threads is None
-
     def fits(self, identity: str, wanted: str | None = None) -> bool:
         """Return whether a runtime of this identity has the threads, the precision and the kernels of these options.
 

@@ -68,11 +68,6 @@ class RunModel:
         """Return whether some layers do not count in the latencies."""
         return self.measured_layers + self.sampled_layers < self.layers
 
-    @property
-    def is_impossible(self) -> bool:
-        """Return whether everything is measured and an estimate is still impossible."""
-        return self.sequential_ms is None and self.measured_layers + self.unmeasurable_layers >= self.layers > 0
-
 
 @dataclass(frozen=True, slots=True)
 class RunTally:
