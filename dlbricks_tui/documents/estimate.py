@@ -149,7 +149,7 @@ class EstimateDocument:
         """Yield how sure the answer is: the reasons to doubt it, else what its bricks and their interval say."""
         one, composed = self.one, self.one.estimate.composed
         if told := doubt_in_short(one):
-            yield Sentence(f"doubt it: {told}", "warn")
+            yield Sentence(told, "warn")
         elif composed is None:
             return
         elif predicted := self.one.estimate.coverage.predicted:
@@ -186,7 +186,9 @@ class EstimateDocument:
 
     def basis(self) -> Iterator[Part]:
         """Yield the variant that was measured, with its throughput."""
-        per_second = self.one.per_second
+        figure, one = self.one.figure, self.one
+        # That of the answer, which may be the latency of the whole model.
+        per_second = one.per_second if figure is None else one.variant.batch / figure.latency.value_ms * 1000
         throughput = "" if per_second is None else f": {milliseconds(per_second)} per second"
         yield Sentence(f"{variant_in_words(self.one.variant)}{throughput}")
 

@@ -124,7 +124,7 @@ class PartDetails:
         if occurrence is None:
             inside = self.node.layers
             kinds = Counter(outline.layers[index].kind.value for index in inside).most_common()
-            yield Fact("layers", f"{len(inside):,}", f" {', '.join(f'{count:,} {kind}' for kind, count in kinds)}")
+            yield Fact("layers", f"{len(inside):,}", f": {', '.join(f'{count:,} {kind}' for kind, count in kinds)}")
             occurrences = outline.decomposition.occurrences
             bricks = {occurrences[number].brick.key for number in outline.numbers(self.node.region)}
             yield Fact("bricks", f"{len(bricks):,}", " different")

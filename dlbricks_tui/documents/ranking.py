@@ -160,7 +160,8 @@ def ranking_answer(ranking: Ranking, bound_ms: float | None = None) -> str:
     if slower:
         counts = counts.replace(Verdict.SLOWER.value, f"slower by up to {percent(max(slower) - 1.0)}")
     told = f"; of {counted(len(others), 'other')}{measured} {counts}" if others else ""
-    verdict = "is predicted to be best" if best.comparable.is_predicted else "is best"
+    by = " by throughput" if len({it.point.batch_size for it in ranking.combinations}) > 1 else ""
+    verdict = f"{'is predicted to be' if best.comparable.is_predicted else 'is'} best{by}"
     usual = "" if under else _usual_answer(ranking, best)
     return f"{under}{name} {verdict}: {figures}{told}.{_quicker_prediction(ranking)}{usual}"
 

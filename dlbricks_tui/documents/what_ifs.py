@@ -110,7 +110,7 @@ def gains_picture(changes: Sequence[ShownWhatIf]) -> Rows | None:
             marks.append(Mark(100 * max(_LARGEST_DRAWN_LOSS, gain.value), _PROVED, style_of(gain.value)))
         if high <= _LARGEST_DRAWN_LOSS:
             low = high = _LARGEST_DRAWN_LOSS
-        name = f"{it.what_if.id} (bound)" if it.is_bound else it.what_if.id
+        name = f"{it.what_if.id} (limit)" if it.is_bound else it.what_if.id
         text = signed_percent(gain.value) + ("" if it.proof is None else " proved")
         style = "good" if gain.low > 0 else "bad" if gain.high < 0 else "text"
         rows.append(BarRow(name, (Piece(100 * low, 100 * high, "-", "─", "muted"),), tuple(marks), text, style))
@@ -131,7 +131,7 @@ def what_if_columns(
     proving = under_way or {}
 
     def proved(it: ShownWhatIf) -> str:
-        told = "bound" if it.is_bound else "-" if it.proof is None else signed_percent(it.proof.gain)
+        told = "limit" if it.is_bound else "no" if it.proof is None else signed_percent(it.proof.gain)
         return proving.get(it.what_if.id, told)
 
     def style(it: ShownWhatIf) -> str:
@@ -206,7 +206,7 @@ def remarks_on(it: ShownWhatIf) -> Iterator[str]:
     elif it.what_if.doubt is not None:
         yield _DOUBTS[it.what_if.doubt][1]
     if it.is_bound:
-        yield "It is a bound that no runtime reaches, so it cannot be proved."
+        yield "It is a limit that no runtime reaches, so it cannot be proved."
     if it.gain.low <= 0 <= it.gain.high:
         yield "The interval contains 0: the change may gain nothing."
     if it.what_if.kind is WhatIfKind.PARALLEL:

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
 _USUAL_CUTTING = Cutting()
+# What to doubt, by the one of two latencies that is suspected.
+_SUSPECTS = {
+    "estimate": "doubt its bricks: they",
+    "measurement": "doubt the latency: its bricks",
+    "either": "doubt it: its bricks",
+}
 
 
 def doubts_about(one: SystemEstimate, named: str = "") -> tuple[str, ...]:
@@ -49,10 +55,11 @@ def doubt_in_short(one: SystemEstimate) -> str:
     from dlbricks_tui.estimate.explanation import disagreement, slowdown
 
     composed, whole, slow = one.estimate.composed, one.end_to_end, slowdown(one)
-    if disagreement(one) is not None and composed is not None and whole is not None:
+    found = disagreement(one)
+    if found is not None and composed is not None and whole is not None:
         low, high = milliseconds(composed.interval.low_ms), milliseconds(composed.interval.high_ms)
-        return f"its bricks add up to {low} to {high} ms"
-    return "" if slow is None else f"the host was {slower_words(slow.largest - 1)} than usual"
+        return f"{_SUSPECTS[found.suspect.value]} add up to {low} to {high} ms"
+    return "" if slow is None else f"doubt it: the host was {slower_words(slow.largest - 1)} than usual"
 
 
 def slow_host(one: SystemEstimate) -> str:

@@ -148,7 +148,7 @@ def test_the_answer_counts_what_was_measured_where_most_others_are_predicted() -
 
 
 def test_the_answer_within_a_bound_names_the_best_that_keeps_it() -> None:
-    best = "onnxruntime, batch 1 is best: 10.00 ms, 100.0 per second."
+    best = "onnxruntime, batch 1 is best by throughput: 10.00 ms, 100.0 per second."
     assert ranking_answer(MIXED.within(50.0), 50.0) == f"Under 50 ms: {best}"
     assert ranking_answer(MIXED.within(1.0), 1.0) == "No combination is known to stay under 1 ms."
     assert MIXED.within(None) is MIXED

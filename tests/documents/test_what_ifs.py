@@ -83,8 +83,8 @@ def test_one_line_says_which_unproved_what_ifs_are_not_to_be_trusted() -> None:
 @pytest.mark.parametrize(
     ("found", "under_way", "expected"),
     [
-        (change(), {}, ("-", "muted")),
-        (change(replace(FOUND, change=None)), {}, ("bound", "muted")),
+        (change(), {}, ("no", "muted")),
+        (change(replace(FOUND, change=None)), {}, ("limit", "muted")),
         (change(proof=NOISY), {}, ("+26.0 %", "good")),
         (change(proof=Gain(-0.1, -0.2, 0.0)), {}, ("-10.0 %", "bad")),
         (change(proof=NOISY), {"threads-2": "running"}, ("running", "warn")),
@@ -130,7 +130,7 @@ def test_an_unproved_prediction_says_whether_the_whole_model_was_timed_after_the
     timed = replace(FASTER, found=replace(FASTER.found, end_to_end=Latency(4.1, 4.0, 4.2)))
     (remark,) = remarks_on(change()._replace(changed=timed))
     assert remark == "The whole model took 4.100 ms after the change, in another run."
-    assert "It is a bound that no runtime reaches, so it cannot be proved." in remarks(replace(FOUND, change=None))
+    assert "It is a limit that no runtime reaches, so it cannot be proved." in remarks(replace(FOUND, change=None))
 
 
 def test_a_noisy_proof_does_not_judge_a_prediction() -> None:

@@ -49,3 +49,9 @@ async def test_it_says_whose_numbers_it_shows_replays_a_run_and_measures_nothing
         await shows(pilot, f"replay {SPEED}x")
         await press(pilot, "escape", "m", "enter")
         await shows(pilot, "a demonstration measures nothing: quit it, and start `dlbricks` itself")
+
+
+async def test_a_model_is_searched_from_its_box(demonstration: Demonstration) -> None:
+    async with running(app_on(demonstration)) as pilot:
+        await press(pilot, "slash", '"vgg16"')
+        assert "1 Models 1 of 17" in screen_text(pilot)

@@ -121,7 +121,7 @@ def test_a_suite_has_single_layers_where_it_can_have_no_longer_sequences() -> No
 async def test_an_export_needs_a_model_a_new_file_and_no_run_that_measures(new: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "old.dlbricks").touch()
     async with running(app_on(new)) as pilot:
-        await press(pilot, "escape", "e")
+        await press(pilot, "escape", "slash", '"nosuch"', "enter", "e", "1", "escape")
         assert told(pilot) == ["Mark the models to export with space, or open one."]
         await press(pilot, *OPEN_ALEXNET, "e", f'"{tmp_path}/old.dlbricks"', "enter")
         assert "exists already: name a new file" in words(pilot)

@@ -46,7 +46,7 @@ async def go_to(pilot: Pilot[None], wanted: str) -> None:
 async def test_parts_are_expanded_entered_and_collapsed(measured: DataFolder) -> None:
     async with running(app_on(measured, MEASURED_ONLY)) as pilot:
         # Without a model the keys do nothing.
-        await press(pilot, "2", *"lheEnNpPmM", "enter", "slash", '"a"', "escape")
+        await press(pilot, "2", *"lh*znN)({}", "enter", "slash", '"a"', "escape")
         assert "enter in the list of models opens one." in screen_text(pilot)
         await press(pilot, *RESNET)
         closed = rows(pilot).row_count

@@ -75,7 +75,7 @@ async def test_the_matrix_and_the_selected_cell_are_shown_at_every_size(new: Dat
         shown = screen_text(pilot)
         for words in (
             "Which runtime, batch size and number of threads suit net?",
-            "onnxruntime, 2 threads, batch 4 is best: 20.00 ms, 200.0 per second",
+            "onnxruntime, 2 threads, batch 4 is best by throughput: ",
             "runtime      threads  instructions  batch 1       2           4  8",
             "▸onnxruntime        2           all    7.000   12.00  best 20.00  -",
             "~18.00",

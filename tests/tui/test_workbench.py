@@ -595,7 +595,9 @@ async def test_the_sample_is_read_ahead_while_the_welcome_box_is_shown(
     monkeypatch.setattr("dlbricks_tui.tui.workbench.work.read_model", read_model)
     async with running(app_on(new)) as pilot:
         assert "Welcome" in screen_text(pilot) and read == ["squeezenet1.1"]
-        await press(pilot, "escape")
+        # A user who looks for another model at once types its name, and not keys.
+        await press(pilot, "slash", '"alexnet"')
+        assert "Welcome" not in screen_text(pilot) and "1 Models 1 of 7" in screen_text(pilot)
         assert read == ["squeezenet1.1"] and "not in this test" not in screen_text(pilot)
         assert "How fast does it run here?" in screen_text(pilot)
 

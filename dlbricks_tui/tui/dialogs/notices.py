@@ -104,10 +104,13 @@ class KeyLine:
 
 
 class _FirstScreen(TextDialog[bool]):
-    """Greets the user at the start; returns True if the user wants to begin."""
+    """Greets the user at the start; returns True to begin, and False to search for a model first."""
 
     def action_begin(self) -> None:
         self.dismiss(True)
+
+    def action_search(self) -> None:
+        self.dismiss(False)
 
 
 class WelcomeScreen(_FirstScreen):

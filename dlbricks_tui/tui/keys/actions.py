@@ -113,7 +113,7 @@ SEARCH = Scope(
     "find",
     "While you search",
     Action("keep", "enter down", "keep", "Keep the search and go to its results.", footer=True),
-    Action("clear", "escape", "end search", "End the search and show all rows again.", footer=True),
+    Action("clear", "escape", "end search", "End the search and show all rows again.", footer=True, first=True),
     typing=True,
 )
 
@@ -182,6 +182,7 @@ DEMONSTRATION = Scope(
     "demonstration",
     "At the start of a demonstration",
     Action("begin", "enter", "begin", "Open a model, and look around.", footer=True),
+    Action("search", "/", "search", "Close the box, and search for a model."),
     outer=IN_DIALOG,
 )
 
@@ -189,6 +190,7 @@ WELCOME = Scope(
     "welcome",
     "At the first start",
     Action("begin", "enter", "begin", "Open the sample and measure it.", footer=True),
+    Action("search", "/", "search", "Close the box, and search for a model."),
     outer=IN_DIALOG,
 )
 

@@ -31,12 +31,13 @@ WORKBENCH = Scope(
         footer=True,
     ),
     Action("show_scenario", "L", "load", "Show how much load the open model can serve.", footer=True),
-    Action("show_trace", "T", "trace", "Show where the time of the open model goes, in a timeline."),
+    Action("show_trace", "T", "trace", "Show where the time of the open model goes, in a timeline.", footer=True),
     Action(
         "show_language",
         "M",
         "language models",
         "Show how many tokens per second language models make on this host, and whether they fit.",
+        footer=True,
     ),
     Action("show_fleet", "F", "fleet", "Show many hosts that measure for you, and which is best."),
     Action(
@@ -140,10 +141,8 @@ DETAILS = WORKBENCH.panel(
 ESTIMATE = WORKBENCH.panel(
     "estimate",
     "In the estimate",
-    Action(
-        "next", "l right enter", "next value", "Change to the next value, or go to the selected layer.", footer=True
-    ),
-    Action("previous", "h left", "previous value", "Change to the previous value.", footer=True, does="step(-1)"),
+    Action("next", "l right enter", "next value", "Change to the next value, or go to the selected layer."),
+    Action("previous", "h left", "previous value", "Change to the previous value.", does="step(-1)"),
 )
 
 RUN = Scope(

@@ -129,7 +129,7 @@ class ImportScreen(PathScreen):
 class ExportScreen(NewFileScreen):
     """Asks for the file of an export."""
 
-    HINT = "~/results.json"
+    HINT = "~/results.json, .csv or .jsonl"
     ABOUT = (
         "The ending selects the format. A .json or .json.gz file contains the results with their systems and runtimes "
         "and can be imported on any host. A .csv or .jsonl file contains one row per result."

@@ -323,7 +323,7 @@ class VariantsPanel(TablePanel[MatrixRow]):
         return item.key
 
     def show_counts(self) -> None:
-        self.show_title(": per second" if self.by_rate else ": ms")
+        self.show_title(": per second" if self.by_rate else ": ms per batch")
 
     def cursor_settled(self) -> None:
         """Show the selected cell in words, and its row and column as curves."""

@@ -344,13 +344,17 @@ class ItemPanel(Panel, Generic[Item]):
 
     def show_placeholder(self, *lines: Line | Hint) -> None:
         self._empty = lines
-        self._say_why_empty()
+        self._show_why_empty()
 
-    def _say_why_empty(self) -> None:
-        """Show why there are no rows: a search hides them, or there are no items."""
-        nothing = f"No {self.NOUN} matches the search."
-        hidden = Hint(nothing), Hint(f"{{find.clear}} shows all {self.NOUN}s again.", "muted")
-        self.rows.show_placeholder(*(hidden if self.items else self._empty))
+    def say_why_empty(self) -> tuple[Hint, ...]:
+        """Return what is shown where a search hides all items."""
+        return (
+            Hint(f"No {self.NOUN} matches the search."),
+            Hint(f"{{find.clear}} shows all {self.NOUN}s again.", "muted"),
+        )
+
+    def _show_why_empty(self) -> None:
+        self.rows.show_placeholder(*(self.say_why_empty() if self.items else self._empty))
 
     def select(self, identity: Hashable) -> None:
         """Move the cursor to an item, or to the first one if it is not there."""
@@ -359,7 +363,7 @@ class ItemPanel(Panel, Generic[Item]):
     def show_items(self, items: Sequence[Item]) -> None:
         """Show other items; the cursor stays on its item if it can."""
         self.items = tuple(items)
-        self._say_why_empty()
+        self._show_why_empty()
         self.search_changed()
 
     def search_changed(self) -> None:

@@ -207,6 +207,9 @@ class EstimatePanel(Panel):
         """Show all that is known, or the answer only."""
         self._list.more = more
         self._list.remake()
+        if not more:
+            # The answer stays in view.
+            self._list.go_to(None)
 
     def show_run(self, under_way: UnderWay) -> None:
         """Show the progress of a run of the model until its results are stored."""

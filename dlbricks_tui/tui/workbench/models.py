@@ -216,7 +216,8 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         self._language_models = 0
         # The columns beside the names, and the width of the names.
         self._shown: tuple[Sequence[ModelColumn], int] = ((), 0)
-        self._marked: set[ModelId] = set()
+        # In the order in which they were marked.
+        self._marked: dict[ModelId, None] = {}
         self._latencies: dict[ModelId, KnownLatency] = {}
 
     def heading(self, width: int) -> Line:
@@ -233,9 +234,13 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         ]
         return TextTable(("model", *(each.title for each in self.columns)), rows)
 
+    def say_why_empty(self) -> tuple[Hint, ...]:
+        return (*super().say_why_empty(), Hint("{workbench.show_language} shows language models.", "muted"))
+
     def show(self, sources: tuple[ModelSource, ...], language_models: int = 0) -> None:
         self._language_models = language_models
-        self._marked &= {id_of(source) for source in sources}
+        listed = {id_of(source) for source in sources}
+        self._marked = {it: None for it in self._marked if it in listed}
         self.show_placeholder(Hint("No models."), Hint("{workbench.open_path} adds a file or a folder.", "muted"))
         self.show_items(sources)
 
@@ -327,6 +332,12 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         return tuple(source for source in self.items if id_of(source) in self._marked)
 
     @property
+    def compared(self) -> tuple[ComparableRow, ...]:
+        """The marked models as rows to compare, the one marked first is A."""
+        by_id = {id_of(source): source for source in self.items}
+        return tuple(self.comparable(by_id[it]) for it in self._marked)
+
+    @property
     def marked_in_view(self) -> tuple[ModelSource, ...]:
         return tuple(source for source in self.found if id_of(source) in self._marked)
 
@@ -380,17 +391,20 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def mark(self) -> bool:
         if self.selected is not None:
-            self._mark(self._marked ^ {id_of(self.selected)})
+            self._mark([id_of(self.selected)])
         # A heading is passed.
         self.rows.action_down()
         return True
 
     def action_mark_all(self) -> None:
-        found = {id_of(source) for source in self.found}
-        self._mark(self._marked - found if found <= self._marked else self._marked | found)
+        self._mark([id_of(source) for source in self.found])
 
-    def _mark(self, marked: set[ModelId]) -> None:
-        self._marked = marked
+    def _mark(self, models: Sequence[ModelId]) -> None:
+        """Mark these models, or unmark them if all of them are marked."""
+        if all(it in self._marked for it in models):
+            self._marked = {it: None for it in self._marked if it not in models}
+        else:
+            self._marked |= dict.fromkeys(models)
         self.rows.refresh()
         self.show_counts()
 

@@ -115,7 +115,10 @@ class WorkbenchScreen(ViewsScreen):
         self._change_library(work.list_models if first is None else partial(work.open_first, model=first))
         self._list_choices()
 
-    def _begin_with_sample(self, _: bool) -> None:
+    def _begin_with_sample(self, wanted: bool) -> None:
+        if not wanted:
+            self._models.search()
+            return
         self._wants_sample = True
         self._open_sample()
 
@@ -375,15 +378,15 @@ class WorkbenchScreen(ViewsScreen):
     def action_start_run(self) -> None:
         if self._models.marked:
             self._ask_which_marked(self.start_run)
-        elif self._spec:
-            self.start_run((self._spec.source,))
         else:
-            self.notify(f"Mark the models to run with {key('app.mark')}, or open one.")
+            self.open_selected(f"Mark the models to run with {key('app.mark')}, or open one.")
+            if self._spec is not None:
+                self.start_run((self._spec.source,))
 
     @property
     def marked_rows(self) -> tuple[ComparableRow, ...]:
         """The marked models, as rows to compare."""
-        return tuple(map(self._models.comparable, self._models.marked))
+        return self._models.compared
 
     def spec_of(self, source: ModelSource) -> ModelSpec:
         """Return how a model is read under the current settings."""

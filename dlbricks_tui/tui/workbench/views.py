@@ -243,10 +243,10 @@ class ViewsScreen(RunHostScreen):
     def action_export_suite(self) -> None:
         if self._models.marked:
             self._ask_which_marked(self._ask_for_suite)
-        elif self._spec:
-            self._ask_for_suite((self._spec.source,))
         else:
-            self.notify(f"Mark the models to export with {key('app.mark')}, or open one.")
+            self.open_selected(f"Mark the models to export with {key('app.mark')}, or open one.")
+            if self._spec is not None:
+                self._ask_for_suite((self._spec.source,))
 
     def _ask_for_suite(self, sources: tuple[ModelSource, ...]) -> None:
         from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen
