@@ -95,7 +95,10 @@ def python_without_mxnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for package in Path(sysconfig.get_path("purelib")).iterdir():
         if not package.name.startswith("mxnet"):
             (packages / package.name).symlink_to(package)
-    return folder / "bin" / "python"
+    command, python = folder / "bin" / "dlbricks", folder / "bin" / "python"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(str(python))} -m dlbricks_tui "$@"\n')
+    command.chmod(0o755)
+    return python
 
 
 @pytest.fixture(scope="session")
