@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from tinydb import where
 from tinydb.queries import QueryInstance
 
@@ -67,7 +68,8 @@ def overview(shared: SharedStore) -> str:
         if not found:
             return ""
         names = {name for text in found.distinct("models") for name in text.split(", ") if name}
-        return results_answer(len(found), len(names), found[int(found.numbers("when").argmax())].when)
+        newest = int(np.argmax(found.numbers("when")))
+        return results_answer(len(found), len(names), found[newest].when)
 
 
 class ResultRead(NamedTuple):
