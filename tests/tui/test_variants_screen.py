@@ -223,6 +223,7 @@ async def test_the_box_before_a_run_has_exactly_the_cell(measured: DataFolder) -
         await press(pilot, "slash", "ctrl+u", '"resnet18_v1"', "enter", "enter", "V")
         shown = screen_text(pilot)
         assert "suit resnet18_v1?" in shown and "Only mxnet" in shown and "was measured: 14.56 ms" in shown
+        assert "c measures the other runtimes and threads, w the other batch sizes." in shown
         # What was measured by a runtime that is gone stays in the matrix.
         await press(pilot, "m")
         assert isinstance(pilot.app.screen, ErrorScreen)

@@ -44,6 +44,9 @@ from dlbricks_tui.wording.numbers import measured_ago
 BOUNDS_MS = tuple(step * 10.0**power for power in range(5) for step in (1, 2, 5))
 # Smaller pictures would be sentences, which the lines above them say better.
 _LEAST_PICTURE = 8
+_OTHERS = Hint(
+    " {variants.measure_column} measures the other runtimes and threads, {variants.measure_row} the other batch sizes."
+)
 _TO_MEASURE = Hint("{variants.measure} measures it.", "muted")
 # A row by its key, and a batch size.
 Cell = tuple[tuple[str, ...], int]
@@ -183,6 +186,8 @@ class VariantsScreen(AnswerScreen[None]):
         yield line(Span(f" {ranking_answer(ranking, self._bound_ms)}", "strong"))
         if repeat := repeat_sentence(ranking):
             yield line(Span(f" {repeat}", "warn"), *Hint(" {variants.measure} on either measures both again.").line)
+        elif ranking.on_this_host and sum(it.point.measured_ms is not None for it in ranking.combinations) < TWO:
+            yield _OTHERS.line
 
     def state(self) -> Line:
         ranking = self._ranking

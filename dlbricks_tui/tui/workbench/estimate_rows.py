@@ -136,7 +136,7 @@ class KnownAlready(NamedTuple):
 class NextStep(Enum):
     """A step by its action and the question that it answers, the most useful first."""
 
-    VARIANTS = ("workbench.show_variants", "which runtime and batch are best")
+    VARIANTS = ("workbench.show_variants", "which runtime, threads and batch are best")
     ANALYSIS = ("workbench.show_analysis", "what could be faster")
     LOAD = ("workbench.show_scenario", "how much load it can serve")
     OWN_MODEL = ("workbench.open_path", "your own model: open its file")
