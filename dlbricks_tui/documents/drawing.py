@@ -122,7 +122,8 @@ def _plot_lines(plot: Plot, width: int, height: int, fine: bool) -> tuple[Line, 
     figure.xlim(_place(plot.across.low, plot.across), _place(plot.across.high, plot.across))
     figure.ylim(_place(plot.up.low, plot.up), _place(plot.up.high, plot.up))
     figure.xticks(*_ticks(plot.across, width // _CELLS_OF_TICK))
-    figure.yticks(*_ticks(plot.up, max(2, (height - _BELOW) // _ROWS_OF_TICK)))
+    rows = max(1, height - _BELOW)
+    figure.yticks(*_ticks(plot.up, max(2, rows // _ROWS_OF_TICK), rows))
     for level in plot.levels:
         figure.hline(_place(level.value, plot.up), color=_COLOURS[level.style])
     for upright in plot.uprights:
@@ -155,9 +156,15 @@ def _place(value: float, axis: Axis) -> float:
     return math.log10(value) if axis.is_log else value
 
 
-def _ticks(axis: Axis, most: int) -> tuple[list[float], list[str]]:
-    found = round_ticks(axis, most)
-    return [_place(value, axis) for value, _ in found], [text for _, text in found]
+def _ticks(axis: Axis, most: int, cells: int = 0) -> tuple[list[float], list[str]]:
+    """Return the places of ticks and their texts: one in each cell, as plotext draws any of several there."""
+    low, high = _place(axis.low, axis), _place(axis.high, axis)
+    kept: dict[float, tuple[float, str]] = {}
+    for value, text in round_ticks(axis, most):
+        place = _place(value, axis)
+        cell = round((place - low) / ((high - low) or 1.0) * (cells - 1)) if cells else place
+        kept.setdefault(cell, (place, text))
+    return [place for place, _ in kept.values()], [text for _, text in kept.values()]
 
 
 def _rows_lines(picture: Rows, width: int, height: int, fine: bool) -> tuple[Line, ...]:

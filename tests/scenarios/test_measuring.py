@@ -176,7 +176,8 @@ def test_an_offline_test_that_ends_too_early_is_repeated_with_more_samples(
     assert host.measure(scenario(ScenarioKind.OFFLINE))
     (record,) = host.records()
     assert record.valid and record.seconds >= 0.05
-    assert [it.verdict.valid for it in tried] == [False, False, True]
+    # A host that is busy may end a test too early as well.
+    assert [it.verdict.valid for it in tried[:2]] == [False, False] and tried[-1].verdict.valid
     for attempt in (1, 2):
         # By the throughput of the test before, and some more each time.
         expected_ms = 1000 / tried[attempt - 1].per_second / 1.15 ** (attempt + 1)

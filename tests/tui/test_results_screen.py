@@ -22,6 +22,7 @@ from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import end_to_end, form, measurement, provenance
 from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, settled, showing
 from tests.tui.stored_results import BRICKS, HERE, RESULTS, THERE
+from tests.tui.test_suites import words
 
 # At the time of the tests.
 AN_HOUR_AGO = "2026-11-21T13:30:00+00:00"
@@ -338,7 +339,7 @@ async def test_found_results_are_exported_to_usable_paths_and_imported_elsewhere
         assert len(table_file.read_text().splitlines()) == 1 + BRICKS + 1
         assert not (tmp_path / "mine.txt").exists()
         await press(pilot, "e", f'"{tmp_path}"', "enter")
-        assert "is a folder" in screen_text(pilot)
+        assert "is a folder" in words(pilot)
         await press(pilot, '"/no/such/file"', "enter")
         assert "No such folder" in screen_text(pilot)
         await press(pilot, "ctrl+u", '"mine.json"', "enter")
@@ -349,7 +350,7 @@ async def test_found_results_are_exported_to_usable_paths_and_imported_elsewhere
     other = DataFolder(tmp_path / "other")
     async with results_screen(other) as pilot:
         await press(pilot, "i", f'"{tmp_path}"', "enter")
-        assert "is a folder" in screen_text(pilot)
+        assert "is a folder" in words(pilot)
         await press(pilot, '"nosuch"', "enter")
         assert "There is no" in screen_text(pilot)
         await press(pilot, "ctrl+u", f'"{tmp_path}/notes.txt"', "enter")

@@ -22,6 +22,7 @@ from dlbricks_tui.tui.workbench.tree import TreePanel
 from tests.tui.application import MEDIUM, NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing
 from tests.tui.results import graph_of, source_called
 from tests.tui.snapshots import check_all, check_layout, resize
+from tests.tui.test_suites import words
 from tests.tui.traces import ID, MODEL, store_trace, trace_of, with_threads
 
 OPEN = ("escape", "slash", f'"{MODEL}"', "enter", "enter")
@@ -201,7 +202,7 @@ async def test_primitives_and_counters_are_shown_in_panels_that_fit_and_written_
         assert "(median of 3)" in screen_text(pilot)
 
         await press(pilot, "e", f'"{tmp_path}"', "enter")
-        assert f"{tmp_path} is a folder" in screen_text(pilot)
+        assert "is a folder" in words(pilot)
         await press(pilot, '"/trace.json"', "enter", "e", f'"{perfetto}"', "enter")
         assert {f"The trace is in {chrome}", f"The trace is in {perfetto}"} <= set(told(pilot))
         assert any(it["name"] == "inference 1" for it in json.loads(chrome.read_bytes())["traceEvents"])

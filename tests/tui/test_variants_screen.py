@@ -216,6 +216,7 @@ async def test_predictions_fill_the_matrix_while_the_cursor_stays_and_new_result
         assert len(read) == 3
 
 
+@pytest.mark.mxnet
 async def test_the_box_before_a_run_has_exactly_the_cell(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"nosuch"', "enter", "V")
@@ -267,6 +268,7 @@ def read_all(session: Session, spec: ModelSpec, choices: Choices) -> list[Rankin
         return list(work.read_matrix(session, spec, choices))
 
 
+@pytest.mark.mxnet
 def test_what_was_measured_is_read_first_and_then_all_other_cells(tmp_path: Path) -> None:
     data = DataFolder(tmp_path / "data")
     (source,) = Library(SAMPLE_MODELS, data.path, Format.ONNX).find("tabular_network")
