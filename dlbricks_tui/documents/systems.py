@@ -94,7 +94,9 @@ def machine_columns(heading: str, found: Sequence[Candidate]) -> tuple[Column[Ca
         bar_column(lambda it: it.latency_ms / longest_ms),
         Column("$/million", lambda it: "-" if it.dollars_per_million is None else f"{it.dollars_per_million:.2f}"),
         name_column("by", lambda it: combination_words(it.estimate), "muted"),
-        name_column("remarks", lambda it: remarks[id(it)], "good"),
+        name_column(
+            "remarks", lambda it: remarks[id(it)], lambda it: "muted" if "slower" in remarks[id(it)] else "good"
+        ),
     )
 
 
