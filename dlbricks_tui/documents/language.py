@@ -188,11 +188,11 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
     decode_ms = sum(it.decode_ms for it in answer.parts) or 1.0
     columns: tuple[Column[PartTime], ...] = (
         name_column("part", lambda it: it.part),
-        Column("prompt", lambda it: delay_text(it.prefill_ms), is_optional=True),
-        Column("of the prompt", lambda it: percent(it.prefill_ms / prefill_ms, 1)),
+        Column("prefill", lambda it: delay_text(it.prefill_ms), is_optional=True),
+        Column("share", lambda it: percent(it.prefill_ms / prefill_ms, 1)),
         bar_column(lambda it: it.prefill_ms / prefill_ms),
         Column("a token", lambda it: delay_text(it.decode_ms), is_optional=True),
-        Column("of a token", lambda it: percent(it.decode_ms / decode_ms, 1)),
+        Column("share", lambda it: percent(it.decode_ms / decode_ms, 1)),
         bar_column(lambda it: it.decode_ms / decode_ms),
     )
     yield Heading("Where the time goes")

@@ -222,7 +222,7 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         await press(pilot, "j", "enter", '"3"', "enter", "j", "l")
         assert (answers.asked[-1].threads, answers.asked[-1].runtimes) == ((3,), ("onnxruntime",))
         await press(pilot, "k", "equals_sign", "ctrl+u", "enter", "j", "j", "right")
-        assert answers.asked[-1].threads == () and "carriers and whole model" in screen_text(pilot)
+        assert answers.asked[-1].threads == () and "blocks and whole" in screen_text(pilot)
 
 
 async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_the_screen(

@@ -187,8 +187,8 @@ class LanguageSettingsPanel(FormPanel):
         FormRow(
             setting=END_TO_END,
             label="measure",
-            meaning=" ",
-            words=lambda it: "carriers and whole model" if it.end_to_end else "carriers",
+            meaning="a block stands for its equals",
+            words=lambda it: "blocks and whole" if it.end_to_end else "blocks",
         ),
     )
     ABOUT = (

@@ -99,7 +99,7 @@ RUN_ROWS = (
     FormRow(setting=PRECISION, many=True),
     FormRow(setting=INSTRUCTIONS, many=True, usual="all", offered=_instruction_sets),
     FormRow(setting=OPTIMISATION, many=True, usual="all"),
-    FormRow(setting=AGAIN, label="known before"),
+    FormRow(setting=AGAIN, label="measured before"),
     FormRow(setting=RETRY_FAILED, label="failed before"),
 )
 
