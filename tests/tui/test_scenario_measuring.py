@@ -178,6 +178,7 @@ async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_pred
         assert process.order(ScenarioOrder).first_rate == pytest.approx(float(rate), rel=1e-3)
         process.write(READY, FIRST, progress(1, [16.0] * 150 + [180.0, 190.0]))
         await shows(pilot, "test 1: 30.00/s, 152 of 662 requests, 1.32 % over 1")
+        await shows(pilot, "p99 180.000 ms")
         shown = screen_text(pilot)
         assert re.search(r"about 1\d s left", shown) and "p50 16.000 ms" in shown and "p99 180.000 ms" in shown
         # The test in progress is a point of the curve.

@@ -18,6 +18,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings.variant import BATCH_SIZES, THREADS_DOUBLED
 from dlbricks_tui.store.database import ResultsDatabase
@@ -268,14 +269,14 @@ def read_all(session: Session, spec: ModelSpec, choices: Choices) -> list[Rankin
         return list(work.read_matrix(session, spec, choices))
 
 
-@pytest.mark.mxnet
 def test_what_was_measured_is_read_first_and_then_all_other_cells(tmp_path: Path) -> None:
     data = DataFolder(tmp_path / "data")
     (source,) = Library(SAMPLE_MODELS, data.path, Format.ONNX).find("tabular_network")
     at_four = decompose(
         Loader(tmp_path / "cache", TableFramework()).load(source, Level.WRITTEN, batch_size=4), Choices().cutting
     )
-    identity = "onnxruntime-1.32.0 python-3.11 threads-3"
+    # That of a runtime which is here, so that its other cells are filled.
+    identity = Registry(data.path).runtime_for({Format.ONNX}).with_threads(3).identity
     where: dict[str, Any] = {"system": "c5.xlarge", "runtime": identity, "batch_size": 4}
     with ResultsDatabase(data.store) as store:
         described = runtime(identity, framework="onnxruntime")
