@@ -91,7 +91,7 @@ def _measure(name: str, folder: Path, environment: Mapping[str, str], seconds: f
     command("run", MODEL, "--fixed-runs", "2000", "--detach")
     terminal = SlowTerminal(dlbricks, SIZE, environment)
     try:
-        terminal.seconds_until("ColorNet")
+        terminal.seconds_until("1 Models 9")
         for keys in ("/", MODEL, "\r", "\r"):
             terminal.send(keys)
             # The run writes all the time.

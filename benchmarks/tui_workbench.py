@@ -32,11 +32,10 @@ SCREENS = {
     "systems": "S",
     "analysis": "A",
     "variants": "V",
-    "batch curve": "b",
     "scenario": "L",
     "fleet": "F",
     "trace": "T",
-    "comparison": "*j*V",
+    "comparison": "  C",
 }
 KEYS_ON_A_SCREEN = 100
 # A screen has read what it shows after so long.
@@ -45,7 +44,7 @@ SHOWN_SECONDS = 5.0
 PATIENCE_SECONDS = 1.0
 ESCAPE = "\x1b"
 # What stands on the first screen, and what follows when the library has been read.
-FIRST, LISTED = "1 Models", "ColorNet"
+FIRST, LISTED = "1 Models", "1 Models 9"
 
 
 def main() -> int:
@@ -61,6 +60,8 @@ def main() -> int:
             terminal.close()
         terminal = _started(folder)
         terminal.seconds_until(LISTED)
+        # Without folded groups the list has rows to step in.
+        terminal.send("s")
         terminal.read_for(5.0)
         keys = [_repaint(terminal, "j" if number % 40 < 20 else "k") for number in range(KEYS)]
         idle = terminal.read_for(IDLE_SECONDS)
