@@ -170,8 +170,8 @@ def _model_called(word: str, data: DataFolder, commands: Sequence[str]) -> Model
     from dlbricks_tui.models.library import looks_like_path
 
     if looks_like_path(word):
-        # os.path takes any word, such as one that is too long for a name.
-        if not os.path.exists(word):  # noqa: PTH110 - as above
+        # `Path.exists` raises an error for a word that is too long for a name.
+        if not os.path.exists(word):  # noqa: PTH110
             raise UsageError(f"{word}: no such file; `dlbricks models` lists the models of the library")
         return Path(word).absolute()
     from difflib import get_close_matches

@@ -38,7 +38,7 @@ class MatrixRow:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells the row apart from others."""
+        """The runtime, threads, precision and level that no other row has."""
         return row_key(self.point)
 
 

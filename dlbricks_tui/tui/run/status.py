@@ -24,7 +24,7 @@ _TRACK = "░"
 
 
 class HostNow(NamedTuple):
-    """What happens on this host; `run` is the followed run until the user has seen its end."""
+    """The run, the line of work and the load of this host; `run` is followed until the user has seen its end."""
 
     run: RunSnapshot | None = None
     places: tuple[Place, ...] = ()
