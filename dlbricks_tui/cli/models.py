@@ -19,8 +19,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.wording.numbers import counted, percent
-from dlbricks_tui.wording.tasks import task_words
+from dlbricks_tui.wording.numbers import counted, percent, task_words
 
 _NARROWEST = 12
 # Format, layers and share with the gaps between all columns.

@@ -21,7 +21,7 @@ _ROW_AXES = tuple(it for it in AXES if it.column is not BATCH)
 
 
 def row_key(point: Point) -> tuple[str, ...]:
-    """Return what the row of a combination has in common, and no other row."""
+    """Return the runtime, threads, precision, instruction set and level of a combination, as its row shows them."""
     return tuple(it.column.cell(point) for it in _ROW_AXES)
 
 
@@ -38,7 +38,7 @@ class MatrixRow:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The runtime, threads, precision and level that no other row has."""
+        """The runtime, threads, precision, instruction set and level, which no other row has."""
         return row_key(self.point)
 
 

@@ -1,4 +1,4 @@
-"""Numbers with their units, ages, and lists of names, for the command line and the TUI."""
+"""Numbers with their units, ages, lists of names and tasks of models, for the command line and the TUI."""
 
 from __future__ import annotations
 
@@ -33,6 +33,19 @@ _GIBIBYTE = 1 << 30
 _LEAST_P = 0.001
 # The common ending of names in Table 1, which their numbers make superfluous.
 _TRAINED_ON = re.compile(r" Trained on .*")
+# The tasks of sample models, by their codes in the manifest.
+_TASKS = {
+    "IC": "image classification",
+    "IP": "image processing",
+    "OD": "object detection",
+    "RG": "regression",
+    "SS": "semantic segmentation",
+    "TD": "tabular data",
+    "TE": "text embedding",
+    "TG": "text generation",
+    "TR": "text recognition",
+    "VA": "voice activity",
+}
 
 
 def sign_of(*, partial: bool, predicted: bool) -> str:
@@ -242,3 +255,8 @@ def measured_ago(found: Iterable[SystemEstimate]) -> str:
         return ""
     between = min(first for first, _ in known), max(last for _, last in known)
     return f"measured {age_words(between)}"
+
+
+def task_words(task: str | None) -> str:
+    """Return a task in words; empty for models without one."""
+    return _TASKS.get(task, task) if task else ""

@@ -30,7 +30,7 @@ from dlbricks_tui.tui.workbench.model_columns import (
     usually_unfolded,
 )
 from dlbricks_tui.tui.workbench.models import ModelRows, heading_line, row_line, searched_text
-from dlbricks_tui.wording.tasks import task_words
+from dlbricks_tui.wording.numbers import task_words
 
 RESNET = ModelSource("resnet50_v2", Path("gluon/resnet50_v2-symbol.json"), task="IC", layers=174, unique_layers=46)
 SSD = ModelSource("SSD Trained on PASCAL VOC Data", Path("table1/ssd-symbol.json"), task="OD", table1_id="43")

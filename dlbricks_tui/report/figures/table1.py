@@ -4,7 +4,7 @@ from dlbricks_tui.answers.analysis.results import Cell
 from dlbricks_tui.answers.reported import ModelResult, ReportContents, ReportedModel, published_model
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
 from dlbricks_tui.report.tracing import TRACE, trace
-from dlbricks_tui.wording.tasks import task_words
+from dlbricks_tui.wording.numbers import task_words
 
 
 def table1_section(contents: ReportContents) -> Section:

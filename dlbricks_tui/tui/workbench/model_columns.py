@@ -15,8 +15,7 @@ from dlbricks_tui.tui.model_names import family_rows, longest, room_for, told_ap
 from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.wording.answers import combination_words, figure_number
-from dlbricks_tui.wording.numbers import PREDICTED, UNKNOWN, age, milliseconds, part_of, percent
-from dlbricks_tui.wording.tasks import task_words
+from dlbricks_tui.wording.numbers import PREDICTED, UNKNOWN, age, milliseconds, part_of, percent, task_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

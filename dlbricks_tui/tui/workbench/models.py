@@ -35,7 +35,7 @@ from dlbricks_tui.tui.workbench.model_columns import (
     usually_unfolded,
 )
 from dlbricks_tui.wording import numbers
-from dlbricks_tui.wording.tasks import task_words
+from dlbricks_tui.wording.numbers import task_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
