@@ -207,7 +207,7 @@ def _answer_of(view: FleetView | None) -> Line:
     if not models:
         return line(Span(" Nothing is known yet.", "muted"))
     is_settled = all(it.settled for it in models)
-    found = f" {fastest_sentence(models, is_final=is_settled or not view.state.active)}"
+    found = f" {fastest_sentence(models, is_final=is_settled)}"
     if is_settled:
         return line(Span(f"{found}; settled.", "good"))
     return line(Span(found, "strong"), Span(f"; {settled_line(it.settled for it in models)}.", "warn"))
