@@ -1,16 +1,18 @@
 """Compare ways to predict the latencies of models that were never measured, by leaving models out.
 
-usage: python -m benchmarks.predictions [--checkout DIR ...] [--confidence SHARE] [--models] [FILE ...]
+usage: python -m benchmarks.predictions [--checkout DIR ...] [--confidence SHARE] [--models] [--operators] [FILE ...]
 
 FILE is a file of `dlbricks results export` (by default the committed one of three hosts), and DIR a checkout of the
 published measurements of 2019. Each sample model that was measured in full is left out: by itself, or with its
 family, which is each model that shares 90 % of its layers. Bricks that other models have stay known. The estimate
 with predictions is compared with the estimate from measurements.
 
-`benchmarks.predictors` describes the predictors that are compared.
+`benchmarks.predictors` describes the predictors that are compared. `--operators` leaves each operator out instead, and
+predicts its bricks by all others.
 """
 
 import argparse
+import math
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -27,9 +29,11 @@ from benchmarks.predictors import NO_LATENCY_MS, OURS, PREDICTORS, TREES
 from dlbricks_tui.answers.opening import library, open_loader
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
+from dlbricks_tui.estimate.prediction.features import features_of
+from dlbricks_tui.estimate.prediction.nearest import LEAST_MS
 from dlbricks_tui.estimate.prediction.stored import examples_of
-from dlbricks_tui.estimate.prediction.training import Example
+from dlbricks_tui.estimate.prediction.training import Example, train
 from dlbricks_tui.estimate.system_estimate import format_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.loading import UNLOADABLE
@@ -78,10 +82,15 @@ def main() -> int:
     parser.add_argument("--confidence", type=float, default=0.9)
     parser.add_argument("--only", action="append", choices=PREDICTORS, help="compare these predictors only")
     parser.add_argument("--models", action="store_true", help="print each model")
+    parser.add_argument("--operators", action="store_true", help="leave operators out, not models")
     arguments = parser.parse_args()
     files = arguments.files or ([] if arguments.checkout else committed()[:1])
     with tempfile.TemporaryDirectory() as folder:
         hosts = list(read(DataFolder(Path(folder)), files, arguments.checkout))
+    if arguments.operators:
+        for host in hosts:
+            tell_operators(host)
+        return 0
     every: defaultdict[tuple[str, str], list[LeftOut]] = defaultdict(list)
     for name in arguments.only or [name for name in PREDICTORS if name != TREES or find_spec("sklearn")]:
         for host in hosts:
@@ -229,6 +238,29 @@ def tell(where: str, name: str, together: str, found: Sequence[LeftOut]) -> None
         f"bricks: median {median(bricks):5.1%}; refused {fmean(it.refused for it in found):4.1%}",
         flush=True,
     )
+
+
+def tell_operators(host: Host) -> None:
+    """Print how far the bricks of an operator are from what all other operators tell of them."""
+    trained = train(host.examples.values())
+    bricks: defaultdict[str, list[Example]] = defaultdict(list)
+    for each in host.examples.values():
+        features = features_of(each.canonical, each.context)
+        if features is not None and features.operator in trained.operators:
+            bricks[features.operator].append(each)
+    factors, holds = [], []
+    for operator, held in bricks.items():
+        others = replace(trained, operators={name: it for name, it in trained.operators.items() if name != operator})
+        found = others.from_all([Unmeasured(each.canonical, each.context) for each in held])
+        pairs = [(max(LEAST_MS, each.latency_ms), it) for each, it in zip(held, found, strict=True) if it is not None]
+        if pairs:
+            factors.append(math.exp(abs(median(math.log(real_ms / it.value_ms) for real_ms, it in pairs))))
+            holds.append(fmean(it.low_ms <= real_ms <= it.high_ms for real_ms, it in pairs))
+    if factors:
+        where = f"{host.way.system}, {host.way.runtime.partition(' ')[0]}, {host.way.level.value}"
+        print(
+            f"{where:60} {len(factors):3} operators: median factor {median(factors):.2f}, in range {fmean(holds):.0%}"
+        )
 
 
 if __name__ == "__main__":

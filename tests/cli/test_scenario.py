@@ -21,6 +21,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.cli.job_progress import JobNarration
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.estimate.prediction import stored as predictions
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.scenarios.messages import LoadProgress, LoadTestDone, LoadTestStarted
@@ -211,8 +212,9 @@ def test_the_help_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatc
 
 
 def test_a_measurement_has_verdict_confidence_and_logs_and_narrates_its_progress(
-    measure: Answer, tmp_path: Path
+    measure: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(predictions, "prior_of", lambda *_: None)
     status, out, err = measure("done", *SERVER, "--both", "--json")
     found = document(out)
     measured = found["measured"]

@@ -29,7 +29,8 @@ _SILENT = frozenset(
 
 
 _FLAGS = frozenset({KEPT, STREAMED, VARIED})
-# Layers whose arithmetic is a number of multiplications, each followed by an addition.
+# Before the names of depthwise convolutions, which are another operator than full ones.
+DEPTHWISE = "depthwise "
 _MULTIPLYING = frozenset({Kind.CONVOLUTION, Kind.DECONVOLUTION, Kind.LINEAR, Kind.RECURRENT})
 # Kernels of convolutions compute so many channels at a time.
 _LARGE_BLOCK, _SMALL_BLOCK = 16, 8
@@ -56,7 +57,7 @@ class Sizes(NamedTuple):
 class Features(NamedTuple):
     """The features of a brick; only bricks of the same operator are compared."""
 
-    # The heaviest operator; a depthwise convolution is another one than a full convolution.
+    # The heaviest operator.
     operator: str
     kind: Kind
     # The natural logarithms of the sizes.
@@ -67,12 +68,17 @@ class Features(NamedTuple):
     @property
     def multiplies(self) -> bool:
         """True if most of its arithmetic is multiplications by weights, or of matrices."""
-        return self.kind in _MULTIPLYING
+        return multiplies(self.kind)
 
     @property
     def operations(self) -> float:
         """The floating-point operations, of which a multiplication with its addition has two."""
         return (2.0 if self.multiplies else 1.0) * round(math.exp(self.sizes[0]))
+
+
+def multiplies(kind: Kind) -> bool:
+    """True for layers whose arithmetic is a number of multiplications, each followed by an addition."""
+    return kind in _MULTIPLYING
 
 
 def features_of(canonical: str, context: str) -> Features | None:
@@ -98,7 +104,7 @@ def features_anywhere(canonical: str) -> Features | None:
         # A file may state any size.
         return None
     if kind is Kind.CONVOLUTION and sizes.groups > 1 and sizes.channels_read == 1:
-        op = f"depthwise {op}"
+        op = f"{DEPTHWISE}{op}"
     logarithms = tuple([math.log(max(1.0, size)) for size in sizes])
     return Features(op, kind, logarithms, frozenset(_traits(kind, sizes, parts, head, data)))
 

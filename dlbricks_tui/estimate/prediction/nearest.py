@@ -2,11 +2,12 @@
 
 A roofline tells how long a brick takes at the usual efficiency of its operator: a call, its arithmetic and its bytes,
 at the rates that fit the measured bricks best. The nearest measured bricks tell how many times as long bricks of such a
-shape take. docs/log/predictions.md compares this with other ways to predict.
+shape take. A brick like none of them may be as fast as any other operator. docs/log/predictions.md compares this with
+other ways to predict.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,19 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
-from dlbricks_tui.estimate.prediction.features import Features, Sizes, features_of
+from dlbricks_tui.estimate.prediction.features import DEPTHWISE, Features, Sizes, features_of, multiplies
+from dlbricks_tui.models.kinds import kind_of
 
 Numbers = NDArray[np.float64]
 
-# An operator with fewer measured bricks is not predicted.
+# An operator with fewer measured bricks is not known, and fewer operators tell nothing about others.
 FEWEST = 5
-# A brick is not predicted if all measured ones are farther: the distance of 2 is seven times as many channels.
+# A brick is unlike the measured ones if all are farther: the distance of 2 is seven times as many channels.
 FARTHEST = 6.0
-# Nor if it may take so many times as long as predicted, and more than so long: that says nothing.
+# So it is if it may take so many times as long as predicted, and more than so long.
 _VAGUEST, _NEGLIGIBLE_MS = 20.0, 0.1
 _NEAREST = 4
 # Nearest bricks count by the square of the distance, from this one on.
 _ALIKE = 0.1
+# Latencies below this are of clocks and not of bricks.
+LEAST_MS = 3e-4
 # The logarithm of the error of a prediction: the least of an operator, and per distance.
 LEAST_ERROR, _ERROR_PER_DISTANCE = 0.04, 0.08
 # The sizes that are the shape of a brick; those before are its work.
@@ -86,6 +90,10 @@ class NearestBricks:
         return {trait: column for column, trait in enumerate(self.vocabulary)}
 
     def predict(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
+        """Return the latency of each brick, unlike ones by all operators; None if its shapes are not known."""
+        return first_known(bricks, self.from_alike, self.from_all)
+
+    def from_alike(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
         """Return the latency of each brick; None if too few of its operator, or none of such a shape, were measured."""
         found: list[Latency | None] = [None] * len(bricks)
         asked: defaultdict[str, list[tuple[int, Features]]] = defaultdict(list)
@@ -98,6 +106,33 @@ class NearestBricks:
             for (place, _), latency in zip(held, latencies, strict=True):
                 found[place] = latency
         return found
+
+    def from_all(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
+        """Return the latency of each brick at the rates of the operators that multiply, or do not, as its own does.
+
+        It is their median, and its interval has all of them: a known operator that is left out is mostly inside.
+        """
+        found: list[Latency | None] = [None] * len(bricks)
+        held = [(place, features_of(brick.canonical, brick.context)) for place, brick in enumerate(bricks)]
+        for multiplying, rooflines in enumerate(self._rooflines):
+            asked = [(place, features) for place, features in held if features and features.multiplies == multiplying]
+            if asked and rooflines:
+                rates = np.array(rooflines).T
+                latencies_ms = np.maximum(LEAST_MS, work_of([features for _, features in asked]) @ rates)
+                for (place, _), each in zip(asked, latencies_ms, strict=True):
+                    found[place] = Latency(float(np.median(each)), float(each.min()), float(each.max()))
+        return found
+
+    @cached_property
+    def _rooflines(self) -> tuple[Sequence[Roofline], Sequence[Roofline]]:
+        """The rooflines of operators that do not multiply by weights or matrices, and of those that do; else of all."""
+        every = [each.roofline for each in self.operators.values()]
+        parts: tuple[list[Roofline], list[Roofline]] = ([], [])
+        for name, each in self.operators.items():
+            parts[multiplies(kind_of(name.removeprefix(DEPTHWISE)))].append(each.roofline)
+        few = [] if len(every) < FEWEST else every
+        others, multiplying = (part if len(part) >= FEWEST else few for part in parts)
+        return others, multiplying
 
     def _predict(self, measured: OperatorBricks, wanted: Sequence[Features]) -> list[Latency | None]:
         distances = distances_of(shapes_of(wanted), traits_of(wanted, self._columns), measured)
@@ -112,6 +147,18 @@ class NearestBricks:
             Latency(value_ms, value_ms / factor, value_ms * factor) if is_known else None
             for value_ms, factor, is_known in zip(values_ms.tolist(), factors.tolist(), known.tolist(), strict=True)
         ]
+
+
+def first_known(
+    bricks: Sequence[Unmeasured], *ways: Callable[[Sequence[Unmeasured]], list[Latency | None]]
+) -> list[Latency | None]:
+    """Return the latency of each brick by the first way to predict that knows it."""
+    found: list[Latency | None] = [None] * len(bricks)
+    for way in ways:
+        left = [place for place, latency in enumerate(found) if latency is None]
+        for place, latency in zip(left, way([bricks[place] for place in left]) if left else (), strict=True):
+            found[place] = latency
+    return found
 
 
 def shapes_of(bricks: Sequence[Features]) -> Numbers:

@@ -16,7 +16,14 @@ import numpy as np
 
 from dlbricks_tui.atomic_write import replace_file, write_atomically
 from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
-from dlbricks_tui.estimate.prediction.nearest import FEWEST, NearestBricks, Numbers, OperatorBricks, Roofline
+from dlbricks_tui.estimate.prediction.nearest import (
+    FEWEST,
+    NearestBricks,
+    Numbers,
+    OperatorBricks,
+    Roofline,
+    first_known,
+)
 from dlbricks_tui.estimate.prediction.transfer import BrickInCommon, KnownBrick
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.regular_files import open_regular, read_json
@@ -131,7 +138,7 @@ def speed_by(prior: NearestBricks | None, measured: Sequence[tuple[Unmeasured, f
     """Return how many times as long measured bricks take as by the prior; None if too few can be compared."""
     if prior is None:
         return None
-    expected = prior.predict([brick for brick, _ in measured])
+    expected = prior.from_alike([brick for brick, _ in measured])
     ratios = [
         latency_ms / each.value_ms
         for (_, latency_ms), each in zip(measured, expected, strict=True)
@@ -155,16 +162,18 @@ class WithPrior:
         return max(self.own.shared, self.prior.shared) if self.speed is not None else 1.0
 
     def predict(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
-        """Return the latency of each brick; None if neither knows bricks like it."""
-        found = self.own.predict(bricks)
-        left = [place for place, latency in enumerate(found) if latency is None]
-        for place, latency in zip(left, self.prior.predict([bricks[place] for place in left]), strict=True):
-            found[place] = None if latency is None else self._scaled(latency)
-        return found
+        """Return the latency of each brick, of which neither may know any like it; None if its shapes are not known."""
+        return first_known(bricks, self.own.from_alike, self._by_prior)
+
+    def _by_prior(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
+        return [None if latency is None else self._scaled(latency) for latency in self.prior.predict(bricks)]
 
     def _scaled(self, latency: Latency) -> Latency:
         speed, unknown = (1.0, _UNKNOWN_SYSTEM) if self.speed is None else (self.speed, 1.0)
         # Both errors are independent.
-        factor = math.exp(math.hypot(math.log(latency.high_ms / latency.value_ms), math.log(unknown)))
+        below, above = (
+            math.exp(math.hypot(math.log(ratio), math.log(unknown)))
+            for ratio in (latency.value_ms / latency.low_ms, latency.high_ms / latency.value_ms)
+        )
         value_ms = speed * latency.value_ms
-        return Latency(value_ms, value_ms / factor, value_ms * factor)
+        return Latency(value_ms, value_ms / below, value_ms * above)

@@ -15,6 +15,7 @@ from dlbricks_tui.estimate.prediction.nearest import (
     FARTHEST,
     FEWEST,
     LEAST_ERROR,
+    LEAST_MS,
     NearestBricks,
     Numbers,
     OperatorBricks,
@@ -28,8 +29,6 @@ from dlbricks_tui.estimate.prediction.nearest import (
 )
 
 CONFIDENCE = 0.95
-# Latencies below this are of clocks and not of bricks.
-_LEAST_MS = 3e-4
 # Larger operators are reduced to their newest bricks.
 _MOST_OF_AN_OPERATOR = 1500
 # So many left-out bricks tell the width of the intervals of their operator; otherwise those of all operators do.
@@ -111,7 +110,7 @@ def _by_operator(examples: Iterable[Example]) -> Mapping[str, Sequence[tuple[Exa
 
 def _fitted(held: Sequence[tuple[Example, Features]], columns: Mapping[str, int]) -> OperatorBricks:
     bricks = [features for _, features in held]
-    latencies_ms = np.maximum(_LEAST_MS, [example.latency_ms for example, _ in held])
+    latencies_ms = np.maximum(LEAST_MS, [example.latency_ms for example, _ in held])
     roofline = _roofline(work_of(bricks), latencies_ms)
     excess = np.log(latencies_ms) - np.log(by_roofline_ms(roofline, bricks))
     return OperatorBricks(roofline, shapes_of(bricks), traits_of(bricks, columns), excess)
@@ -152,7 +151,7 @@ def _left_out(
     found = []
     for place, excess, error in zip(places.tolist(), near.excess.tolist(), errors.tolist(), strict=True):
         example = held[place][0]
-        latency_ms = max(_LEAST_MS, example.latency_ms)
+        latency_ms = max(LEAST_MS, example.latency_ms)
         predicted_ms = latency_ms * math.exp(excess - measured.excess[place])
         found.append(_LeftOut(operator, example.group, latency_ms, predicted_ms, error))
     return usual, found
