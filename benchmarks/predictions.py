@@ -84,7 +84,7 @@ def main() -> int:
     parser.add_argument("--models", action="store_true", help="print each model")
     parser.add_argument("--operators", action="store_true", help="leave operators out, not models")
     arguments = parser.parse_args()
-    files = arguments.files or ([] if arguments.checkout else committed()[:1])
+    files = arguments.files or ([] if arguments.checkout else committed()[: None if arguments.operators else 1])
     with tempfile.TemporaryDirectory() as folder:
         hosts = list(read(DataFolder(Path(folder)), files, arguments.checkout))
     if arguments.operators:

@@ -338,7 +338,7 @@ def _proof(
     what_if: WhatIf, change: Execution, before: Job, after: Job, samples: PairedSamples, system: System
 ) -> Proof:
     items = before.graph.batch_size / after.graph.batch_size
-    gain = with_placement(paired_gain(samples.before_ms, samples.after_ms, items))
+    gain, predicted = with_placement(paired_gain(samples.before_ms, samples.after_ms, items)), what_if.uncorrected_gain
     return Proof(
         when=utc_now(),
         model=before.key.model,
@@ -357,9 +357,9 @@ def _proof(
         gain=gain.value,
         gain_low=gain.low,
         gain_high=gain.high,
-        predicted_gain=what_if.gain.value,
-        predicted_low=what_if.gain.low,
-        predicted_high=what_if.gain.high,
+        predicted_gain=predicted.value,
+        predicted_low=predicted.low,
+        predicted_high=predicted.high,
         samples_ms=tuple(samples.before_ms),
         changed_samples_ms=tuple(samples.after_ms),
     )

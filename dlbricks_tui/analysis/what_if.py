@@ -1,7 +1,8 @@
 """What-ifs: changes of the way in which a model is executed, each with its predicted gain."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from dlbricks_tui.models.graph import Level
@@ -43,6 +44,14 @@ class Gain:
     high: float
 
 
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What proofs of the same change of other models have taught: how many there are, and the gain without them."""
+
+    proofs: int
+    uncorrected: Gain
+
+
 class Doubt(Enum):
     """A reason not to trust a prediction without a proof, as proofs have shown: see docs/how-it-works/analysis.md."""
 
@@ -74,6 +83,12 @@ class WhatIf:
     layers: tuple[str, ...]
     # The command or setting that achieves it.
     how: str
+    correction: Correction | None = None
+
+    @property
+    def uncorrected_gain(self) -> Gain:
+        """The gain that the results of the model alone predict."""
+        return self.gain if self.correction is None else self.correction.uncorrected
 
     @property
     def doubt(self) -> Doubt | None:
@@ -87,12 +102,35 @@ class WhatIf:
         return Doubt.SMALL_GAIN if self.gain.value < _LEAST_TRUSTED_GAIN else None
 
 
-def newest_proof(proofs: Sequence[Proof], what_if: WhatIf) -> Proof | None:
-    """Return the newest proof of a what-if among those of its model, given the newest first."""
+def newest_proofs(proofs: Sequence[Proof], what_if: WhatIf) -> dict[str, Proof]:
+    """Return the newest proof of the same change for each model that has one, given the newest first."""
     if what_if.change is None:
-        return None
+        return {}
     sought = (what_if.id, what_if.baseline.runtime.identity, what_if.change.runtime.identity)
-    return next((it for it in proofs if (it.what_if, it.runtime, it.changed_runtime) == sought), None)
+    same = [it for it in proofs if (it.what_if, it.runtime, it.changed_runtime) == sought]
+    return {it.model: it for it in reversed(same)}
+
+
+def corrected(what_if: WhatIf, proofs: Sequence[Proof]) -> WhatIf:
+    """Return a what-if as proofs of other models on its host have shown such predictions to be wrong.
+
+    The correction is the mean error of the newest proof of each model, as if one more had agreed with its prediction.
+    The interval reaches them all: a change that cost time is no longer promised.
+    """
+    errors = [math.log(_kept(it.gain) / _kept(it.predicted_gain)) for it in newest_proofs(proofs, what_if).values()]
+    if not errors:
+        return what_if
+    gain, mean = what_if.gain, math.fsum(errors) / (len(errors) + 1)
+    spread = max(abs(error - mean) for error in errors)
+    value, low, high = (_kept(each) * math.exp(mean) for each in (gain.value, gain.low, gain.high))
+    moved = Gain(1.0 - value, 1.0 - max(low, value * math.exp(spread)), 1.0 - min(high, value * math.exp(-spread)))
+    estimate_ms = what_if.estimate_ms * math.exp(mean)
+    return replace(what_if, estimate_ms=estimate_ms, gain=moved, correction=Correction(len(errors), gain))
+
+
+def _kept(gain: float) -> float:
+    """Return the share of the latency that a gain leaves, a thousandth at least."""
+    return max(1e-3, 1.0 - gain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,6 +205,9 @@ def remarks_on(it: ShownWhatIf) -> Iterator[str]:
         yield _judged(it.what_if.gain, it.gain)
     elif it.what_if.doubt is not None:
         yield _DOUBTS[it.what_if.doubt][1]
+    if it.proof is None and (correction := it.what_if.correction) is not None:
+        others, without = counted(correction.proofs, "other model"), gain_with_interval(correction.uncorrected)
+        yield f"Corrected by proofs of {others} on this host; without them: {without}."
     if it.is_bound:
         yield "It is a limit that no runtime reaches, so it cannot be proved."
     if it.gain.low <= 0 <= it.gain.high:

@@ -196,9 +196,9 @@ class ResultsDatabase(TinyDB):
         """Return the peaks of each system at each number of threads, as measured last."""
         return tuple({(it.system, it.threads): it for it in self.least_first(Peaks)}.values())
 
-    def proofs_of(self, model: str, system: str) -> tuple[Proof, ...]:
-        """Return the what-ifs of a model, by its key, that were proved on a system, the newest proof first."""
-        return tuple(reversed(self.least_first(Proof, equal(model=model, system=system))))
+    def proofs_on(self, system: str) -> tuple[Proof, ...]:
+        """Return the what-ifs that were proved on a system, the newest proof first."""
+        return tuple(reversed(self.least_first(Proof, equal(system=system))))
 
     def load_tests_of(self, model: str, system: str) -> tuple[LoadTest, ...]:
         """Return the scenarios of a model, by its key, that were measured on a system, the newest first."""

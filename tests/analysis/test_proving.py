@@ -11,7 +11,7 @@ from onnx import ModelProto
 from onnx.helper import make_node
 
 from dlbricks_tui.analysis.proving import Outcome, ProofRule, Prover, RoundsDone
-from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind, newest_proof
+from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind, newest_proofs
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.control import JobStopped, StopSignals
@@ -109,9 +109,9 @@ def test_a_proof_waits_for_its_turn_and_is_stored_with_its_gains_and_origins(lab
     assert all(dict(it.packages)["mxnet"] == "1.9.1" for it in origins)
     assert verify(lab.site.data.store).implausible == ()
     newest = replace(stored, when="2999-01-01T00:00:00+00:00", uuid=new_uuid())
-    assert newest_proof([newest, stored], what_if(change)) == newest
+    assert newest_proofs([newest, stored], what_if(change)) == {stored.model: newest}
     for asked in (what_if(change, name="threads-4"), what_if(faster(3)), what_if(None)):
-        assert newest_proof([newest, stored], asked) is None
+        assert newest_proofs([newest, stored], asked) == {}
 
 
 def test_what_ifs_that_cannot_be_proved_fail_alone(lab: Lab) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from dlbricks_tui.analysis.groups import MeasuredExecution, latency_of
 from dlbricks_tui.analysis.savings import by_layer_name, gain_between, savings
-from dlbricks_tui.analysis.what_if import Doubt, Execution, Gain, WhatIf, WhatIfKind
+from dlbricks_tui.analysis.what_if import Correction, Doubt, Execution, Gain, WhatIf, WhatIfKind, corrected
 from dlbricks_tui.analysis.what_ifs import WholeModel, unfused, what_ifs_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
@@ -13,8 +13,10 @@ from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.store.records import Proof
 from tests.analysis.executions import RUNTIME, executed, in_file, renamed, with_nodes
 from tests.bricks.graphs import DATA, Spec, after, built, chain
+from tests.store.samples import WHEN, proof
 
 GRAPH = with_nodes(chain("conv", "relu", "pool"))
 ONNX_RUNTIME = replace(RUNTIME, framework="onnxruntime", version="1.32.0")
@@ -240,3 +242,36 @@ def test_small_gains_losses_and_parallel_layers_are_not_trusted(
     found = WhatIf("it", kind, baseline, baseline, 1.0, Gain(gain, gain, gain), (), "")
     assert found.doubt is doubt
     assert replace(found, change=None).doubt is None
+
+
+def told_wrong(model: str, predicted: float, measured: float, when: str = WHEN) -> Proof:
+    """The proof of a change of a model, whose gain was predicted otherwise."""
+    change = RUNTIME.with_threads(4).identity
+    return proof(
+        model=model,
+        what_if="it",
+        runtime=RUNTIME.identity,
+        changed_runtime=change,
+        gain=measured,
+        predicted_gain=predicted,
+        when=when,
+    )
+
+
+def test_proofs_of_other_models_correct_a_prediction_and_end_the_promise_of_a_change_that_cost_time() -> None:
+    change = Execution(RUNTIME.with_threads(4), Level.FUSED)
+    found = WhatIf(
+        "it", WhatIfKind.THREADS, Execution(RUNTIME, Level.FUSED), change, 9.0, Gain(0.1, 0.08, 0.12), (), ""
+    )
+    assert corrected(found, []) == found == corrected(found, [replace(told_wrong("a", 0.1, -0.2), what_if="other")])
+    once = corrected(found, [told_wrong("a", 0.1, -0.2)])
+    assert once.gain.low == pytest.approx(-0.2) and -0.2 < once.gain.value < 0.1
+    older = told_wrong("a", 0.1, 0.1, "2020-01-01T00:00:00+00:00")
+    twice = corrected(found, [told_wrong("a", 0.1, -0.2), told_wrong("b", 0.1, -0.2), older])
+    assert twice.gain.value < once.gain.value < 0, "each proof counts, and the newest of a model"
+    assert twice.estimate_ms == pytest.approx(9.0 * (1 - twice.gain.value) / 0.9)
+    assert twice.correction == Correction(2, found.gain) and twice.uncorrected_gain == found.gain
+    right = corrected(found, [told_wrong("a", 0.1, 0.1), told_wrong("b", 0.3, 0.3)])
+    assert (right.gain.value, right.gain.low) == pytest.approx((0.1, 0.08)), (
+        "predictions that were right change nothing"
+    )

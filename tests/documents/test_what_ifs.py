@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.analysis.what_if import Gain, MeasuredGain, WhatIf, WhatIfKind
+from dlbricks_tui.analysis.what_if import Correction, Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.parts import Table
@@ -131,6 +131,12 @@ def test_an_unproved_prediction_says_whether_the_whole_model_was_timed_after_the
     (remark,) = remarks_on(change()._replace(changed=timed))
     assert remark == "The whole model took 4.100 ms after the change, in another run."
     assert "It is a limit that no runtime reaches, so it cannot be proved." in remarks(replace(FOUND, change=None))
+
+
+def test_a_prediction_that_proofs_of_other_models_corrected_says_so_until_it_is_proved_itself() -> None:
+    taught = replace(FOUND, correction=Correction(2, Gain(0.4, 0.3, 0.5)))
+    assert "Corrected by proofs of 2 other models on this host; without them: +40.0 % (+30 to +50)." in remarks(taught)
+    assert not any("Corrected" in remark for remark in remarks(taught, proof=NOISY))
 
 
 def test_a_noisy_proof_does_not_judge_a_prediction() -> None:

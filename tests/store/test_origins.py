@@ -115,7 +115,7 @@ def test_records_of_others_replace_no_own_ones(tmp_path: Path) -> None:
         assert store.runs() == (own[2],)
         assert store.provenance_of("r1", "mxnet-1.9.1") == own[3]
         assert store.peaks() == (own[4],)
-        assert store.proofs_of("ab" * 32, "c5.xlarge")[0] == own[5]
+        assert store.proofs_on("c5.xlarge")[0] == own[5]
         assert store.records(EndToEnd, equal(model="ab" * 32))[-1] == model
         assert store.records(EndToEnd, own=True) == [model]
 

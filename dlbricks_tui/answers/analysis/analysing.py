@@ -8,7 +8,7 @@ from functools import cached_property
 from dlbricks_tui.analysis.bounds import BestMeasured, Gap, Ratio, best_measured, gap_of, over_best
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
-from dlbricks_tui.analysis.what_if import Execution, MeasuredGain, WhatIf, measured_gain, newest_proof
+from dlbricks_tui.analysis.what_if import Execution, MeasuredGain, WhatIf, corrected, measured_gain, newest_proofs
 from dlbricks_tui.analysis.what_ifs import WholeModel, what_ifs_of
 from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
 from dlbricks_tui.answers.analysis.measured_executions import MeasuredExecutions
@@ -145,7 +145,11 @@ class Analyser:
                 least_ms = min(least_ms, best.latency_ms)
         lacking = _lacking_instructions() if scope.is_host else {}
         by_default = self._by_default(baseline)
+        proofs = self._estimator.store.proofs_on(scope.system) if is_known else ()
+        own = set(end_to_end_keys(graph).values())
+        of_others = [it for it in proofs if it.model not in own]
         what_ifs = what_ifs_of(baseline, others, lacking, by_default) if is_known else ()
+        newest = {it.id: newest_proofs([each for each in proofs if each.model in own], it) for it in what_ifs}
         return Analysis(
             answer.source,
             scope.system,
@@ -157,10 +161,10 @@ class Analyser:
             roof,
             least_ms,
             points,
-            what_ifs,
+            tuple(corrected(it, of_others) for it in what_ifs),
             written,
             tuple(self._missing(answer, baseline, threads, doubt)),
-            self._proofs(scope.system, graph, what_ifs),
+            {name: measured_gain(max(held.values(), key=lambda it: it.when)) for name, held in newest.items() if held},
             threads,
             bool(doubt),
         )
@@ -179,13 +183,6 @@ class Analyser:
             return None
         latency = Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
         return WholeModel(replace(baseline.execution, runtime=runtime), latency)
-
-    def _proofs(self, system: str, graph: LayerGraph, what_ifs: Sequence[WhatIf]) -> Mapping[str, MeasuredGain]:
-        """Return the newest proof of each what-if that has one."""
-        keys = end_to_end_keys(graph).values()
-        proofs = [proof for key in keys for proof in self._estimator.store.proofs_of(key, system)]
-        newest = {it.id: newest_proof(proofs, it) for it in what_ifs} if proofs else {}
-        return {name: measured_gain(proof) for name, proof in newest.items() if proof is not None}
 
     def _roof(self, system: str, threads: int) -> Roof | None:
         store = self._estimator.store
