@@ -179,7 +179,7 @@ class WorkerReplaced(Event):
 class EstimateChanged(Event):
     """The estimate of a model so far; latencies are None while no brick is known.
 
-    It includes provisional latencies of bricks that are still being sampled.
+    It includes provisional latencies of bricks that are still being sampled, and predictions of those before them.
     """
 
     model: str
@@ -189,6 +189,8 @@ class EstimateChanged(Event):
     high_ms: float | None
     measured_layers: int
     sampled_layers: int = 0
+    # Of the missing ones.
+    predicted_layers: int = 0
     missing_layers: int
     unmeasurable_layers: int
 

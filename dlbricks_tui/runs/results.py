@@ -4,6 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +12,9 @@ from typing import Any, NamedTuple
 from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import Estimate, estimate
+from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.estimate.intervals import is_wide
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.host.fingerprint import host_facts
 from dlbricks_tui.jobs.events import Event
@@ -28,23 +30,46 @@ from dlbricks_tui.runtime.protocol import Described, Reason
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import ANY_CONTEXT, Facts, Provenance, Statistics, System, utc_now
+from dlbricks_tui.store.selections import Way
 from dlbricks_tui.store.statistics import mean_statistics
 
 # The share of time that composing estimates may take: nothing is measured meanwhile.
 _SHARE_OF_TIME = 0.02
 
 
+class Remembered:
+    """A predictor that predicts each brick once, by the results that were stored at first."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor = predictor
+        self._known: dict[Unmeasured, Latency | None] = {}
+
+    @property
+    def shared(self) -> float:
+        """The share of the half intervals that all predictions of a model have in common."""
+        return self._predictor.shared
+
+    def predict(self, bricks: Sequence[Unmeasured]) -> Sequence[Latency | None]:
+        """Return the latency of each brick; None if it is unlike all measured ones."""
+        new = [brick for brick in bricks if brick not in self._known]
+        if new:
+            self._known.update(zip(new, self._predictor.predict(new), strict=True))
+        return [self._known[brick] for brick in bricks]
+
+
 class LiveEstimates:
-    """The models' estimates while their bricks are being measured."""
+    """The models' estimates while their bricks are being measured; predicted before that, if there are predictors."""
 
     def __init__(
         self,
         models: Sequence[CutModel],
         store: ResultsDatabase,
         conditions: Conditions,
+        predictors: Predictors | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
+        predictor_of: dict[Way, Remembered] = {}
         self._decompositions = {model.name: model.decomposition for model in models}
         self._knowledge: dict[str, Knowledge] = {}
         self._users: defaultdict[JobKey, list[str]] = defaultdict(list)
@@ -52,7 +77,12 @@ class LiveEstimates:
         self._contexts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for name, decomposition in self._decompositions.items():
             way = conditions.at(decomposition.graph.level)
-            self._knowledge[name] = BrickResults(store, decomposition).knowledge(way)
+            known = BrickResults(store, decomposition).knowledge(way)
+            if predictors is not None:
+                if way not in predictor_of:
+                    predictor_of[way] = Remembered(predictors.of(way, decomposition.graph.traits))
+                known = replace(known, predictor=partial(predictor_of.__getitem__, way))
+            self._knowledge[name] = known
             for brick in decomposition.bricks:
                 self._users[JobKey(brick, ANY_CONTEXT)].append(name)
             for brick, context in decomposition.suite:
@@ -127,6 +157,7 @@ def _told(model: str, now: Estimate, sampled_layers: int) -> EstimateChanged:
         high_ms=None if composed is None else composed.interval.high_ms,
         measured_layers=coverage.measured - sampled_layers,
         sampled_layers=sampled_layers,
+        predicted_layers=coverage.predicted,
         missing_layers=coverage.missing,
         unmeasurable_layers=coverage.unmeasurable,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.estimate.knowledge import host_speed
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.control import JobStopped, StopSignals
@@ -174,10 +175,12 @@ def measure(
 
     session = replace(session, take_versions=take_versions)
     # The networks of a suite are not models of a user.
-    estimates = LiveEstimates(() if request.suite is not None else models, store, session.conditions)
+    told = () if request.suite is not None else models
+    estimates = LiveEstimates(told, store, session.conditions, Predictors(store, session.place.data.cache))
     recorder = Recorder(session.folder.run, session.conditions)
     results = RunResults(store, recorder, estimates, session.tell, counts, session.control.count)
     state = State.INTERRUPTED
+    results.tell_estimates(dict)
     try:
         if jobs and request.method is Method.INSIDE:
             _measure_inside(session, models, jobs, results, store)

@@ -22,7 +22,7 @@ from dlbricks_tui.runs.events import (
     WorkerReplaced,
 )
 from dlbricks_tui.runs.progress import Disturbances, RunProgress
-from dlbricks_tui.wording.numbers import counted, duration, percent, slower_words, with_interval
+from dlbricks_tui.wording.numbers import PREDICTED, counted, duration, percent, slower_words, with_interval
 from dlbricks_tui.wording.runs import NONE_DONE, Done, Note, Phrase, Tone
 
 _NOISE_HINT = "close other programs, or measure when the host is quiet"
@@ -161,10 +161,12 @@ def estimate_so_far(event: EstimateChanged) -> str | None:
     """Return a model's current estimate with its interval and its gaps; None while there is none."""
     if event.sequential_ms is None or event.low_ms is None or event.high_ms is None:
         return None
-    without = event.missing_layers + event.unmeasurable_layers
+    without = event.missing_layers - event.predicted_layers + event.unmeasurable_layers
+    predicted = PREDICTED if event.predicted_layers else ""
     note = f", without {without} of its layers" if without else ""
     note += f", {event.sampled_layers} still being sampled" if event.sampled_layers else ""
-    return with_interval(event.sequential_ms, event.low_ms, event.high_ms, note)
+    note += f", {event.predicted_layers} predicted" if event.predicted_layers else ""
+    return predicted + with_interval(event.sequential_ms, event.low_ms, event.high_ms, note)
 
 
 def noise_counts(found: Disturbances) -> str:

@@ -104,6 +104,15 @@ def test_a_run_measures_every_brick_once_and_the_next_one_reuses_them_all(measur
     assert known.contents() == contents
 
 
+def test_an_estimate_is_predicted_before_the_first_sample_and_measured_in_the_end(measured: Measured) -> None:
+    estimates = of_kind(measured.events, EstimateChanged)
+    first, last = estimates[0], estimates[-1]
+    assert measured.events.index(first) < measured.events.index(of_kind(measured.events, BatchStarted)[0])
+    assert first.predicted_layers == first.missing_layers > 0 == first.measured_layers
+    assert first.low_ms is not None and first.high_ms is not None and 0 < 2 * first.low_ms < first.high_ms
+    assert (last.predicted_layers, last.missing_layers) == (0, 0)
+
+
 def test_a_result_has_its_conditions_its_samples_and_facts_about_noise(measured: Measured) -> None:
     result = measured.site.contents().measurements[0]
     assert (result.protocol, result.run, result.runtime) == (Method.ALONE.id, measured.state.run, FAKE.identity)

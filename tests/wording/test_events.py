@@ -189,6 +189,13 @@ def test_an_estimate_so_far_has_its_gaps() -> None:
     gaps = {**counts, "missing_layers": 1, "unmeasurable_layers": 2, "sampled_layers": 4}
     told = "5.800 ms (5.600 to 5.900, without 3 of its layers, 4 still being sampled)"
     assert estimate_so_far(EstimateChanged(**known, **gaps)) == told
+    foretold: dict[str, Any] = {
+        "measured_layers": 3,
+        "predicted_layers": 2,
+        "missing_layers": 2,
+        "unmeasurable_layers": 0,
+    }
+    assert estimate_so_far(EstimateChanged(**known, **foretold)) == "~5.800 ms (5.600 to 5.900, 2 predicted)"
     for name in ("sequential_ms", "low_ms", "high_ms"):
         assert estimate_so_far(EstimateChanged(**{**known, name: None}, **counts)) is None
 

@@ -228,6 +228,7 @@ def _model(event: EstimateChanged, before: RunModel | None) -> RunModel:
         event.unmeasurable_layers,
         event.low_ms,
         event.high_ms,
+        event.predicted_layers,
     )
 
 

@@ -43,7 +43,7 @@ from dlbricks_tui.tui.widgets.panel import Panel, SearchLine
 from dlbricks_tui.tui.widgets.rows import ItemRows, ListColumn, TailRows, list_heading, list_row, place_of
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
-from dlbricks_tui.wording.numbers import PARTLY, UNKNOWN, milliseconds, names_of, percent
+from dlbricks_tui.wording.numbers import UNKNOWN, milliseconds, names_of, percent
 from dlbricks_tui.wording.runs import Note
 from dlbricks_tui.wording.text_tables import TextTable
 
@@ -255,7 +255,7 @@ MODEL_COLUMNS = (
 
 
 def _told_ms(model: RunModel, value_ms: float | None) -> str:
-    return UNKNOWN if value_ms is None else f"{PARTLY if model.is_partial else ''}{milliseconds(value_ms)}"
+    return UNKNOWN if value_ms is None else f"{model.sign}{milliseconds(value_ms)}"
 
 
 def model_row(model: RunModel, width: int) -> Line:

@@ -7,7 +7,7 @@ from dlbricks_tui.documents.lines import Line, Span
 from dlbricks_tui.host.load import HostLoad
 from dlbricks_tui.jobs.folder import ACTIVE, State
 from dlbricks_tui.wording import runs as wording
-from dlbricks_tui.wording.numbers import duration, milliseconds, percent
+from dlbricks_tui.wording.numbers import duration, milliseconds, percent, sign_of
 from dlbricks_tui.wording.runs import NONE_DONE, Done, Note
 
 
@@ -57,6 +57,8 @@ class RunModel:
     # The ends of the interval of the sequential latency.
     low_ms: float | None = None
     high_ms: float | None = None
+    # Layers that count with a prediction.
+    predicted_layers: int = 0
 
     @property
     def coverage(self) -> float:
@@ -65,8 +67,14 @@ class RunModel:
 
     @property
     def is_partial(self) -> bool:
-        """Return whether some layers do not count in the latencies."""
+        """Return whether the latencies of some layers are neither measured nor sampled."""
         return self.measured_layers + self.sampled_layers < self.layers
+
+    @property
+    def sign(self) -> str:
+        """The sign before a latency that is a part, or that is partly predicted."""
+        counted = self.measured_layers + self.sampled_layers + self.predicted_layers
+        return sign_of(partial=counted < self.layers, predicted=self.is_partial)
 
 
 @dataclass(frozen=True, slots=True)
