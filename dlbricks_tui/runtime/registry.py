@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -280,10 +281,22 @@ def _version_of(packages: Iterable[str]) -> str | None:
 
     if (recorded := recorded_host()) is not None:
         return recorded.version_of(packages)
+    # A folder of packages changes when one is installed or removed.
+    changed = tuple([os.stat(folder).st_mtime_ns for folder in sys.path if os.path.isdir(folder)])  # noqa: PTH112, PTH116
+    return _installed_version(tuple(packages), metadata.version, changed)
+
+
+@lru_cache(maxsize=64)
+def _installed_version(
+    packages: tuple[str, ...], version: Callable[[str], str], _changed: tuple[int, ...]
+) -> str | None:
+    """Return the version of the first package that is installed; questions about runtimes ask for it many times."""
+    from importlib.metadata import PackageNotFoundError
+
     for package in packages:
-        with suppress(metadata.PackageNotFoundError):
+        with suppress(PackageNotFoundError):
             # MXNet itself does not know the number of its post-release.
-            return metadata.version(package).split(".post")[0]
+            return version(package).split(".post")[0]
     return None
 
 
