@@ -95,6 +95,10 @@ def _shares(system: Deviations, models: Sequence[Mapping[Pair, float]], used: Se
     return np.asarray(latencies_ms / np.maximum(_LEAST_MS, latencies_ms.sum(axis=1, keepdims=True)))
 
 
+# An interval whose ends differ by such a factor tells little, unless its upper end is less than a share of the model.
+_VAGUE, _NEGLIGIBLE = 5.0, 0.005
+
+
 class Needed(NamedTuple):
     """Bricks to measure, the most uncertain first, and half of today's interval as a share of the estimate.
 
@@ -109,17 +113,21 @@ def needed_for(found: Estimate, shared: float, target: float) -> Needed:
     """Return the bricks without which half of the interval would exceed the target, a share of the estimate.
 
     `shared` is the share of the half intervals that all predictions have in common. Bricks without any latency come
-    first.
+    first, and then those of which little is known.
     """
     lacking = dict.fromkeys(part.pair for part in found.parts if not part.counts and not part.reason)
+    whole_ms = 0.0 if found.composed is None else found.composed.sequential_ms
+    vague: set[Pair] = set()
     halves_ms: defaultdict[Pair, float] = defaultdict(float)
     for part in found.parts:
         if part.predicted and not part.reason:
             value_ms, low_ms, high_ms = part.latency
+            if high_ms > _VAGUE * low_ms and part.times * high_ms > _NEGLIGIBLE * whole_ms:
+                vague.add(part.pair)
             halves_ms[part.pair] += part.times * max(value_ms - low_ms, high_ms - value_ms)
     if found.composed is None or not found.composed.sequential_ms:
         return Needed((*lacking, *halves_ms), math.inf)
-    doubt, whole_ms = found.composed.doubt, found.composed.sequential_ms
+    doubt = found.composed.doubt
     sampling_ms = max(doubt.sampling_below_ms, doubt.sampling_above_ms)
     linear, squares = math.fsum(halves_ms.values()), math.fsum(half**2 for half in halves_ms.values())
 
@@ -129,8 +137,8 @@ def needed_for(found: Estimate, shared: float, target: float) -> Needed:
 
     today = math.inf if lacking else half_width()
     chosen = list(lacking)
-    for pair, half_ms in sorted(halves_ms.items(), key=lambda it: -it[1]):
-        if half_width() <= target:
+    for pair, half_ms in sorted(halves_ms.items(), key=lambda it: (it[0] not in vague, -it[1])):
+        if pair not in vague and half_width() <= target:
             break
         chosen.append(pair)
         linear, squares = linear - half_ms, squares - half_ms**2

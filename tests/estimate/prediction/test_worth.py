@@ -21,12 +21,12 @@ class Doubtful:
     def __init__(self, factor: float, shared: float) -> None:
         self.shared = shared
         self._factor = factor
-        self._known: Mapping[Unmeasured, float] = {
+        self.known: Mapping[Unmeasured, float] = {
             FORMS[pair]: found.latency.value_ms for pair, found in MEASURED.items()
         }
 
     def predict(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
-        found = [self._known[brick] for brick in bricks]
+        found = [self.known[brick] for brick in bricks]
         return [Latency(it, it / self._factor, it * self._factor) for it in found]
 
 
@@ -53,6 +53,16 @@ def test_the_needed_bricks_and_no_fewer_bring_the_interval_within_the_target(sha
     assert half_width(known(needed.pairs, predictor)) <= target + 0.01
     assert half_width(known(needed.pairs[:-1], predictor)) > target
     assert needed.half_width > target
+
+
+def test_bricks_of_which_little_is_known_are_needed_whatever_the_target() -> None:
+    vague = Doubtful(2.5, 0.0)
+    negligible = next(iter(MEASURED))
+    vague.known = {**vague.known, FORMS[negligible]: 1e-6}
+    pairs = needed_for(known((), vague), 0.0, 1e9).pairs
+    assert set(pairs) == MEASURED.keys() - {negligible}, "a factor of six"
+    assert needed_for(known(pairs, vague), 0.0, 1e9).pairs == ()
+    assert needed_for(known((), Doubtful(2.0, 0.0)), 0.0, 1e9).pairs == (), "a factor of four"
 
 
 def test_the_bricks_that_may_be_farthest_off_come_first() -> None:
