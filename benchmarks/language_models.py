@@ -1,26 +1,28 @@
 """Compare estimates of language models with onnxruntime-genai's generator, which runs the whole model beside them.
 
-usage: python -m benchmarks.language_models [--minutes M] [--threads 1,2] [--precision int4,f32] [--prompt 16,128]
-                                            [--generate N] [--data-dir FOLDER] [MODEL ...]
+usage: python -m benchmarks.language_models [--minutes M] [--threads 1,2] [--precision int4,f32] [--generate N]
+                                            [--prompt 16,128,1024,4096] [--data-dir FOLDER] [MODEL ...]
 
-Each model is measured by its carriers and, in the same rounds, as a whole with random weights. The promise: errors of
-prefill and of decode have a mean of 3 %, all are within 8 %, and 90 % are inside their intervals. Predictions from an
-empty store are compared, too, as `--list` shows them: their median error is to be 15 % once other models were measured.
-Exit status 1 if a promise is broken.
+A cell of the grid is a model with its precision, threads and prompt, behind which tokens are generated. Its bricks and,
+in the same rounds, the whole model with random weights are timed, the cheapest cells first. Each is written to
+`cells.json` in the data folder as soon as it is known: called again with that folder, the benchmark goes on. With
+`--minutes 0` it only reports.
 
-Without models these are ten of the library, of 0.1 to 3 billion parameters. When the time is over, the combinations so
-far are reported.
+The promise: errors of prefill and of decode have a mean of 3 %, all are within 8 %, and 90 % are inside their
+intervals. Predictions made before, as `--list` shows them, have a median error of 15 % once other models were measured.
+Exit status 1 if a promise is broken. Without models these are ten of the library, of 0.1 to 3 billion parameters.
 """
 
 import argparse
+import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from statistics import fmean, median
-from typing import NamedTuple
 
 from dlbricks_tui import api
 
@@ -28,16 +30,32 @@ MODELS = (
     *("smollm2-135m", "gemma-3-270m", "smollm2-360m", "qwen2.5-0.5b", "qwen3-0.6b", "gemma-3-1b"),
     *("tinyllama-1.1b", "llama-3.2-1b", "qwen2.5-1.5b", "granite-3.3-2b"),
 )
+CELLS = "cells.json"
 _MEAN, _MOST, _INSIDE, _PREDICTED = 0.03, 0.08, 0.9, 0.15
+# A cell takes about so long: for the start of processes, for a gigabyte that is written and loaded, and in runs of the
+# engine, beside which the bricks take about as long.
+_SECONDS, _SECONDS_PER_GIGABYTE, _RUNS = 40.0, 15.0, 8
 
 
-class Compared(NamedTuple):
-    """A figure in milliseconds: predicted before, estimated with its interval, and of the engine."""
+@dataclass(frozen=True)
+class Cell:
+    """A model in one execution, and the prompt behind which it generates tokens."""
 
-    name: str
+    model: str
+    precision: str
+    threads: int
+    prompt: int
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A phase of a cell in milliseconds, for a token when decoding: predicted, estimated, and of the engine."""
+
+    phase: str
     predicted: float
     estimate: float
-    bounds: tuple[float, float]
+    low: float
+    high: float
     engine: float
 
     @property
@@ -47,97 +65,140 @@ class Compared(NamedTuple):
     @property
     def is_inside(self) -> bool:
         """True if the interval of the estimate holds what the engine took."""
-        return self.bounds[0] <= self.engine <= self.bounds[1]
+        return self.low <= self.engine <= self.high
+
+
+Known = dict[Cell, list[Compared]]
 
 
 def main() -> int:
-    """Measure all combinations, and report."""
+    """Measure the cells that are not known yet, and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=MODELS)
-    parser.add_argument("--minutes", type=float, default=60.0, help="the longest time for all combinations")
+    parser.add_argument("--minutes", type=float, default=60.0, help="the longest time for all cells")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--precision", default="int4,f32")
-    parser.add_argument("--prompt", default="16,128,1024")
+    parser.add_argument("--prompt", default="16,128,1024,4096")
     parser.add_argument("--generate", type=int, default=32)
     parser.add_argument("--data-dir", type=Path, help="go on with the results in this folder")
     arguments = parser.parse_args()
     until = time.monotonic() + 60 * arguments.minutes
-    found: list[Compared] = []
+    threads, prompts = ([int(it) for it in text.split(",")] for text in (arguments.threads, arguments.prompt))
+    cells = [Cell(*it) for it in product(arguments.models, arguments.precision.split(","), threads, prompts)]
     with tempfile.TemporaryDirectory() as folder:
         data = arguments.data_dir or Path(folder)
-        prompts, threads, precisions = (
-            it.split(",") for it in (arguments.prompt, arguments.threads, arguments.precision)
-        )
-        for prompt, number, precision, model in product(prompts, threads, precisions, arguments.models):
-            if time.monotonic() > until:
-                break
-            options = api.LanguageOptions(
-                prompt=int(prompt),
-                generate=arguments.generate,
-                precisions=(api.WeightPrecision(precision),),
-                threads=(int(number),),
-            )
-            for it in compared(model, options, data):
-                found.append(it)
-                print(line(it), flush=True)
-    return report(found)
+        data.mkdir(parents=True, exist_ok=True)
+        found = read(data / CELLS)
+        if arguments.minutes:
+            measure([it for it in cells if it not in found], arguments.generate, data, until, found)
+    return report({it: found[it] for it in cells if it in found})
 
 
-def compared(model: str, options: api.LanguageOptions, data: Path) -> Iterator[Compared]:
-    """Yield prefill and decode of a model; nothing if the whole model could not be timed."""
-    (before,) = api.language(model, options, measure=False, data=data)
-    (after,) = api.language(model, options, end_to_end=True, data=data, progress=_narrate)
+def options(cell: Cell, generate: int) -> api.LanguageOptions:
+    """Return the options that ask for a cell."""
+    precision = api.WeightPrecision(cell.precision)
+    return api.LanguageOptions(prompt=cell.prompt, generate=generate, precisions=(precision,), threads=(cell.threads,))
+
+
+def measure(cells: Sequence[Cell], generate: int, data: Path, until: float, found: Known) -> None:
+    """Measure cells, the cheapest first, as long as there is time, and write each of them to the file."""
+    expected: dict[Cell, float] = {}
+    for cell in cells:
+        try:
+            (answer,) = api.language(cell.model, options(cell, generate), measure=False, data=data)
+        except api.LanguageError as error:
+            # The context of some models is shorter.
+            _narrate(str(error))
+            continue
+        run_seconds = (answer.prefill_ms + generate * 1000 / answer.decode_tokens_per_second) / 1000
+        expected[cell] = _SECONDS + _SECONDS_PER_GIGABYTE * answer.memory.weights / 1e9 + _RUNS * run_seconds
+    ordered = sorted(expected, key=expected.__getitem__)
+    _narrate(f"{len(ordered)} cells, in about {sum(expected.values()) / 60:.0f} min")
+    for number, cell in enumerate(ordered, start=1):
+        began = time.monotonic()
+        if began + expected[cell] > until:
+            _narrate(f"stopped before cell {number} of {len(ordered)}: the time is over")
+            return
+        phases = compared(cell, generate, data)
+        if not phases:
+            continue
+        found[cell] = phases
+        write(data / CELLS, found)
+        seconds = time.monotonic() - began
+        for it in phases:
+            print(line(cell, it), flush=True)
+        _narrate(f"cell {number} of {len(ordered)} took {seconds:.0f} s, about {expected[cell]:.0f} were expected")
+
+
+def compared(cell: Cell, generate: int, data: Path) -> list[Compared]:
+    """Return prefill and decode of a cell; nothing if the whole model could not be timed."""
+    asked = options(cell, generate)
+    (before,) = api.language(cell.model, asked, measure=False, data=data)
+    (after,) = api.language(cell.model, asked, end_to_end=True, data=data, progress=_narrate)
     if after.measured is None:
-        return
-    name = f"{model} {after.precision} {after.threads}t"
-    intervals = after.intervals
-    yield Compared(
-        f"{name} prefill {options.prompt}",
-        before.prefill_ms,
-        after.prefill_ms,
-        intervals.prefill_ms,
-        after.measured.prefill_ms,
+        return []
+    prefill = Compared(
+        "prefill", before.prefill_ms, after.prefill_ms, *after.intervals.prefill_ms, after.measured.prefill_ms
     )
-    low, high = intervals.decode_tokens_per_second
-    yield Compared(
-        f"{name} decode {options.prompt}",
-        1000 / before.decode_tokens_per_second,
-        1000 / after.decode_tokens_per_second,
-        (1000 / high, 1000 / low),
-        1000 / after.measured.decode_tokens_per_second,
-    )
+    low, high = after.intervals.decode_tokens_per_second
+    rates = before, after, after.measured
+    predicted, estimate, engine = (1000 / it.decode_tokens_per_second for it in rates)
+    return [prefill, Compared("decode", predicted, estimate, 1000 / high, 1000 / low, engine)]
+
+
+def read(path: Path) -> Known:
+    """Return the cells in a file; none if it is not there yet."""
+    entries = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    return {Cell(**it["cell"]): [Compared(**phase) for phase in it["phases"]] for it in entries}
+
+
+def write(path: Path, found: Known) -> None:
+    """Write all cells so that a run that is killed loses none."""
+    entries = [{"cell": asdict(cell), "phases": [asdict(it) for it in phases]} for cell, phases in found.items()]
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(entries, indent=1), encoding="utf-8")
+    new.replace(path)
 
 
 def _narrate(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
-def line(it: Compared) -> str:
-    """Return a figure as a line."""
+def line(cell: Cell, it: Compared) -> str:
+    """Return a phase of a cell as a line."""
+    name = f"{cell.model} {cell.precision} {cell.threads}t {it.phase} {cell.prompt}"
     outside = "" if it.is_inside else "  outside"
     return (
-        f"{it.name:<40}{it.predicted:>11.2f}{it.estimate:>11.2f}{it.engine:>11.2f} ms"
-        f"{it.error:>+8.1%}  +-{(it.bounds[1] - it.bounds[0]) / 2 / it.estimate:.1%}{outside}"
+        f"{name:<40}{it.predicted:>11.2f}{it.estimate:>11.2f}{it.engine:>11.2f} ms"
+        f"{it.error:>+8.1%}  +-{(it.high - it.low) / 2 / it.estimate:.1%}{outside}"
     )
 
 
-def report(found: list[Compared]) -> int:
-    """Print how far the estimates are off; return 1 if a promise is broken."""
+def report(found: Known) -> int:
+    """Print how far the estimates are off, by phase, precision and threads; return 1 if a promise is broken."""
     if not found:
         print("no model was timed as a whole", file=sys.stderr)
         return 1
+    print(f"{'':<20}{'figures':>8}{'mean error':>12}{'worst':>8}{'in interval':>13}{'predicted before':>18}")
     is_kept = True
     for phase in ("prefill", "decode"):
-        own = [it for it in found if f" {phase} " in it.name]
-        errors = [abs(it.error) for it in own]
-        inside = fmean(it.is_inside for it in own)
-        predicted = median(abs(it.predicted / it.engine - 1) for it in own)
-        print(
-            f"{phase}: {len(own)} figures, mean error {fmean(errors):.1%}, worst {max(errors):.1%}, "
-            f"{inside:.0%} inside their intervals; predictions before: median error {predicted:.1%}"
-        )
-        is_kept &= fmean(errors) <= _MEAN and max(errors) <= _MOST and inside >= _INSIDE and predicted <= _PREDICTED
+        for name, of in groups(found, phase):
+            errors = [it.error for it in of]
+            mean, worst = fmean(map(abs, errors)), max(errors, key=abs)
+            inside = fmean(it.is_inside for it in of)
+            predicted = median(abs(it.predicted / it.engine - 1) for it in of)
+            print(f"{name:<20}{len(of):>8}{mean:>12.1%}{worst:>+8.1%}{inside:>13.0%}{predicted:>18.1%}")
+        is_kept &= mean <= _MEAN and abs(worst) <= _MOST and inside >= _INSIDE and predicted <= _PREDICTED
     return 0 if is_kept else 1
+
+
+def groups(found: Known, phase: str) -> Iterator[tuple[str, list[Compared]]]:
+    """Yield a phase of the cells by precision and threads, and last of all cells."""
+    own = {cell: it for cell, phases in found.items() for it in phases if it.phase == phase}
+    for precision, threads in sorted({(cell.precision, cell.threads) for cell in own}, reverse=True):
+        of = [it for cell, it in own.items() if (cell.precision, cell.threads) == (precision, threads)]
+        yield f"{phase} {precision} {threads}t", of
+    yield f"{phase} all", list(own.values())
 
 
 if __name__ == "__main__":
