@@ -1,5 +1,6 @@
 """The language model that a user names: one of the library, a file, or a folder."""
 
+import csv
 import json
 import os
 import re
@@ -29,6 +30,8 @@ _MOST_ONNX = 256 * 2**20
 _MOST_FOLDERS = 2000
 _LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}\.gguf$")
 
+# The columns of the library that are no JSON.
+_LIBRARY_WORDS = frozenset({"name", "title", "hub_id", "model_type", "others"})
 # Parts of names that say how a model was trained or stored, and nothing about its sizes.
 _VARIANTS = frozenset({"base", "chat", "gguf", "hf", "instruct", "it", "pt"})
 
@@ -47,10 +50,16 @@ class NamedModel:
 @cache
 def library_models() -> tuple[NamedModel, ...]:
     """Return the models of the library, in the order of its file."""
-    entries = json.loads(Path(__file__).with_name("library.json").read_bytes())
-    return tuple(
-        NamedModel(it["name"], architecture_of_config(it["config"]), it["title"], it["hub_id"]) for it in entries
-    )
+    with Path(__file__).with_name("library.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(map(_library_model, csv.DictReader(file)))
+
+
+def _library_model(row: dict[str, str]) -> NamedModel:
+    """Return the model of a row, whose columns are names and keys of a config.json; `others` are rare keys."""
+    values = row | dict(pair.split("=") for pair in row["others"].split())
+    sizes = {key: json.loads(text) for key, text in values.items() if text and key not in _LIBRARY_WORDS}
+    config = {"model_type": row["model_type"], **sizes}
+    return NamedModel(row["name"], architecture_of_config(config), row["title"], row["hub_id"])
 
 
 def model_in_library(name: str) -> NamedModel | None:

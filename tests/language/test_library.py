@@ -1,4 +1,4 @@
-import json
+import csv
 from decimal import Decimal
 from importlib.resources import files
 
@@ -7,12 +7,8 @@ import pytest
 from dlbricks_tui.language.opening import NamedModel, library_models, model_in_library
 
 MODELS = {it.name: it for it in library_models()}
-PUBLISHED = {
-    entry["name"]: entry["parameters"]
-    for entry in json.loads(
-        files("dlbricks_tui.language").joinpath("library.json").read_text(), parse_float=Decimal, parse_int=Decimal
-    )
-}
+ROWS = csv.DictReader(files("dlbricks_tui.language").joinpath("library.csv").read_text().splitlines())
+PUBLISHED = {it["name"]: Decimal(it["billion_parameters"]) for it in ROWS}
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
