@@ -25,7 +25,8 @@ from dlbricks_tui.documents.parts import (
     word_column,
 )
 from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
-from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.architecture import BLOCK_SIZE, WeightPrecision
+from dlbricks_tui.language.layers import ModelPart
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from dlbricks_tui.runtime.variant import threads_in_words, without_variant
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
@@ -52,6 +53,14 @@ _MOST_ABOVE = 2.0
 # The least distance between two numbers on an axis, as a share of it.
 _LEAST_APART = 0.25
 _MEASURED = "o"
+# The parts of a model in plain words.
+_PART_WORDS = {
+    ModelPart.PRODUCTS.value: "matrix products",
+    ModelPart.EXPERTS.value: "experts of a mixture",
+    ModelPart.NORMS.value: "normalisation",
+    ModelPart.TABLE.value: "token table (embedding)",
+    ModelPart.HEAD.value: "output head (logits)",
+}
 _USUAL = LanguageOptions()
 _Row = TypeVar("_Row")
 
@@ -187,17 +196,21 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
     prefill_ms = sum(it.prefill_ms for it in answer.parts) or 1.0
     decode_ms = sum(it.decode_ms for it in answer.parts) or 1.0
     columns: tuple[Column[PartTime], ...] = (
-        name_column("part", lambda it: it.part),
+        name_column("part", lambda it: _PART_WORDS.get(it.part, it.part)),
         Column("prefill", lambda it: delay_text(it.prefill_ms), is_optional=True),
-        Column("share", lambda it: percent(it.prefill_ms / prefill_ms, 1)),
+        Column("of prefill", lambda it: percent(it.prefill_ms / prefill_ms, 1)),
         bar_column(lambda it: it.prefill_ms / prefill_ms),
-        Column("a token", lambda it: delay_text(it.decode_ms), is_optional=True),
-        Column("share", lambda it: percent(it.decode_ms / decode_ms, 1)),
+        Column("per token", lambda it: delay_text(it.decode_ms), is_optional=True),
+        Column("of decode", lambda it: percent(it.decode_ms / decode_ms, 1)),
         bar_column(lambda it: it.decode_ms / decode_ms),
     )
     yield Heading("Where the time goes")
     yield Table(columns, sorted(answer.parts, key=lambda it: it.decode_ms, reverse=True))
-    yield Sentence(f"the head computes logits for {answer.head} of the prompt", "muted")
+    yield Sentence(
+        "matrix products: tokens times the weights of all blocks; output head: a score of each word of the vocabulary "
+        f"(logits), for {answer.head} of the prompt",
+        "muted",
+    )
     yield Heading("Memory")
     need, context = answer.memory, answer.prompt_tokens + answer.generated_tokens
     sizes = (
@@ -212,6 +225,10 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
     )
     yield Figures(tuple(rows))
     difference = memory_text(abs(answer.host_memory_bytes - answer.memory_bytes))
+    if answer.precision != WeightPrecision.F32.value:
+        each, own = need.weights * 8 / answer.parameters, WeightPrecision(answer.precision).bits
+        told = f"its own {own}, scales of each {BLOCK_SIZE} weights, and what ONNX Runtime keeps twice"
+        yield Sentence(f"a weight takes {each:.1f} bits of memory: {told}", "muted")
     fits = f"it fits: {difference} are left" if answer.fits else f"it does not fit: {difference} are missing"
     yield Sentence(fits, "good" if answer.fits else "bad")
 
