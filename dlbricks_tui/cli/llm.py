@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.language.results import LanguageOptions
-from dlbricks_tui.cli.job_progress import JobNarration
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import (
@@ -21,13 +20,10 @@ from dlbricks_tui.cli.parser import (
     add_setting,
     add_settings,
 )
-from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.orders import LanguageFailed, LanguageRound
 from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
-from dlbricks_tui.wording.jobs import language_line
 from dlbricks_tui.wording.numbers import too_many_threads
 
 if TYPE_CHECKING:
@@ -36,7 +32,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.language.opening import NamedModel
 
 _USUAL = LanguageOptions()
-# Rounds of small models end many times a second.
 # Pictures are no wider.
 _WIDEST = 100
 
@@ -127,9 +122,14 @@ def _opened(given: Sequence[str], options: LanguageOptions) -> tuple[list[NamedM
 
 def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
     """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
+    # Loaded here: predictions need no processes.
     from dlbricks_tui.answers.language import asking
+    from dlbricks_tui.cli.job_progress import JobNarration
+    from dlbricks_tui.cli.signals import signals_interrupt
     from dlbricks_tui.host.fingerprint import fingerprint
     from dlbricks_tui.jobs.errors import JobError
+    from dlbricks_tui.language.orders import LanguageFailed, LanguageRound
+    from dlbricks_tui.wording.jobs import language_line
 
     models, left_out = _opened(args.models, options)
     if args.predict:
