@@ -70,7 +70,7 @@ from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
-from dlbricks_tui.language.memory import MemoryNeed
+from dlbricks_tui.language.composing import MemoryNeed
 from dlbricks_tui.language.orders import MeasuredEngine
 from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.measure.method import Method

@@ -15,8 +15,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.load import wait_until_idle
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.composing import PROTOCOL
-from dlbricks_tui.language.memory import memory_need
+from dlbricks_tui.language.composing import PROTOCOL, memory_need
 from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine
 from dlbricks_tui.language.whole_model import whole_model_files
 from dlbricks_tui.measure.noise import HostTrack, counting

@@ -229,8 +229,8 @@ class TimedCarrier:
         return is_narrow and not found.doubt and self._is_sure(rule, plain_ms)
 
     def lacks_quiet_rounds(self, rule: Adaptive) -> bool:
-        """True if it has had its time, too little of it on a quiet host."""
-        if len(self.plain_ms) >= MOST_TIMES_LONGER * rule.bounds(median(self.plain_ms))[1]:
+        """True if it has had its time, too little of it on a quiet host, and only that counts."""
+        if self.track.counts_all or len(self.plain_ms) >= MOST_TIMES_LONGER * rule.bounds(median(self.plain_ms))[1]:
             return False
         found = self.counting
         is_quiet = len(found.places) == len(self.plain_ms) or self._is_sure(rule, found.of(self.plain_ms))

@@ -120,7 +120,8 @@ class Inside:
         self._timed_wholes: list[_Whole] = []
         self._wholes: list[_Whole] = []
         self._noise = noise
-        self._track = HostTrack(usual_reference_ms, os.cpu_count() or 1)
+        # The program beside the carriers takes seconds, in which the host is quick and slow.
+        self._track = HostTrack(usual_reference_ms, os.cpu_count() or 1, counts_all=beside is not None)
         # Since the reference was timed last: the time, the processor time of this process, and the runs of programs.
         self._read_at, self._own_seconds, self._runs = -math.inf, 0.0, 0
         self._contention: Contention | None = None

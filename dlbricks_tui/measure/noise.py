@@ -187,10 +187,12 @@ class NoiseMonitor:
 class HostTrack:
     """The host while programs of a run are timed, in moments between two readings of the reference.
 
-    `usual_ms` is the reference latency in earlier runs; None if there were none.
+    `usual_ms` is the reference latency in earlier runs; None if there were none. With `counts_all` samples of slow
+    moments count, too: what they are compared with runs so long that each of its samples has quick and slow moments.
     """
 
-    def __init__(self, usual_ms: float | None = None, processors: int = 1) -> None:
+    def __init__(self, usual_ms: float | None = None, processors: int = 1, *, counts_all: bool = False) -> None:
+        self.counts_all = counts_all
         self._usual_ms = usual_ms
         self._processors = processors
         self._readings_ms: list[float | None] = []
@@ -286,7 +288,7 @@ class Counting(NamedTuple):
 
 
 def counting(samples_ms: Sequence[float], moments: Sequence[int], track: HostTrack) -> Counting:
-    """Return the samples of the quick host, if there are enough of them; else all, with a doubt.
+    """Return the samples of the quick host, if there are enough of them and not all count; else all, with a doubt.
 
     `moments` has the number of the moment of each sample.
     """
@@ -296,6 +298,8 @@ def counting(samples_ms: Sequence[float], moments: Sequence[int], track: HostTra
     quiet = [place for place in everything if not slow[place]]
     found = quiet if len(quiet) >= min(enough, len(samples_ms)) else everything
     places = tuple(found[place] for place in quick_mode([samples_ms[place] for place in found]))
+    if track.counts_all:
+        places = tuple(everything)
     disturbed = sum(slow[place] for place in places)
     doubt = _doubt(samples_ms, moments, track, places, quiet) if disturbed else 0.0
     readings = [it for place in places if (it := track.reference_ms(moments[place])) is not None]

@@ -15,6 +15,8 @@ from dlbricks_tui.runtime.traits import Format
 _DATA, _WEIGHT = (1, 64, 28, 28), (64, 64, 3, 3)
 _DTYPE = "float32"
 _OPSET = 13
+# So much memory shows when other guests of the host take bandwidth.
+_BYTES_READ, _ROWS = 1 << 26, 64
 
 REFERENCE = "reference"
 # A single run is too short to judge a round by: one interrupt would make the round count as disturbed.
@@ -52,13 +54,25 @@ def _symbol() -> str:
 
 
 def _onnx() -> str:
+    sheet = OnnxSheet()
+    weight = sheet.variable("weight", TensorType(_WEIGHT, _DTYPE), learned=True)
+    return _written(sheet, "Conv", TensorType(_DATA, _DTYPE), (weight, 0), pads=[1, 1, 1, 1])
+
+
+def memory_reference() -> Program:
+    """Return a program of ONNX that reads memory with all threads, as decoding does."""
+    read = TensorType((_ROWS, _BYTES_READ // _ROWS // 4), _DTYPE)
+    text = _written(OnnxSheet(), "ReduceMax", read, axes=[1], keepdims=1)
+    return Program(Network(text, {"data": ArrayType(read.shape or (), _DTYPE)}, {}))
+
+
+def _written(sheet: OnnxSheet, op: str, read: TensorType, *weights: tuple[int, int], **attributes: object) -> str:
+    """Return a network with one operator, which reads data and weights."""
     from onnx.helper import make_node
 
-    sheet = OnnxSheet()
-    data = sheet.variable("data", TensorType(_DATA, _DTYPE), learned=False)
-    weight = sheet.variable("weight", TensorType(_WEIGHT, _DTYPE), learned=True)
-    native = native_node(make_node("Conv", ["data", "weight"], ["result"], pads=[1, 1, 1, 1]), {}, _OPSET)
-    return sheet.text([(sheet.operator(native, "reference", [(data, 0), (weight, 0)]), 0)])
+    feeds = [(sheet.variable("data", read, learned=False), 0), *weights]
+    node = make_node(op, ["data", "weight"][: len(feeds)], ["result"], **attributes)
+    return sheet.text([(sheet.operator(native_node(node, {}, _OPSET), "reference", feeds), 0)])
 
 
 _WRITERS: Mapping[Format, Callable[[], str]] = {Format.MXNET: _symbol, Format.ONNX: _onnx}

@@ -11,7 +11,7 @@ from dlbricks_tui.answers.language.results import (
     PartTime,
     SpeedAtContext,
 )
-from dlbricks_tui.language.memory import MemoryNeed
+from dlbricks_tui.language.composing import MemoryNeed
 from dlbricks_tui.language.orders import MeasuredEngine
 
 WHEN = "2026-11-28T20:46:00+00:00"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.language.architecture import Architecture, WeightPrecision
-from dlbricks_tui.language.memory import MemoryNeed, memory_need
+from dlbricks_tui.language.composing import MemoryNeed, memory_need
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.runtime.runtime import Runtime

@@ -78,6 +78,15 @@ def test_samples_of_a_slow_phase_in_the_middle_do_not_count() -> None:
     assert dict(found.facts(45))["repeated_rounds"] == 45 - len(found.places)
 
 
+def test_samples_of_a_slow_phase_count_beside_a_program_that_runs_through_quick_and_slow_ones() -> None:
+    track = HostTrack(counts_all=True)
+    for reading in [*around(USUAL_MS, 15), *around(0.77, 16)]:
+        track.read(reading)
+    found = counting([*around(QUIET_MS, 15), *around(SLOW_MS, 15)], range(30), track)
+    assert len(found.places) == 30
+    assert found.doubt > 0.1 and found.disturbed > 10
+
+
 def test_a_host_that_was_always_slower_than_in_earlier_runs_widens_the_interval() -> None:
     found = counting(around(SLOW_MS, 30), range(30), tracked(around(0.77, 31), USUAL_MS))
     assert len(found.places) == 30

@@ -19,9 +19,8 @@ from dlbricks_tui.answers.language.results import (
 )
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.language.composing import StepTime, step_time, steps_time
+from dlbricks_tui.language.composing import StepTime, memory_need, step_time, steps_time
 from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
-from dlbricks_tui.language.memory import memory_need
 from dlbricks_tui.language.opening import NamedModel, library_models
 from dlbricks_tui.language.orders import (
     LANGUAGE,

@@ -38,16 +38,13 @@ from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
 from dlbricks_tui.measure.known import Conditions, known_in
 from dlbricks_tui.measure.noise import NoiseMonitor
+from dlbricks_tui.measure.reference import memory_reference
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink, runtime_record
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.measure.time_left import Agenda, stages
-from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.onnx.neutral import native_node
-from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runs.results import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker
-from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Facts, Statistics, System, new_uuid
 from dlbricks_tui.wording.language import delay_text, memory_text, rate_words
@@ -55,8 +52,6 @@ from dlbricks_tui.wording.numbers import duration
 
 # One carrier and what the runtime makes of it may take this share of the memory.
 _MOST_MEMORY = 0.8
-# The reference reads this much memory, as decoding does: it shows when other guests of the host take bandwidth.
-_REFERENCE_BYTES = 1 << 26
 # A carrier is timed for about so long at most, if its latency varies.
 _MOST_SECONDS = 25.0
 # Carriers that are loaded at the same time take at most so much memory, unless a single one does.
@@ -298,16 +293,3 @@ def _carrier_job(number: int, carrier: Decoder, bricks: Mapping[int, Job]) -> Ca
     expected = sum(expected_ms(brick_of(graph, (layer.index,)).canonical) for layer in graph.layers)
     is_heavy = graph.weight_bytes > _HEAVY_BYTES
     return CarrierJob(f"step {number}", "", whole(graph), program, expected, written.owners, bricks, is_heavy=is_heavy)
-
-
-def memory_reference() -> Program:
-    """Return a program that reads memory with all threads."""
-    from onnx.helper import make_node
-
-    rows = 64
-    found = TensorType((rows, _REFERENCE_BYTES // rows // 4))
-    sheet = OnnxSheet()
-    node = make_node("ReduceMax", ["data"], ["result"], axes=[1], keepdims=1)
-    data = sheet.variable("data", found, learned=False)
-    text = sheet.text([(sheet.operator(native_node(node, {}, 13), "reference", [(data, 0)]), 0)])
-    return Program(Network(text, {"data": ArrayType(found.shape or (), found.dtype)}, {}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
-from dlbricks_tui.language.memory import MemoryNeed
+from dlbricks_tui.language.composing import MemoryNeed
 from dlbricks_tui.language.orders import MeasuredEngine
 from dlbricks_tui.settings.language import GENERATE, PROMPT
 from dlbricks_tui.settings.setting import require_allowed
