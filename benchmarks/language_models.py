@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from dlbricks_tui import api
+from dlbricks_tui.errors import UserError
 
 MODELS = (
     *("smollm2-135m", "gemma-3-270m", "smollm2-360m", "qwen2.5-0.5b", "qwen3-0.6b", "gemma-3-1b"),
@@ -119,7 +120,11 @@ def measure(cells: Sequence[Cell], generate: int, data: Path, until: float, foun
         if began + expected[cell] > until:
             _narrate(f"stopped before cell {number} of {len(ordered)}: the time is over")
             return
-        phases = compared(cell, generate, data)
+        try:
+            phases = compared(cell, generate, data)
+        except UserError as error:
+            _narrate(f"{cell} was not measured: {error}")
+            continue
         if not phases:
             continue
         found[cell] = phases
