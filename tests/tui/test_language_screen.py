@@ -56,11 +56,14 @@ class Answers:
         self.asked: list[LanguageOptions] = []
         self.refusal = ""
 
-    def of_library(self, options: LanguageOptions, _: DataFolder) -> tuple[LanguageAnswer, ...]:
+    def of_library(
+        self, options: LanguageOptions, _: DataFolder, others: Sequence[NamedModel]
+    ) -> tuple[LanguageAnswer, ...]:
         self.asked.append(options)
         if self.refusal:
             raise LanguageError(self.refusal)
-        return tuple(replace(it, contexts=(), prompts=()) for name in LIBRARY for it in self._all(name, options))
+        names = (*(it.name for it in others), *LIBRARY)
+        return tuple(replace(it, contexts=(), prompts=()) for name in names for it in self._all(name, options))
 
     def stored(
         self, models: Sequence[NamedModel], options: LanguageOptions, _: DataFolder

@@ -61,8 +61,11 @@ def stored_answers(
         return tuple([_Asked(it, store, system, host(it.runtime)).answer(has_curves=has_curves) for it in asked])
 
 
-def library_answers(options: LanguageOptions, data: DataFolder) -> tuple[LanguageAnswer, ...]:
-    return stored_answers(library_models(), options, data, has_curves=False)
+def library_answers(
+    options: LanguageOptions, data: DataFolder, others: Sequence[NamedModel] = ()
+) -> tuple[LanguageAnswer, ...]:
+    """Return answers without curves: of other models, and of the library."""
+    return stored_answers((*others, *library_models()), options, data, has_curves=False)
 
 
 def measure(

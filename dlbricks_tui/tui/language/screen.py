@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,6 @@ from textual import on
 from dlbricks_tui.answers.language import asking
 from dlbricks_tui.documents.language import execution_words, line_of
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.process import JobProcess
 from dlbricks_tui.language import opening
@@ -34,7 +32,7 @@ from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.jobs import language_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from dlbricks_tui.answers.language.results import LanguageAnswer
     from dlbricks_tui.config.config import Config
@@ -45,26 +43,16 @@ if TYPE_CHECKING:
     Answers = tuple[LanguageAnswer, ...]
 
 
-def list_models(opened: Sequence[NamedModel], settings: LanguageSettings, data: DataFolder) -> Answers:
-    """Return the answers of the models that the user has opened, and of the library."""
-    library = asking.library_answers(settings, data)
-    return (*asking.stored_answers(opened, settings, data), *library) if opened else library
-
-
 def read_details(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> Iterator[Answers]:
     """Yield the answer of a model with its curves, then the same before those of other executions."""
-    # The list of the models tells the same errors.
-    with suppress(UserError):
-        named = named_model(model)
-        (answer,) = asking.stored_answers([named], settings, data)
-        yield (answer,)
-        yield (answer, *asking.stored_answers([named], settings.alternatives, data))
+    named = named_model(model)
+    (answer,) = asking.stored_answers([named], settings, data)
+    yield (answer,)
+    yield (answer, *asking.stored_answers([named], settings.alternatives, data))
 
 
-def runtimes_here(data: DataFolder) -> tuple[str, ...]:
-    with suppress(UserError):
-        return asking.runtimes_here(data)
-    return ()
+def _ignore(_: str) -> None:
+    """Leave out what the list of models tells, too."""
 
 
 def named_model(model: NamedModel | str) -> NamedModel:
@@ -154,7 +142,7 @@ class LanguageScreen(AnswerScreen[None]):
         self._wanted = ""
 
     def on_mount(self) -> None:
-        self.run_in_thread(partial(runtimes_here, self._data), "runtimes", self._runtimes_listed)
+        self.run_in_thread(partial(asking.runtimes_here, self._data), "runtimes", self._runtimes_listed, _ignore)
         self.run_in_thread(partial(LanguageMeasuring.begun, self._data), "begun", self._go_on)
 
     # The models
@@ -164,7 +152,7 @@ class LanguageScreen(AnswerScreen[None]):
         self._is_outdated = self._is_looking
         if not self._is_looking:
             self._is_looking = True
-            look = partial(list_models, tuple(self._opened.values()), self._settings, self._data)
+            look = partial(asking.library_answers, self._settings, self._data, tuple(self._opened.values()))
             self.run_in_thread(look, "models", self._listed, partial(self._listed, ()))
 
     def _listed(self, found: tuple[LanguageAnswer, ...], refusal: str = "") -> None:
@@ -184,7 +172,7 @@ class LanguageScreen(AnswerScreen[None]):
         self._answer.show(*([] if answer is None else [answer]))
         if answer is not None:
             read = partial(read_details, self._named(answer), self._settings, self._data)
-            self.run_steps_in_thread(read, "details", self._show_details)
+            self.run_steps_in_thread(read, "details", self._show_details, _ignore)
         self.head_changed()
 
     def _show_details(self, answers: tuple[LanguageAnswer, ...]) -> None:
