@@ -56,10 +56,9 @@ _MEASURED = "o"
 # The parts of a model in plain words.
 _PART_WORDS = {
     ModelPart.PRODUCTS.value: "matrix products",
-    ModelPart.EXPERTS.value: "experts of a mixture",
     ModelPart.NORMS.value: "normalisation",
-    ModelPart.TABLE.value: "token table (embedding)",
-    ModelPart.HEAD.value: "output head (logits)",
+    ModelPart.TABLE.value: "token table",
+    ModelPart.HEAD.value: "output head",
 }
 _USUAL = LanguageOptions()
 _Row = TypeVar("_Row")
@@ -207,8 +206,8 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
     yield Heading("Where the time goes")
     yield Table(columns, sorted(answer.parts, key=lambda it: it.decode_ms, reverse=True))
     yield Sentence(
-        "matrix products: tokens times the weights of all blocks; output head: a score of each word of the vocabulary "
-        f"(logits), for {answer.head} of the prompt",
+        "matrix products: tokens times the weights of all blocks; token table: the embedding of each token; output "
+        f"head: a score of each word of the vocabulary (logits), for {answer.head} of the prompt",
         "muted",
     )
     yield Heading("Memory")
