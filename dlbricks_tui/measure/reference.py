@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from statistics import median
+from typing import Any
 
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.models.graph import TensorType
@@ -66,7 +67,7 @@ def memory_reference() -> Program:
     return Program(Network(text, {"data": ArrayType(read.shape or (), _DTYPE)}, {}))
 
 
-def _written(sheet: OnnxSheet, op: str, read: TensorType, *weights: tuple[int, int], **attributes: object) -> str:
+def _written(sheet: OnnxSheet, op: str, read: TensorType, *weights: tuple[int, int], **attributes: Any) -> str:
     """Return a network with one operator, which reads data and weights."""
     from onnx.helper import make_node
 
