@@ -25,14 +25,21 @@ FAMILY_NAMES = frozenset([*_FORMS, *_OTHER_NAMES])
 _MOST_BYTES = 4 * 2**20
 _SILUS, _GELUS = ("silu", "swish"), ("gelu", "gelu_new", "gelu_pytorch_tanh")
 _FULL, _WINDOWED = "full_attention", "sliding_attention"
-_CAPS = ("attn_logit_softcapping", "final_logit_softcapping")
+# Fields of an architecture by their keys.
+_CAPS = {"attention_cap": "attn_logit_softcapping", "logit_cap": "final_logit_softcapping"}
+_MIXTURE_KEYS = {"experts": "num_local_experts", "active_experts": "num_experts_per_tok"}
+_SIZE_KEYS = {
+    "hidden": "hidden_size",
+    "blocks": "num_hidden_layers",
+    "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads",
+    "vocabulary": "vocab_size",
+    "positions": "max_position_embeddings",
+}
 # Keys whose null is a value: without it, or computed.
-_NULLABLE = frozenset({"num_key_value_heads", "head_dim", "sliding_window", *_CAPS})
-_EXPERTS, _ACTIVE_EXPERTS = "num_local_experts", "num_experts_per_tok"
+_NULLABLE = frozenset({"num_key_value_heads", "head_dim", "sliding_window", *_CAPS.values()})
 # Other names of the same values.
-_SYNONYMS = {"num_experts": _EXPERTS, "experts_per_token": _ACTIVE_EXPERTS}
-_SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
-_LENGTHS = ("vocab_size", "max_position_embeddings")
+_SYNONYMS = {"num_experts": "num_local_experts", "experts_per_token": "num_experts_per_tok"}
 
 
 def parsed_config(content: bytes) -> Values:
@@ -74,45 +81,34 @@ class _ConfigReader:
 
     def architecture(self) -> Architecture:
         """Return the architecture; its sizes are checked before others are computed from them."""
-        form, inner = self._form, self._form.get("inner", "intermediate_size")
-        mixture = (_EXPERTS, _ACTIVE_EXPERTS) if self._family in MIXTURES else ()
-        needed = (*_SIZES, *_LENGTHS, inner, *mixture)
-        missing = [it for it in needed if self._values.get(it) is None and not (it in self._values and it in _NULLABLE)]
+        form = self._form
+        mixture = _MIXTURE_KEYS if self._family in MIXTURES else {}
+        keys = {**_SIZE_KEYS, "inner": form.get("inner", "intermediate_size"), **mixture}
+        values = self._values
+        missing = [it for it in keys.values() if values.get(it) is None and not (it in values and it in _NULLABLE)]
         if missing:
             raise LanguageError(f"it has no {', '.join(missing)}: add what is missing, or give a complete file")
-        if mixture and (self._values.get("mlp_only_layers") or self._size("decoder_sparse_step", 1) != 1):
+        if mixture and (values.get("mlp_only_layers") or self._size("decoder_sparse_step", 1) != 1):
             raise LanguageError("some of its blocks have no experts (mlp_only_layers, decoder_sparse_step): not known")
         heads, bias = self._size("num_attention_heads"), self._flag("attention_bias")
         head_size = self._head_size(heads)
-        attention_cap, logit_cap = [self._number(it, 0) if self._is_gemma else 0.0 for it in _CAPS]
-        experts, active = [self._size(it) for it in mixture] or (0, 0)
+        flags = {"qkv_bias": bias, "output_bias": bias, "inner_bias": self._flag("mlp_bias"), "qk_norm": False}
+        numbers: dict[str, Any] = {name: self._size(key, heads) for name, key in keys.items()}
         sizes = Architecture(
             family=self._family,
-            hidden=self._size("hidden_size"),
-            blocks=self._size("num_hidden_layers"),
-            heads=heads,
-            kv_heads=self._size("num_key_value_heads", heads),
             head_size=head_size,
-            inner=self._size(inner),
-            vocabulary=self._size("vocab_size"),
-            positions=self._size("max_position_embeddings"),
             is_tied=self._flag("tie_word_embeddings"),
             has_gelu=self._has_gelu(),
-            qkv_bias=form.get("qkv_bias", bias),
-            output_bias=form.get("output_bias", bias),
-            inner_bias=form["inner_bias"] if "inner_bias" in form else self._flag("mlp_bias"),
-            qk_norm=form.get("qk_norm", False),
             rotary_size=head_size,
-            attention_cap=attention_cap,
-            logit_cap=logit_cap,
             has_outer_norms=self._is_gemma,
             has_sinks=form.get("has_sinks", False),
-            experts=experts,
-            active_experts=active,
             epsilon=self._number("rms_norm_eps", 1e-6),
+            **numbers,
+            **{name: form.get(name, usual) for name, usual in flags.items()},
         )
         found = {"rotary_size": self._rotary_size(head_size), **self._windows(sizes)}
         if self._is_gemma:
+            found |= {name: self._number(key, 0) for name, key in _CAPS.items()}
             found["embedding_scale"] = math.sqrt(sizes.hidden)
             found["attention_scale"] = self._number("query_pre_attn_scalar", least=1e-9) ** -0.5
         elif self._family == "granite":
