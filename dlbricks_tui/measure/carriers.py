@@ -35,8 +35,10 @@ _PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 3), (1, 1), 150.0
 # The share of the shortest operator that the profiler may have added. No operator takes no time at all. Other ways to
 # share out the latency were worse (docs/log/inside.md).
 _MOST_ADDED = 0.9
-# A heavy carrier is profiled in so many rounds; their shares of its latency count for later ones.
+# A heavy carrier is profiled in so many rounds; their shares of its latency count for later ones. So each of these has
+# more runs, for about so long.
 PROFILES_OF_HEAVY = 2
+_MOST_PROFILED_OF_HEAVY, _PROFILED_MS_OF_HEAVY = 9, 2000.0
 # Before its rounds a carrier is expected to need a number between the fewest and the most, as logarithms.
 _SHARE_OF_THE_MOST = 0.85
 # With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
@@ -177,6 +179,8 @@ class TimedCarrier:
     @property
     def profiled_runs(self) -> tuple[int, int]:
         """Untimed and timed runs under the profiler in a round."""
+        if self.what.is_heavy:
+            return 1, max(1, min(_MOST_PROFILED_OF_HEAVY, int(_PROFILED_MS_OF_HEAVY / max(1.0, self.first_ms))))
         return _SLOW_PROFILED if self.first_ms > SLOW_MS else _PROFILED
 
     @property

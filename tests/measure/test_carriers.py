@@ -1,8 +1,11 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.measure.carriers import corrected, in_proportion, layer_times
+from dlbricks_tui.measure.carriers import CarrierJob, TimedCarrier, corrected, in_proportion, layer_times
+from dlbricks_tui.measure.noise import HostTrack
 from dlbricks_tui.runtime.protocol import Profiled
 
 LATENCIES = st.lists(st.floats(1e-4, 100.0), min_size=1, max_size=40)
@@ -50,3 +53,13 @@ def test_operators_that_no_layer_has_take_their_share_of_the_latency() -> None:
 
 def test_a_network_that_computes_nothing_has_no_layer_times() -> None:
     assert layer_times(Profiled((), (), ()), {}, 1.0) == {}
+
+
+@pytest.mark.parametrize(("latency_ms", "heavy", "usual"), [(0.0, 9, 3), (20.0, 9, 3), (600.0, 3, 1), (4000.0, 1, 1)])
+def test_a_heavy_carrier_has_more_profiled_runs_in_its_few_rounds_with_a_profile(
+    latency_ms: float, heavy: int, usual: int
+) -> None:
+    nothing: Any = None
+    for is_heavy, runs in ((True, heavy), (False, usual)):
+        what = CarrierJob("it", "", nothing, nothing, latency_ms, {}, {}, is_heavy=is_heavy)
+        assert TimedCarrier(what, ("it",), latency_ms, 10.0, HostTrack()).profiled_runs == (1, runs)
