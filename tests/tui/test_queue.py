@@ -1,6 +1,7 @@
 """The line of work on this host in the workbench: its status line, and the box that lists and cancels it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,9 @@ def test_a_run_that_is_alone_in_the_line_has_its_own_bar(line: HostQueue) -> Non
     told = status_line(HostNow(run, places), 80, has_keys=True)
     assert told == status_line(HostNow(run), 80, has_keys=True)
     assert text_of(status_line(HostNow(None, places), 80, has_keys=True)).startswith(f" {MODEL} 41 %, ")
+    # Its process has still to end when its figures are final.
+    ended = replace(run, state=State.FINISHED)
+    assert text_of(status_line(HostNow(ended, places), 80, has_keys=True)).startswith(" finished ")
 
 
 def test_leaving_tells_what_goes_on_and_how_to_see_it_again(known: DataFolder, line: HostQueue) -> None:

@@ -11,7 +11,7 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.run.snapshot import RunSnapshot, how_far, load_of, state_of, what_now
 from dlbricks_tui.tui.widgets.text import LineBar
-from dlbricks_tui.wording.numbers import names_of, percent
+from dlbricks_tui.wording.numbers import counted, names_of, percent
 from dlbricks_tui.wording.runs import line_of_work
 
 if TYPE_CHECKING:
@@ -32,10 +32,13 @@ class HostNow(NamedTuple):
     load: str = ""
 
     @property
-    def has_line(self) -> bool:
-        """Return whether there is work in line other than the followed run alone."""
+    def line(self) -> tuple[Place, ...]:
+        """The work in line, unless it is the followed run alone; that one has no place after its end."""
         run, places = self.run, self.places
-        return bool(places) and not (run is not None and run.active and [it.id for it in places] == [run.run])
+        if run is None or run.replay is not None:
+            return places
+        others = tuple(it for it in places if it.id != run.run)
+        return places if others and run.active else others
 
 
 def status_line(now: HostNow, width: int, *, has_keys: bool) -> Line:
@@ -56,13 +59,16 @@ def _load(now: HostNow, *, with_cores: bool) -> Line:
 
 def _measures(now: HostNow, bar_width: int) -> Line:
     run = now.run
-    if now.has_line:
+    several = counted(run.interrupted, "run") + " interrupted" if run is not None and run.interrupted > 1 else ""
+    if now.line:
         resumable = run is not None and run.can_be_resumed
-        interrupted = f"; {run.state.value}: {names_of(run.models)}" if run is not None and resumable else ""
-        style = "strong" if now.places[0].measures else "warn"
-        return (Span(f" {line_of_work(now.places)}", style), Span(interrupted, "warn"))
+        ended = several or f"{run.state.value}: {names_of(run.models)}" if run is not None and resumable else ""
+        style = "strong" if now.line[0].measures else "warn"
+        return (Span(f" {line_of_work(now.line)}", style), Span(f"; {ended}" if ended else "", "warn"))
     if run is None:
         return (Span(" nothing measures", "muted"),)
+    if several:
+        return (Span(f" {several}", "bad"),)
     head = (Span(" "), state_of(run), Span(" "))
     if run.share is None:
         return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)))
@@ -72,12 +78,14 @@ def _measures(now: HostNow, bar_width: int) -> Line:
 
 
 def _keys(now: HostNow) -> Line:
-    if now.has_line:
+    if now.line:
         return (Span(f"  {key('workbench.show_queue')} ", "accent"), Span("queue ", "muted"))
     if now.run is None:
         return ()
     show = (Span(f"  {key('workbench.show_run')} ", "accent"), Span("run ", "muted"))
     close = (Span(f"  {key('workbench.close_run_bar')} ", "accent"), Span("close", "muted"))
+    if now.run.interrupted > 1:
+        return (*close, Span(f"  {key('workbench.show_runs')} ", "accent"), Span("jobs ", "muted"))
     if now.run.state is State.INTERRUPTED and now.run.replay is None:
         # The key on the screen of the run.
         resume = f"  {key('workbench.show_run')} {key('run.pause')} "

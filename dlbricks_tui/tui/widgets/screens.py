@@ -166,6 +166,7 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
         # The keymap may have changed while another screen was shown.
         for panel in self.query(Panel):
             panel.keys_changed()
+        self.post_message(RunStateNeeded())
 
     def compare_marked(self) -> bool:
         """Compare the marked rows; False if the screen has none of its own."""
@@ -233,9 +234,6 @@ class AnswerScreen(PanelledScreen[Result], Generic[Result]):
 
     def on_mount(self) -> None:
         self.look()
-
-    def on_screen_resume(self) -> None:
-        self.post_message(RunStateNeeded())
 
     @on(NewResults)
     def _results_stored(self) -> None:
