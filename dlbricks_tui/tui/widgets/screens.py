@@ -124,8 +124,9 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
 
 # The class of a screen that shows one panel at a time, and of one whose user wants that.
 ONE_PANEL, ZOOMED = "-narrow", "-zoomed"
+WIDE = "-wide"
 # The smallest width in columns of each layout; the style sheets define the layouts.
-LAYOUTS = [(0, ONE_PANEL), (112, "-medium"), (160, "-wide")]
+LAYOUTS = [(0, ONE_PANEL), (112, "-medium"), (160, WIDE)]
 
 
 def layout_of(width: int) -> str:

@@ -234,6 +234,7 @@ class WorkbenchScreen(ViewsScreen):
         if listing.removed is not None:
             again = key("workbench.open_path")
             show_message(self.app, f"{listing.removed.name} was removed; its file stays. {again} adds it again.")
+        self.apply_sizes()
 
     def _list_choices(self) -> None:
         self.run_in_thread(lambda: self.session.estimator.available(), "choices", self._choices_listed)
