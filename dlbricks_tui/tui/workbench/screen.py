@@ -241,6 +241,7 @@ class WorkbenchScreen(ViewsScreen):
 
     def _choices_listed(self, available: Available) -> None:
         self._estimate.show_choices(self.choices, available)
+        self._headline.show_empty(not available.results)
         if available.results:
             self._has_results = True
             self._look_for_results()
@@ -277,6 +278,7 @@ class WorkbenchScreen(ViewsScreen):
     @on(messages.NewResults)
     def _new_results(self) -> None:
         self._has_results = True
+        self._headline.show_empty(False)
         self._update_estimate(refresh=True)
 
     def show_run(self, run: RunSnapshot) -> None:
