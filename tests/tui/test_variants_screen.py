@@ -110,6 +110,14 @@ async def test_keys_move_to_a_cell_and_the_lines_below_say_what_it_is(new: DataF
         assert "onnxruntime, 1 thread, batch 1" in screen_text(pilot) and "+80 % slower" in screen_text(pilot)
 
 
+async def test_the_answer_begins_with_nothing_was_measured_where_all_cells_are_predicted(new: DataFolder) -> None:
+    predicted = replace(FULL, combinations=tuple(it for it in FULL.combinations if it.comparable.is_predicted))
+    async with showing(new, lambda _: screen(predicted), NARROW) as pilot:
+        assert (
+            screen_text(pilot).splitlines()[1].startswith(" Nothing was measured yet: m measures the cell, w its row,")
+        )
+
+
 async def test_a_key_switches_between_latency_and_throughput(new: DataFolder) -> None:
     async with showing(new, lambda _: screen()) as pilot:
         assert "Variants: ms" in screen_text(pilot)
