@@ -58,23 +58,25 @@ def _load(now: HostNow, *, with_cores: bool) -> Line:
 
 
 def _measures(now: HostNow, bar_width: int) -> Line:
-    run = now.run
+    run, places = now.run, now.line
+    is_first = run is not None and bool(places) and places[0].id == run.run
     several = counted(run.interrupted, "run") + " interrupted" if run is not None and run.interrupted > 1 else ""
-    if now.line:
+    if places and not is_first:
         resumable = run is not None and run.can_be_resumed
         ended = several or f"{run.state.value}: {names_of(run.models)}" if run is not None and resumable else ""
-        style = "strong" if now.line[0].measures else "warn"
-        return (Span(f" {line_of_work(now.line)}", style), Span(f"; {ended}" if ended else "", "warn"))
+        style = "strong" if places[0].measures else "warn"
+        return (Span(f" {line_of_work(places)}", style), Span(f"; {ended}" if ended else "", "warn"))
     if run is None:
         return (Span(" nothing measures", "muted"),)
     if several:
         return (Span(f" {several}", "bad"),)
     head = (Span(" "), state_of(run), Span(" "))
+    then = (Span(f"; then {', '.join(it.brief for it in places[1:])}", "warn"),) if is_first else ()
     if run.share is None:
-        return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)))
+        return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)), *then)
     # An ended run needs no bar beside its percentage.
     drawn = bar(run.share, bar_width, _TRACK) if run.active and bar_width else ()
-    return (*head, *drawn, Span(f" {percent(run.share):>5}  ", "strong"), *how_far(run))
+    return (*head, *drawn, Span(f" {percent(run.share):>5}  ", "strong"), *how_far(run), *then)
 
 
 def _keys(now: HostNow) -> Line:
