@@ -37,7 +37,7 @@ from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.runs import request_for
 from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, model_heading, model_row, summary_of
 from dlbricks_tui.tui.run.settings import RUN_ROWS, WantedCombination, exactly, settings_for
-from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot, on_its_way
+from dlbricks_tui.tui.run.snapshot import ReplayPace, RunBrick, RunModel, RunSnapshot, on_its_way
 from dlbricks_tui.tui.run.status import HostNow, status_line
 from dlbricks_tui.tui.workbench.estimate_rows import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
@@ -111,6 +111,8 @@ def test_the_screen_of_a_run_says_what_it_does_now_how_the_host_changed_and_at_l
 def test_the_line_says_what_measures_what_was_interrupted_and_how_busy_the_host_is() -> None:
     assert text_of(status_line(HostNow(), 80, has_keys=True)).strip() == "nothing measures"
     assert text_of(status_line(HostNow(load="host quiet"), 80, has_keys=True)).endswith("  host quiet ")
+    replayed = HostNow(replace(HALF_WAY, replay=ReplayPace(4.0)), load="recorded results")
+    assert "recorded" not in text_of(status_line(replayed, 120, has_keys=True))
     interrupted = replace(HALF_WAY, state=State.INTERRUPTED)
     assert text_of(status_line(HostNow(interrupted), 80, has_keys=True)).endswith("esc close  w p resume ")
     # Other screens do not have these keys.

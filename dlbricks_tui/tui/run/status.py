@@ -52,8 +52,9 @@ def status_line(now: HostNow, width: int, *, has_keys: bool) -> Line:
 
 
 def _load(now: HostNow, *, with_cores: bool) -> Line:
-    if now.run is not None and (load := load_of(now.run, with_cores=with_cores)):
-        return load
+    if now.run is not None and now.run.active:
+        # The words about the host are of before the run, and a replay has no host.
+        return load_of(now.run, with_cores=with_cores)
     return (Span(f"  {now.load} ", "muted"),) if now.load else ()
 
 
