@@ -300,6 +300,9 @@ def test_all_cells_are_shown_at_once_and_those_that_were_measured_are_read_first
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(work, "BATCH_SIZES", (0,))
         (refused,) = read_all(session, spec, CHOICES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=True))
+        assert not any(it.combinations for it in work.read_matrix(session, spec, CHOICES))
     session.close()
     measured = [it for it in known.combinations if it.comparable.latency is not None]
     assert [(it.point.threads, it.point.batch_size) for it in measured] == [(3, 4)]

@@ -195,7 +195,8 @@ def read_matrix(session: Session, spec: ModelSpec, choices: Choices) -> Iterator
                 threads=() if is_open else tuple(sorted(threads)),
                 batch=tuple(sorted({*BATCH_SIZES, *(it.batch_size for it in points)})),
             )
-            yield to_be_read(known, here, every)
+            # A comparison that is not wanted any more has none.
+            yield to_be_read(known, here, every) if points else known
             yield compared(every)
         except UserError as refusal:
             yield replace(known, refusals=(*known.refusals, str(refusal)))
