@@ -87,7 +87,7 @@ def compare(
 
 
 def to_be_read(known: Ranking, runtimes: Sequence[Runtime], options: CompareOptions) -> Ranking:
-    """Return a ranking with all that the options name; what it has not, of these runtimes, is not read yet."""
+    """Add the combinations of runtimes that the options name and a ranking lacks, as combinations to be read."""
     points = [it.point for it in known.combinations]
     found = points[0].found
     usual = replace(found.variant, instructions=USUAL_KERNELS.instructions, optimisation=USUAL_KERNELS.optimisation)
