@@ -1,5 +1,6 @@
 import ast
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from dlbricks_tui.runtime.traits import Format
 ROOT = Path(__file__).parent.parent
 INTERFACES = {"cli", "tui"}
 INTERFACE_MODULES = sorted(path for name in INTERFACES for path in (ROOT / "dlbricks_tui" / name).rglob("*.py"))
+TOP_LEVEL = """.ci .gitignore CHANGELOG.md LICENSE Makefile README.md benchmarks dlbricks_tui docs mkdocs.yml
+    pyproject.toml sample_models tests themes"""
 PACKAGES = sorted(folder.parent.name for folder in (ROOT / "dlbricks_tui").glob("*/__init__.py"))
 
 
@@ -27,6 +30,17 @@ def loaded_by(code: str) -> set[str]:
 def test_every_import_obeys_the_contracts_between_packages(capsys: pytest.CaptureFixture[str]) -> None:
     status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True)
     assert status == 0, capsys.readouterr().out
+
+
+def test_only_known_files_and_folders_are_committed_at_the_top() -> None:
+    git = shutil.which("git")
+    listed = (
+        git and subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    )
+    if not listed:
+        pytest.skip("needs git and a clone of the project")
+    found = {name.partition("/")[0] for name in listed.split("\0") if name}
+    assert found <= set(TOP_LEVEL.split()), "add it to TOP_LEVEL, or remove it from the project"
 
 
 def test_help_loads_no_slow_modules() -> None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.host.noise import Finding
 
+# The kernel settings of a recorded host were not examined.
+OF_THE_LIVE_HOST = "These are findings about the host of this demonstration, not about the recorded one."
 _STYLES = {NoiseVerdict.NOISY: "warn", NoiseVerdict.UNKNOWN: "muted", NoiseVerdict.QUIET: "good"}
 _WIDTH = max(len(it.value) for it in NoiseVerdict)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.estimate.ranking import Ranked, Ranking
 
-BEST, UNKNOWN = "best", "-"
+BEST, UNKNOWN, UNREAD = "best", "-", "reading"
 _ROW_AXES = tuple(it for it in AXES if it.column is not BATCH)
 
 
@@ -83,7 +83,7 @@ def matrix_columns(
     def of_size(size: int) -> Column[MatrixRow]:
         return Column(
             batch_in_words(size) if size == sizes[0] else str(size),
-            lambda row: cell_text(row.cells.get(size), by_rate=by_rate),
+            lambda row: cell_text(row.cells.get(size), by_rate=by_rate, unknown=UNKNOWN if ranking.is_read else UNREAD),
             style=lambda row: (style or cell_style)(row, size),
             is_optional=size not in kept,
             goes_last=size in measured,
@@ -95,10 +95,10 @@ def matrix_columns(
     return (*map(of_row, _axes_of_rows(ranking)), *map(of_size, sizes))
 
 
-def cell_text(it: Ranked | None, *, by_rate: bool = False) -> str:
+def cell_text(it: Ranked | None, *, by_rate: bool = False, unknown: str = UNKNOWN) -> str:
     """Return the latency of a cell in ms, or its throughput: `15.00`, `~15.00`, `best 15.00`."""
     if it is None or it.comparable.latency is None:
-        return UNKNOWN
+        return unknown
     value = it.per_second or 0.0 if by_rate else it.comparable.latency.value_ms
     return f"{BEST} " * it.is_best + PREDICTED * it.comparable.is_predicted + milliseconds(value)
 
@@ -116,6 +116,9 @@ def cell_parts(ranking: Ranking, row: MatrixRow, batch_size: int, bound_ms: floa
     it = row.cells.get(batch_size)
     words = [each for axis in _axes_of_rows(ranking) if (each := axis.words(row.point))]
     yield Sentence(", ".join([*words, batch_in_words(batch_size)]), "strong")
+    if not ranking.is_read and (it is None or it.comparable.latency is None):
+        yield Sentence("the model is being read in this combination")
+        return
     if it is None or it.comparable.latency is None:
         reason = None if it is None else missing_figures(it.point)
         yield Sentence(

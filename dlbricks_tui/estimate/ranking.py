@@ -109,6 +109,8 @@ class Ranking:
     on_this_host: bool = True
     # The batch size of the model's file.
     own_batch: int = 1
+    # False while combinations without a latency are still being read.
+    is_read: bool = True
 
     @property
     def answer(self) -> Ranked | None:

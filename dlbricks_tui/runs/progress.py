@@ -145,6 +145,9 @@ class RunProgress:
         self._let_time_pass(event)
         self.disturbances.take(event)
         self._fold(event)
+        if self.seconds_left and 0 < self.total <= self.done:
+            # The rounds of the last estimate of it are not needed.
+            self.seconds_left = min(self.seconds_left, self.later_seconds)
 
     def _let_time_pass(self, event: Event) -> None:
         now = datetime.fromisoformat(event.when)

@@ -34,6 +34,7 @@ from dlbricks_tui.scenarios.messages import (
     LoadDone,
     LoadProgress,
     LoadReady,
+    LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
     ScenarioOrder,
@@ -181,10 +182,15 @@ class _Measuring:
             self._seconds_left, self._test = message.seconds_left, message
         self._tell(message)
         if self._ticket is not None and self._test is not None and self._seconds_left:
-            seconds = message.seconds if isinstance(message, LoadProgress) else 0.0
-            left = max(0.0, self._seconds_left - seconds)
             # As many seconds for each test.
-            share = 1 - left * (self._test.tests - self._test.number + 1) / (self._seconds_left * self._test.tests)
+            tests_left = self._test.tests - self._test.number + 1
+            seconds = {
+                LoadProgress: getattr(message, "seconds", 0.0),
+                LoadTestDone: self._seconds_left / tests_left,
+                LoadDone: self._seconds_left,
+            }.get(type(message), 0.0)
+            left = max(0.0, self._seconds_left - seconds)
+            share = 1 - left * tests_left / (self._seconds_left * self._test.tests)
             self._ticket.progress(min(share, _MOST_SHARE), left)
 
     def _with_all_tests(self, message: LoadTestStarted) -> LoadTestStarted:

@@ -109,17 +109,18 @@ def _models_in(found: Any) -> tuple[ModelId, ...]:
 
 # Layouts without sizes show one panel at a time.
 USUAL = {"-medium": PanelSizes(32, 42, 40), "-wide": PanelSizes(52, 58, 40)}
-# The list of models takes what the layers do not need, until it shows the longest names beside all usual columns.
-_ENOUGH_MIDDLE, _ENOUGH_LEFT = 48, 130
+# The list of models takes what the layers do not need, as far as it needs that; the panels at the right take the rest.
+_ENOUGH_MIDDLE = 48
 _LEAST_LEFT, _LEAST_MIDDLE, _LEAST_RIGHT = 22, 24, 28
 _LEAST_UPPER, _MOST_UPPER = 15, 85
 STEP, STEP_UPPER = 4, 5
 
 
-def usual_sizes(layout: str, width: int) -> PanelSizes:
-    """Return the sizes in a screen of this width before the user changes them."""
+def usual_sizes(layout: str, width: int, needed: int) -> PanelSizes:
+    """Return the sizes in a screen of this width before the user changes them; the list of models needs so much."""
     sizes = USUAL[layout]
-    return replace(sizes, left=max(sizes.left, min(width - sizes.right - _ENOUGH_MIDDLE, _ENOUGH_LEFT)))
+    left = max(sizes.left, min(width - sizes.right - _ENOUGH_MIDDLE, needed))
+    return replace(sizes, left=left, right=max(sizes.right, width - left - _ENOUGH_MIDDLE))
 
 
 def fitted(sizes: PanelSizes, width: int) -> PanelSizes:

@@ -11,6 +11,7 @@ import pytest
 
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.load import Contention
+from dlbricks_tui.host.queue import Ticket
 from dlbricks_tui.jobs.events import Event, JobEnded, Waiting
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
@@ -83,8 +84,12 @@ def test_a_single_stream_is_told_and_stored_with_its_latencies_its_verdict_its_l
     # LoadGen would read its settings from there.
     (tmp_path / "audit.config").write_text("*.SingleStream.min_query_count = 100\n*.SingleStream.min_duration = 9000\n")
     monkeypatch.chdir(tmp_path)
+    told_in_line: list[tuple[float, float]] = []
+    monkeypatch.setattr(Ticket, "progress", lambda _, share, left: told_in_line.append((share, left)))
     assert fewest_queries(PERCENTILE) == QUERIES
     assert host.measure(scenario(ScenarioKind.SINGLE), evaluation="nightly", unmet=("turbo is on",))
+    # Its figures are final then.
+    assert told_in_line[0][1] > 0 and told_in_line[-2:] == [(0.99, 0.0)] * 2
     (record,) = host.records()
     assert (record.name, record.kind, record.valid, record.reasons) == (MODEL, "single", True, ())
     assert (record.percentile, record.batch_size, record.instances) == (PERCENTILE, 1, 1)

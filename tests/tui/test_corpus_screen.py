@@ -60,6 +60,7 @@ async def test_the_corpus_is_shown_as_it_is_read_searched_sorted_and_read_again_
                 assert isinstance(screen, CorpusScreen)
                 panel = screen.query_one(UniquenessPanel)
                 assert panel.border_title == "1 Unique layers in 2 models"
+                assert not any(it[0].text.startswith("  ") for it in screen.head_lines(80)), "it wraps below the blank"
                 go_on.set()
                 await settled(pilot)
         finally:

@@ -51,6 +51,18 @@ async def test_it_says_whose_numbers_it_shows_replays_a_run_and_measures_nothing
         await shows(pilot, "a demonstration measures nothing: quit it, and start `dlbricks` itself")
 
 
+async def test_it_says_that_the_doctor_is_about_the_live_host_and_that_no_kernels_were_recorded(
+    demonstration: Demonstration,
+) -> None:
+    async with running(app_on(demonstration)) as pilot:
+        await press(pilot, "enter", "S", "4")
+        await shows(pilot, "These are findings about the host of this")
+        await press(pilot, "escape", "A")
+        await shows(pilot, "No change is worth making")
+        await press(pilot, "K")
+        await shows(pilot, "the kernels were not recorded; a demonstration measures nothing")
+
+
 async def test_a_model_is_searched_from_its_box(demonstration: Demonstration) -> None:
     async with running(app_on(demonstration)) as pilot:
         await press(pilot, "slash", '"vgg16"')

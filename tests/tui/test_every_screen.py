@@ -15,6 +15,7 @@ from dlbricks_tui.tui.keys.registry import ACTIONS
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
 from docs import pictures
 from tests.tui import actions_run, snapshots
+from tests.tui.application import SNAPSHOT_SIZE
 
 TESTS = Path(__file__).parent
 
@@ -52,6 +53,12 @@ def test_every_screen_has_a_snapshot_that_a_test_compares() -> None:
         name = listed[screen]
         assert (snapshots.FOLDER / f"{name}.txt").is_file(), f"{screen} has no {name}.txt"
         assert name in texts, f"no test compares {name}.txt"
+
+
+@pytest.mark.parametrize("screen", FULL, ids=lambda it: it.__name__)
+def test_every_screen_says_above_its_keys_what_measures(screen: type[Screen[Any]]) -> None:
+    shown = (snapshots.FOLDER / f"{snapshots.snapshots_of_screens()[screen.__name__]}.txt").read_text("utf-8")
+    assert shown.splitlines()[SNAPSHOT_SIZE[1] - 2].startswith((" nothing measures", " running "))
 
 
 @pytest.mark.parametrize("screen", FULL, ids=lambda it: it.__name__)

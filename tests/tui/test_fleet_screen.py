@@ -159,6 +159,8 @@ async def test_a_fleet_run_that_has_ended_is_resumed_on_its_screen_or_from_the_l
     folder = sample_fleet(new, State.INTERRUPTED)
     store_request(folder.request_file, FleetRequest(run=run, scheduler="tls://10.0.0.1:8786"))
     async with fleet_screen(new) as pilot:
+        # Orders that were never settled stay open.
+        assert "The fastest host so far differs" in screen_text(pilot)
         with monkeypatch.context() as patch:
             patch.setattr(fleets, "start_detached", lambda folder, _: resumed.append(folder.run))
             await press(pilot, "p")

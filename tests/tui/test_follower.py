@@ -147,11 +147,14 @@ def test_an_interrupted_run_is_offered_at_the_start_and_a_finished_one_is_not(ne
     put_run(new, in_the_middle(), process=NOBODY)
     posted = Posted()
     RunWatch(new, posted.append).look()
-    assert [run.state for run in posted.seen] == [State.INTERRUPTED]
+    assert [(run.state, run.interrupted) for run in posted.seen] == [(State.INTERRUPTED, 1)]
+    put_run(new, in_the_middle(), process=NOBODY, run="20261119-080000-0001")
+    RunWatch(new, posted.append).look()
+    assert posted.seen[1].interrupted == 2
     folder = RunFolder(new.runs / RUN)
     folder.set_state(replace(folder.state(), state=State.FINISHED))
     RunWatch(new, posted.append).look()
-    assert len(posted.seen) == 1
+    assert len(posted.seen) == 2
 
 
 def test_a_run_started_elsewhere_is_followed_when_no_other_is(new: DataFolder) -> None:

@@ -28,6 +28,7 @@ from dlbricks_tui.tui.workbench.model_columns import (
     names_room,
     sections_of,
     usually_unfolded,
+    whole_names,
 )
 from dlbricks_tui.tui.workbench.models import ModelRows, heading_line, row_line, searched_text
 from dlbricks_tui.wording.numbers import task_words
@@ -78,12 +79,17 @@ def test_columns_are_shown_as_far_as_they_fit() -> None:
 
 
 def test_a_wide_list_drops_columns_rather_than_parts_of_names() -> None:
-    long = replace(OWN, name="a name that is longer than most of the others are")
-    sections = [ListSection(None, [(long.name, long)])]
-    assert names_room(sections, ModelOrder.LIBRARY, 78) < len(long.name)
-    assert names_room(sections, ModelOrder.LIBRARY, 88) == len(long.name)
+    long = replace(OWN, name="a name of a model that is longer than others")
+    names, columns = (
+        whole_names([ListSection(None, [(long.name, long)])], ModelOrder.LIBRARY),
+        columns_in(FIRST_COLUMNS),
+    )
+    assert names == len(long.name)
+    assert names_room(names, columns, 78) < names == names_room(names, columns, 88)
+    # Beside other panels they are whole where the three most important columns have room.
+    assert names_room(names, columns, 74, is_wide=True) == names > names_room(names, columns, 73, is_wide=True)
     assert [it.name for it in fitting(columns_in(FIRST_COLUMNS), 88, len(long.name))[0]] == [
-        *("unique", "runtime", "age", "estimate")
+        *("layers", "unique", "runtime", "age", "estimate")
     ]
 
 

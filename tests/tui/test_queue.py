@@ -1,12 +1,13 @@
 """The line of work on this host in the workbench: its status line, and the box that lists and cancels it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, host_queue
+from dlbricks_tui.host.queue import HostQueue, Place, QueuedWork, Ticket, WorkKind, host_queue
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.door import going_on
 from dlbricks_tui.tui.run.boxes import CancelWorkScreen, QueueScreen
@@ -104,6 +105,11 @@ def test_a_run_that_is_alone_in_the_line_has_its_own_bar(line: HostQueue) -> Non
     told = status_line(HostNow(run, places), 80, has_keys=True)
     assert told == status_line(HostNow(run), 80, has_keys=True)
     assert text_of(status_line(HostNow(None, places), 80, has_keys=True)).startswith(f" {MODEL} 41 %, ")
+    behind = HostNow(replace(run, share=0.4), (*places, Place(1, "trace", "alexnet")))
+    assert "  40 %  ; then trace of alexnet  " in text_of(status_line(behind, 100, has_keys=True))
+    # Its process has still to end when its figures are final.
+    ended = replace(run, state=State.FINISHED)
+    assert text_of(status_line(HostNow(ended, places), 80, has_keys=True)).startswith(" finished ")
 
 
 def test_leaving_tells_what_goes_on_and_how_to_see_it_again(known: DataFolder, line: HostQueue) -> None:

@@ -37,7 +37,7 @@ from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.runs import request_for
 from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, model_heading, model_row, summary_of
 from dlbricks_tui.tui.run.settings import RUN_ROWS, WantedCombination, exactly, settings_for
-from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot, on_its_way
+from dlbricks_tui.tui.run.snapshot import ReplayPace, RunBrick, RunModel, RunSnapshot, on_its_way
 from dlbricks_tui.tui.run.status import HostNow, status_line
 from dlbricks_tui.tui.workbench.estimate_rows import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
@@ -74,8 +74,7 @@ def sources(*names: str) -> tuple[ModelSource, ...]:
 @given(WIDTHS, st.lists(st.floats(0, 1), min_size=1, max_size=40))
 def test_lines_with_the_load_of_the_host_take_exactly_their_width(width: int, busy: list[float]) -> None:
     run = replace(HALF_WAY, drift=0.2, load=HostLoad(tuple(busy), (0.1,) * len(busy)))
-    # The middle line of the head is cut where it is drawn.
-    for each in (status(run, width), head_lines(run, width)[2]):
+    for each in (status(run, width), *head_lines(run, width)):
         assert width_of(each) == width
 
 
@@ -84,14 +83,8 @@ def test_the_load_of_the_host_is_shown_beside_a_run_until_it_ends() -> None:
     assert "█▅ 1.5 of 2 cores busy " in text_of(status(busy, 160))
     assert "  1.5 of 2 cores busy " in text_of(status(busy, 120))
     assert "busy" not in text_of(status(busy, 80))
-    assert "1.5 of 2 cores busy" in text_of(head_lines(busy, 80)[2])
-    # A narrow terminal shows the more important.
-    slow = replace(busy, drift=0.2)
-    narrow = text_of(head_lines(slow, 80)[2])
-    assert "slower than at the start" in narrow and "busy" not in narrow
-    assert "busy" in text_of(head_lines(slow, 120)[2])
     ended = replace(busy, state=State.FINISHED)
-    assert "busy" not in "".join(map(text_of, (status(ended, 140), *head_lines(ended, 140))))
+    assert "busy" not in text_of(status(ended, 140))
 
 
 @given(WIDTHS)
@@ -104,14 +97,22 @@ def test_cells_are_aligned_with_their_headings(width: int) -> None:
 
 @given(WIDTHS)
 def test_state_and_progress_are_shown_at_any_width(width: int) -> None:
-    for lines in ((status(HALF_WAY, width),), head_lines(HALF_WAY, width)):
-        assert text_of(lines[0]).startswith(" running")
-        assert "46 %" in text_of(lines[0] + lines[1] if len(lines) > 1 else lines[0])
+    assert text_of(status(HALF_WAY, width)).startswith(" running") and "46 %" in text_of(status(HALF_WAY, width))
+    assert text_of(head_lines(HALF_WAY, width)[0]).startswith(" running")
+
+
+def test_the_screen_of_a_run_says_what_it_does_now_how_the_host_changed_and_at_last_what_it_has_done() -> None:
+    now = text_of(head_lines(replace(HALF_WAY, at_work="loading", drift=0.2), 80)[1])
+    assert now.startswith(" loading  ") and now.endswith("host 20.0 % slower than at the start ")
+    killed = replace(HALF_WAY, state=State.INTERRUPTED, message="its process was killed")
+    assert "its process was killed  p resumes it  17 of 40 bricks" in text_of(head_lines(killed, 80)[1])
 
 
 def test_the_line_says_what_measures_what_was_interrupted_and_how_busy_the_host_is() -> None:
     assert text_of(status_line(HostNow(), 80, has_keys=True)).strip() == "nothing measures"
     assert text_of(status_line(HostNow(load="host quiet"), 80, has_keys=True)).endswith("  host quiet ")
+    replayed = HostNow(replace(HALF_WAY, replay=ReplayPace(4.0)), load="recorded results")
+    assert "recorded" not in text_of(status_line(replayed, 120, has_keys=True))
     interrupted = replace(HALF_WAY, state=State.INTERRUPTED)
     assert text_of(status_line(HostNow(interrupted), 80, has_keys=True)).endswith("esc close  w p resume ")
     # Other screens do not have these keys.
@@ -119,6 +120,10 @@ def test_the_line_says_what_measures_what_was_interrupted_and_how_busy_the_host_
     other = Place(1, "trace", "alexnet", measures=True, share=0.41, seconds_left=120.0)
     told = text_of(status_line(HostNow(interrupted, (other,)), 100, has_keys=False))
     assert told.startswith(f" trace of alexnet 41 %, 2 min; interrupted: {MODELS[0]}")
+    several = replace(interrupted, interrupted=2)
+    told = text_of(status_line(HostNow(several), 80, has_keys=True))
+    assert told.startswith(" 2 runs interrupted  ") and told.endswith("esc close  J jobs ")
+    assert "; 2 runs interrupted" in text_of(status_line(HostNow(several, (other,)), 80, has_keys=False))
 
 
 def test_the_bar_of_an_ended_run_is_a_summary() -> None:

@@ -10,6 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.documents.matrix import cell_parts, matrix_columns, matrix_rows
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -107,6 +108,14 @@ async def test_keys_move_to_a_cell_and_the_lines_below_say_what_it_is(new: DataF
         assert "onnxruntime, 1 thread, batch 2" in shown and "predicted     18.00 ms" in shown
         await press(pilot, "left", "left")
         assert "onnxruntime, 1 thread, batch 1" in screen_text(pilot) and "+80 % slower" in screen_text(pilot)
+
+
+async def test_the_answer_begins_with_nothing_was_measured_where_all_cells_are_predicted(new: DataFolder) -> None:
+    predicted = replace(FULL, combinations=tuple(it for it in FULL.combinations if it.comparable.is_predicted))
+    async with showing(new, lambda _: screen(predicted), NARROW) as pilot:
+        assert (
+            screen_text(pilot).splitlines()[1].startswith(" Nothing was measured yet: m measures the cell, w its row,")
+        )
 
 
 async def test_a_key_switches_between_latency_and_throughput(new: DataFolder) -> None:
@@ -263,13 +272,17 @@ async def test_the_box_before_a_run_has_exactly_the_cell(measured: DataFolder) -
         assert not isinstance(pilot.app.screen, VariantsScreen)
 
 
+def cells_of(ranking: Ranking) -> list[tuple[str, int | None, int]]:
+    return [(it.point.runtime, it.point.threads, it.point.batch_size) for it in ranking.combinations]
+
+
 def read_all(session: Session, spec: ModelSpec, choices: Choices) -> list[Ranking]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=False))
         return list(work.read_matrix(session, spec, choices))
 
 
-def test_what_was_measured_is_read_first_and_then_all_other_cells(tmp_path: Path) -> None:
+def test_all_cells_are_shown_at_once_and_those_that_were_measured_are_read_first(tmp_path: Path) -> None:
     data = DataFolder(tmp_path / "data")
     (source,) = Library(SAMPLE_MODELS, data.path, Format.ONNX).find("tabular_network")
     at_four = decompose(
@@ -286,11 +299,19 @@ def test_what_was_measured_is_read_first_and_then_all_other_cells(tmp_path: Path
     known, filled = read_all(session, spec, CHOICES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(work, "BATCH_SIZES", (0,))
-        _, refused = read_all(session, spec, CHOICES)
+        (refused,) = read_all(session, spec, CHOICES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=True))
+        assert not any(it.combinations for it in work.read_matrix(session, spec, CHOICES))
     session.close()
+    measured = [it for it in known.combinations if it.comparable.latency is not None]
+    assert [(it.point.threads, it.point.batch_size) for it in measured] == [(3, 4)]
     # What was measured stays, with the reason why there is no more.
-    assert refused.combinations == known.combinations and refused.refusals
-    assert [(it.point.threads, it.point.batch_size) for it in known.combinations] == [(3, 4)]
+    assert list(refused.combinations) == measured and refused.refusals
+    assert set(cells_of(filled)) == set(cells_of(known)) > set(cells_of(refused)) and filled.is_read
+    unread = next(row for row in matrix_rows(known) if row.point.threads != 3)
+    assert matrix_columns(known)[-1].cell(unread) == "reading" and not known.is_read
+    assert "the model is being read in this combination" in str(list(cell_parts(known, unread, 1)))
     assert filled.combinations[0].point.measured_ms == 2.0
     measured = [it for it in filled.combinations if it.point.runtime == known.combinations[0].point.runtime]
     threads = {3, *THREADS_DOUBLED}

@@ -12,6 +12,7 @@ from dlbricks_tui.tui.view_state import (
     fitted,
     read_view,
     taller,
+    usual_sizes,
     wider,
     write_view,
 )
@@ -52,6 +53,13 @@ def test_the_newest_models_are_kept_each_once() -> None:
     for model in (*MODELS, MODELS[3]):
         state = state.opened(model)
     assert state.recent == (MODELS[3], MODELS[6], MODELS[5], MODELS[4], MODELS[2])
+
+
+def test_the_list_of_models_takes_what_it_needs_and_the_panels_at_the_right_the_rest() -> None:
+    assert usual_sizes("-wide", 200, 70) == PanelSizes(70, 82, 40)
+    # The layers and the panels at the right keep their room.
+    assert usual_sizes("-wide", 200, 130) == PanelSizes(94, 58, 40)
+    assert usual_sizes("-medium", 120, 70) == USUAL["-medium"]
 
 
 def test_a_panel_becomes_wider_at_the_cost_of_its_neighbours() -> None:

@@ -9,6 +9,7 @@ from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, WorkKind
+from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runtime.process import Worker
 
 
@@ -29,6 +30,8 @@ def kernels_of(
         check()
         time.sleep(NAP_SECONDS)
 
+    if recorded_host() is not None:
+        raise KernelsError(f"the kernels were not recorded; {NOTHING_IS_MEASURED}")
     baseline, name = found.baseline, found.source.name
     runtime = baseline.execution.runtime
     if found.system != fingerprint().id:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import NamedTuple
 
 from tinydb import where
@@ -16,7 +17,7 @@ from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.ranking import Comparable, Ranking, ranked
+from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, preferred_level
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -26,6 +27,7 @@ from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import (
+    USUAL_KERNELS,
     USUAL_VARIANT,
     AskedVariants,
     Precision,
@@ -82,6 +84,31 @@ def compare(
     """
     with _Comparison(source, options, data, store, remarks) as comparison:
         return comparison.ranking(named or source.name, go_on)
+
+
+def to_be_read(known: Ranking, runtimes: Sequence[Runtime], options: CompareOptions) -> Ranking:
+    """Add the combinations of runtimes that the options name and a ranking lacks, as combinations to be read."""
+    points = [it.point for it in known.combinations]
+    found = points[0].found
+    usual = replace(found.variant, instructions=USUAL_KERNELS.instructions, optimisation=USUAL_KERNELS.optimisation)
+    nothing = replace(found.estimate, composed=None)
+    held = {(it.runtime, it.threads, it.batch_size) for it in points}
+    cells = product(runtimes, several(options.threads) or (points[0].threads,), several(options.batch))
+    unread = [
+        Point(
+            runtime.framework,
+            threads,
+            SystemEstimate(
+                found.way._replace(runtime=runtime.identity),
+                nothing,
+                variant=replace(usual, threads=threads, batch=size),
+            ),
+        )
+        for runtime, threads, size in cells
+        if (runtime.framework, threads, size) not in held
+    ]
+    ranks = (Ranked(Comparable(it), None) for it in unread)
+    return replace(known, combinations=(*known.combinations, *ranks), is_read=False)
 
 
 class _Combination(NamedTuple):

@@ -225,7 +225,8 @@ class CorpusScreen(AnswerScreen[None]):
             yield line(Span(f" {self._progress}", "muted"))
             return
         yield line(
-            Span(f" {self._progress}; so far: " if self._progress else " ", "warn"),
+            Span(" "),
+            Span(f"{self._progress}; so far: " if self._progress else "", "warn"),
             Span(totals_words(compared.corpus, self._unit), "strong"),
         )
         for each in compared.refused[:1]:

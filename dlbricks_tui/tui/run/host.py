@@ -111,9 +111,6 @@ class RunHostScreen(PanelledScreen[None]):
             return self.status.now.run is not None and not self.status.now.run.active
         return super().check_action(action, parameters)
 
-    def on_screen_resume(self) -> None:
-        self.post_message(messages.RunStateNeeded())
-
     def on_status_line_opened(self) -> None:
         if self.status.now.run is not None:
             self.action_show_run()

@@ -15,7 +15,6 @@ from dlbricks_tui.documents.lines import (
     BLANK,
     Line,
     Span,
-    bar,
     contains_all,
     line,
     sparkline,
@@ -35,10 +34,10 @@ from dlbricks_tui.tui.run.snapshot import (
     RunSnapshot,
     how_far,
     joined,
-    load_of,
     state_of,
     what_now,
 )
+from dlbricks_tui.tui.run.status import StatusLine
 from dlbricks_tui.tui.widgets.panel import Panel, SearchLine
 from dlbricks_tui.tui.widgets.rows import ItemRows, ListColumn, TailRows, list_heading, list_row, place_of
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
@@ -361,47 +360,32 @@ def _note_lines(note: Note, width: int) -> tuple[Line, ...]:
     return tuple(wrapped(line(Span(f"{clock} ", "muted"), Span(note.text, note.tone.value)), width))
 
 
-_TRACK = "░"
 # The last setting is the runtime, which has a long name.
 _ROOMY = 150
-_ROOMY_FOR_LOAD = 100
 # Smaller changes also occur on a quiet host.
 _WORTH_A_WARNING = 0.05
 
 
 def head_lines(run: RunSnapshot | None, width: int) -> tuple[Line, ...]:
-    """Return three lines about the run."""
+    """Return two lines about the run; how far it is and the load of the host are in the status line."""
     if run is None:
-        return (line(Span(" Looking for the run.", "muted")), (), ())
+        return (line(Span(" Looking for the run.", "muted")), ())
     said = run.settings if width >= _ROOMY else run.settings[:-1]
     settings = (Span("  "), *joined([Span(text, "muted") for text in said]), Span(" "))
     who = (Span(" "), state_of(run), Span(f"  {names_of(run.models)}", "strong"), Span(f"  {run.run}", "muted"))
-    return (spread(who, settings, width), _progress(run, width), spread(_now(run), _host(run, width), width))
-
-
-def _progress(run: RunSnapshot, width: int) -> Line:
-    said = how_far(run)
-    if run.share is None:
-        return (Span(" "), *said)
-    return (Span(" "), *bar(run.share, width // 3, _TRACK), Span(f" {percent(run.share):>5}  ", "strong"), *said)
+    return (spread(who, settings, width), spread((Span(" "), *_now(run)), _drift(run), width))
 
 
 def _now(run: RunSnapshot) -> Line:
-    now = what_now(run)
-    if not run.active and run.can_be_resumed:
-        return (Span(" "), *now, Span(f"  {key('run.pause')}", "accent"), Span(" resumes it", "muted"))
-    return (Span(" "), *now)
-
-
-def _host(run: RunSnapshot, width: int) -> Line:
-    """Return the load and the speed of the host; of a narrow terminal a change of the speed takes the place."""
-    drift, roomy = _drift(run), width >= _ROOMY_FOR_LOAD
-    changed = run.drift is not None and abs(run.drift) >= _WORTH_A_WARNING
-    return drift if changed and not roomy else (*load_of(run, with_cores=roomy), *drift)
+    """Return the current step, or what an ended run has done; the status line tells no more of a run that was seen."""
+    if run.active:
+        return what_now(run)
+    resume = (Span(f"  {key('run.pause')}", "accent"), Span(" resumes it", "muted")) if run.can_be_resumed else ()
+    return (*what_now(run), *resume, Span("  " * bool(run.message or resume)), *how_far(run))
 
 
 def _drift(run: RunSnapshot) -> Line:
-    if run.drift is None:
+    if run.drift is None or not run.active:
         return ()
     style = "warn" if abs(run.drift) >= _WORTH_A_WARNING else "muted"
     how = "slower" if run.drift > 0 else "faster"
@@ -432,6 +416,7 @@ class RunScreen(PanelledScreen["RunSnapshot"]):
             yield self._bricks
             yield self._estimates
             yield self._notes
+        yield StatusLine()
         yield KeyBar()
 
     def on_mount(self) -> None:

@@ -126,6 +126,8 @@ class RunSnapshot:
     replay: ReplayPace | None = None
     # The load of the host; None before it is known, and after the run.
     load: HostLoad | None = None
+    # The number of interrupted runs of the data folder, if this is one of them.
+    interrupted: int = 0
 
     @property
     def active(self) -> bool:

@@ -11,7 +11,7 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.run.snapshot import RunSnapshot, how_far, load_of, state_of, what_now
 from dlbricks_tui.tui.widgets.text import LineBar
-from dlbricks_tui.wording.numbers import names_of, percent
+from dlbricks_tui.wording.numbers import counted, names_of, percent
 from dlbricks_tui.wording.runs import line_of_work
 
 if TYPE_CHECKING:
@@ -32,10 +32,13 @@ class HostNow(NamedTuple):
     load: str = ""
 
     @property
-    def has_line(self) -> bool:
-        """Return whether there is work in line other than the followed run alone."""
+    def line(self) -> tuple[Place, ...]:
+        """The work in line, unless it is the followed run alone; that one has no place after its end."""
         run, places = self.run, self.places
-        return bool(places) and not (run is not None and run.active and [it.id for it in places] == [run.run])
+        if run is None or run.replay is not None:
+            return places
+        others = tuple(it for it in places if it.id != run.run)
+        return places if others and run.active else others
 
 
 def status_line(now: HostNow, width: int, *, has_keys: bool) -> Line:
@@ -49,35 +52,43 @@ def status_line(now: HostNow, width: int, *, has_keys: bool) -> Line:
 
 
 def _load(now: HostNow, *, with_cores: bool) -> Line:
-    if now.run is not None and (load := load_of(now.run, with_cores=with_cores)):
-        return load
+    if now.run is not None and now.run.active:
+        # The words about the host are of before the run, and a replay has no host.
+        return load_of(now.run, with_cores=with_cores)
     return (Span(f"  {now.load} ", "muted"),) if now.load else ()
 
 
 def _measures(now: HostNow, bar_width: int) -> Line:
-    run = now.run
-    if now.has_line:
+    run, places = now.run, now.line
+    is_first = run is not None and bool(places) and places[0].id == run.run
+    several = counted(run.interrupted, "run") + " interrupted" if run is not None and run.interrupted > 1 else ""
+    if places and not is_first:
         resumable = run is not None and run.can_be_resumed
-        interrupted = f"; {run.state.value}: {names_of(run.models)}" if run is not None and resumable else ""
-        style = "strong" if now.places[0].measures else "warn"
-        return (Span(f" {line_of_work(now.places)}", style), Span(interrupted, "warn"))
+        ended = several or f"{run.state.value}: {names_of(run.models)}" if run is not None and resumable else ""
+        style = "strong" if places[0].measures else "warn"
+        return (Span(f" {line_of_work(places)}", style), Span(f"; {ended}" if ended else "", "warn"))
     if run is None:
         return (Span(" nothing measures", "muted"),)
+    if several:
+        return (Span(f" {several}", "bad"),)
     head = (Span(" "), state_of(run), Span(" "))
+    then = (Span(f"; then {', '.join(it.brief for it in places[1:])}", "warn"),) if is_first else ()
     if run.share is None:
-        return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)))
+        return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)), *then)
     # An ended run needs no bar beside its percentage.
     drawn = bar(run.share, bar_width, _TRACK) if run.active and bar_width else ()
-    return (*head, *drawn, Span(f" {percent(run.share):>5}  ", "strong"), *how_far(run))
+    return (*head, *drawn, Span(f" {percent(run.share):>5}  ", "strong"), *how_far(run), *then)
 
 
 def _keys(now: HostNow) -> Line:
-    if now.has_line:
+    if now.line:
         return (Span(f"  {key('workbench.show_queue')} ", "accent"), Span("queue ", "muted"))
     if now.run is None:
         return ()
     show = (Span(f"  {key('workbench.show_run')} ", "accent"), Span("run ", "muted"))
     close = (Span(f"  {key('workbench.close_run_bar')} ", "accent"), Span("close", "muted"))
+    if now.run.interrupted > 1:
+        return (*close, Span(f"  {key('workbench.show_runs')} ", "accent"), Span("jobs ", "muted"))
     if now.run.state is State.INTERRUPTED and now.run.replay is None:
         # The key on the screen of the run.
         resume = f"  {key('workbench.show_run')} {key('run.pause')} "

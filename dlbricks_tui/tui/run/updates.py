@@ -130,6 +130,8 @@ class RunWatch:
 
     def look(self) -> None:
         """Look once and report the news."""
+        from dlbricks_tui.jobs.folder import RunFolders
+
         self._look_at_queue()
         self._choose()
         self._change_pace()
@@ -138,6 +140,9 @@ class RunWatch:
             return
         snapshot = self._with_load(self._follower.look())
         if snapshot is not None:
+            if snapshot.state.value == "interrupted":
+                states = RunFolders(self._data.runs).states()
+                snapshot = replace(snapshot, interrupted=sum(it.state is snapshot.state for it in states))
             self._seen, self._seen_at = snapshot, self._clock()
             self._post(RunSeen(snapshot))
         self._tell_results()

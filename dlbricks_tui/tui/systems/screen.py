@@ -11,14 +11,15 @@ from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.answers.systems import KnownSystem, known_systems
 from dlbricks_tui.config.config import Config
-from dlbricks_tui.documents.doctor import finding_parts
+from dlbricks_tui.documents.doctor import OF_THE_LIVE_HOST, finding_parts
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.documents.parts import Column
+from dlbricks_tui.documents.parts import Column, Sentence
 from dlbricks_tui.documents.systems import machine_columns, system_columns, system_parts
 from dlbricks_tui.estimate.comparison import Candidate, candidates, read_prices
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.store.records import RuntimeRecord
 from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.tui.choices import Choices
@@ -238,4 +239,5 @@ class SystemsScreen(AnswerScreen[tuple[str, Level]]):
         noisy = sum(it.verdict is NoiseVerdict.NOISY for it in found)
         self._doctor.border_subtitle = f"{noisy} noisy" if noisy else ""
         worst_first = sorted(found, key=lambda it: _WORST_FIRST.index(it.verdict))
-        self._doctor.show_groups(Copyable(tuple(finding_parts(it)), it.cure) for it in worst_first)
+        live = [Copyable((Sentence(OF_THE_LIVE_HOST, "warn"),))] if recorded_host() is not None else []
+        self._doctor.show_groups([*live, *(Copyable(tuple(finding_parts(it)), it.cure) for it in worst_first)])

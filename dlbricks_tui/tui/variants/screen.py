@@ -47,6 +47,10 @@ _LEAST_PICTURE = 8
 _OTHERS = Hint(
     " {variants.measure_column} measures the other runtimes and threads, {variants.measure_row} the other batch sizes."
 )
+_NOTHING = Hint(
+    " Nothing was measured yet: {variants.measure} measures the cell, {variants.measure_row} its row,"
+    " {variants.measure_column} its column."
+)
 _TO_MEASURE = Hint("{variants.measure} measures it.", "muted")
 # A row by its key, and a batch size.
 Cell = tuple[tuple[str, ...], int]
@@ -183,10 +187,13 @@ class VariantsScreen(AnswerScreen[None]):
         ranking = self._ranking
         if ranking is None:
             return
+        measured = sum(it.point.measured_ms is not None for it in ranking.combinations)
+        if ranking.on_this_host and not measured:
+            yield _NOTHING.line
         yield line(Span(f" {ranking_answer(ranking, self._bound_ms)}", "strong"))
         if repeat := repeat_sentence(ranking):
             yield line(Span(f" {repeat}", "warn"), *Hint(" {variants.measure} on either measures both again.").line)
-        elif ranking.on_this_host and sum(it.point.measured_ms is not None for it in ranking.combinations) < TWO:
+        elif ranking.on_this_host and measured == 1:
             yield _OTHERS.line
 
     def state(self) -> Line:

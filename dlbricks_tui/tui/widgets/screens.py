@@ -124,8 +124,9 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
 
 # The class of a screen that shows one panel at a time, and of one whose user wants that.
 ONE_PANEL, ZOOMED = "-narrow", "-zoomed"
+WIDE = "-wide"
 # The smallest width in columns of each layout; the style sheets define the layouts.
-LAYOUTS = [(0, ONE_PANEL), (112, "-medium"), (160, "-wide")]
+LAYOUTS = [(0, ONE_PANEL), (112, "-medium"), (160, WIDE)]
 
 
 def layout_of(width: int) -> str:
@@ -166,6 +167,7 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
         # The keymap may have changed while another screen was shown.
         for panel in self.query(Panel):
             panel.keys_changed()
+        self.post_message(RunStateNeeded())
 
     def compare_marked(self) -> bool:
         """Compare the marked rows; False if the screen has none of its own."""
@@ -233,9 +235,6 @@ class AnswerScreen(PanelledScreen[Result], Generic[Result]):
 
     def on_mount(self) -> None:
         self.look()
-
-    def on_screen_resume(self) -> None:
-        self.post_message(RunStateNeeded())
 
     @on(NewResults)
     def _results_stored(self) -> None:

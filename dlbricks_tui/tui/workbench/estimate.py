@@ -269,7 +269,12 @@ class Headline(LineBar):
         self._found: SystemEstimate | None = None
         self._is_chosen = False
         self._under_way = NOTHING_UNDER_WAY
-        self._expert = False
+        self._expert = self._is_empty = False
+
+    def show_empty(self, empty: bool) -> None:
+        """Say that nothing was measured yet while no model is open."""
+        self._is_empty = empty
+        self.refresh()
 
     def show(
         self, model: str, choices: Choices, found: SystemEstimate | None, *, expert: bool = False, chosen: bool = False
@@ -301,6 +306,8 @@ class Headline(LineBar):
 
     def _said(self) -> Sequence[Line]:
         """Return the model and its answer, the most important first."""
+        if not self._model and self._is_empty:
+            return [Hint(" Nothing was measured here yet: {workbench.start_run} measures the selected model.").line]
         if not self._model:
             return [line(Span(" How fast does it run here?", "muted"))]
         name = line(Span(f" {self._model} ", "strong"))

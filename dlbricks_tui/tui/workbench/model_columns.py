@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # Narrower names would tell little: the first columns are dropped before. The last one leaves less room for names.
 LEAST_NAME, _GOOD_NAME = 16, 20
-# From this width on names are shown whole, up to a length.
-_ROOMY, _LONG_NAME = 80, 70
+# From this width on names are shown whole, up to a length; in a wide screen beside the most important columns, too.
+_ROOMY, _LONG_NAME, _MOST_IMPORTANT = 80, 70, 3
 _GAP = 1
 
 
@@ -352,13 +352,22 @@ def list_rows(sections: Iterable[ListSection], order: ModelOrder, width: int) ->
     return rows
 
 
-def names_room(sections: Iterable[ListSection], order: ModelOrder, width: int) -> int:
-    """Return the least width of names in a list: a wide list drops columns rather than parts of names."""
-    if width < _ROOMY:
-        return _GOOD_NAME
+def whole_names(sections: Iterable[ListSection], order: ModelOrder) -> int:
+    """Return the width that shows the names of a list whole, up to a length."""
     need = room_for if order is ModelOrder.LIBRARY else longest
     needed = max((need([name for name, _ in members]) for _, members in sections), default=0)
     return min(max(_GOOD_NAME, needed), _LONG_NAME)
+
+
+def room_beside(names: int, columns: Sequence[ModelColumn]) -> int:
+    """Return the width of a list with names of a width beside the most important columns."""
+    return names + sum(it.width + _GAP for it in columns[-_MOST_IMPORTANT:])
+
+
+def names_room(names: int, columns: Sequence[ModelColumn], width: int, *, is_wide: bool = False) -> int:
+    """Return the least width of names in a list: a wide list drops columns rather than parts of names."""
+    roomy = min(_ROOMY, room_beside(names, columns)) if is_wide else _ROOMY
+    return names if width >= roomy else _GOOD_NAME
 
 
 _NAME = 12

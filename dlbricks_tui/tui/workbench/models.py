@@ -16,6 +16,7 @@ from dlbricks_tui.tui.model_names import FAMILY_INDENT
 from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.tui.widgets.panel import ItemPanel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.screens import WIDE
 from dlbricks_tui.tui.workbench.model_columns import (
     FIRST_COLUMNS,
     ListedModel,
@@ -30,9 +31,11 @@ from dlbricks_tui.tui.workbench.model_columns import (
     labels,
     list_rows,
     names_room,
+    room_beside,
     sections_of,
     titles,
     usually_unfolded,
+    whole_names,
 )
 from dlbricks_tui.wording import numbers
 from dlbricks_tui.wording.numbers import task_words
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.wording.text_tables import TextTable
 
 _MARK_WIDTH = 2
+# The width of frame, cursor, marks and scroll bar.
+_AROUND = 6
 # Marks the title of the column that the list is sorted by; all have the greatest first.
 _SORTED = "▾"
 # As in the decomposition.
@@ -426,8 +431,14 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def _fitting(self, sections: Sequence[ListSection], width: int) -> tuple[Sequence[ModelColumn], int]:
         """Return the columns that a list of this width shows, and the width of the names."""
-        room = width - _MARK_WIDTH
-        return fitting(self.columns, room, names_room(sections, self.sorted_by, room))
+        room, names = width - _MARK_WIDTH, whole_names(sections, self.sorted_by)
+        return fitting(self.columns, room, names_room(names, self.columns, room, is_wide=self.screen.has_class(WIDE)))
+
+    def needed_width(self, screen: int) -> int:
+        """Return the width that whole names and the columns need, the less important ones in two fifths of a screen."""
+        names = whole_names(self._sections(), self.sorted_by)
+        room = max(2 * screen // 5 - _AROUND, room_beside(names, self.columns))
+        return room - (fitting(self.columns, room, names)[1] - names) + _AROUND
 
     def _arranged(self, width: int) -> list[ListedModel]:
         sections = self._sections()

@@ -234,12 +234,14 @@ class WorkbenchScreen(ViewsScreen):
         if listing.removed is not None:
             again = key("workbench.open_path")
             show_message(self.app, f"{listing.removed.name} was removed; its file stays. {again} adds it again.")
+        self.apply_sizes()
 
     def _list_choices(self) -> None:
         self.run_in_thread(lambda: self.session.estimator.available(), "choices", self._choices_listed)
 
     def _choices_listed(self, available: Available) -> None:
         self._estimate.show_choices(self.choices, available)
+        self._headline.show_empty(not available.results)
         if available.results:
             self._has_results = True
             self._look_for_results()
@@ -276,6 +278,7 @@ class WorkbenchScreen(ViewsScreen):
     @on(messages.NewResults)
     def _new_results(self) -> None:
         self._has_results = True
+        self._headline.show_empty(False)
         self._update_estimate(refresh=True)
 
     def show_run(self, run: RunSnapshot) -> None:

@@ -67,10 +67,10 @@ class ViewsScreen(RunHostScreen):
     # The look
 
     def on_mount(self) -> None:
-        self._apply_sizes()
+        self.apply_sizes()
 
     def on_resize(self) -> None:
-        self._apply_sizes()
+        self.apply_sizes()
 
     @on(ModelsPanel.ViewChanged)
     def _view_changed(self) -> None:
@@ -78,6 +78,7 @@ class ViewsScreen(RunHostScreen):
         columns = None if shown == FIRST_COLUMNS else shown
         unfolded = None if (found := self._models.unfolded) is None else tuple(sorted(it.name for it in found))
         self.view = replace(self.view, columns=columns, order=self._models.sorted_by.value, unfolded=unfolded)
+        self.apply_sizes()
         self.keep_view()
 
     @on(ModelsPanel.ColumnsAsked)
@@ -101,13 +102,17 @@ class ViewsScreen(RunHostScreen):
             return
         sizes = fitted(change(self._sizes_in(layout), panel.id or ""), self.size.width)
         self.view = replace(self.view, sizes={**self.view.sizes, layout: sizes})
-        self._apply_sizes()
+        self.apply_sizes()
         self.keep_view()
 
     def _sizes_in(self, layout: str) -> PanelSizes:
-        return fitted(self.view.sizes.get(layout) or usual_sizes(layout, self.size.width), self.size.width)
+        width = self.size.width
+        return fitted(
+            self.view.sizes.get(layout) or usual_sizes(layout, width, self._models.needed_width(width)), width
+        )
 
-    def _apply_sizes(self) -> None:
+    def apply_sizes(self) -> None:
+        """Give the panels their sizes; the list of models may need others than before."""
         layout, styles = layout_of(self.size.width), self.query_one(".panels").styles
         # Other layouts show one panel.
         if layout in USUAL:

@@ -161,11 +161,11 @@ def estimate_model(
 
 
 def read_matrix(session: Session, spec: ModelSpec, choices: Choices) -> Iterator[Ranking]:
-    """Compare a model in all combinations that were measured, then also in those that the matrix adds.
+    """Compare a model in all combinations that were measured, at first without those that the matrix adds.
 
     Raise a UserError where that is not possible.
     """
-    from dlbricks_tui.answers.comparisons.combinations import CompareOptions, compare
+    from dlbricks_tui.answers.comparisons.combinations import CompareOptions, compare, to_be_read
     from dlbricks_tui.answers.estimating import Remarks
     from dlbricks_tui.runtime.registry import Registry
     from dlbricks_tui.store.database import ResultsDatabase
@@ -182,20 +182,21 @@ def read_matrix(session: Session, spec: ModelSpec, choices: Choices) -> Iterator
             return compare(spec.source, options, session.data, store, silent, go_on=lambda: not worker.is_cancelled)
 
         known = compared(options)
-        yield known
         points = [it.point for it in known.combinations]
         threads = {it.threads for it in points if it.threads} | {choices.threads or 1, *THREADS_DOUBLED}
         is_open = any(it.threads is None and it.latency_ms is not None for it in points)
-        here = [it.name for it in Registry(session.data.path).known() if it.traits.format in spec.source.formats]
+        here = [it for it in Registry(session.data.path).known() if it.traits.format in spec.source.formats]
         elsewhere = [it.found.way.runtime for it in points if it.found.is_measured]
         try:
             every = replace(
                 options,
-                runtime=(*here, *elsewhere),
+                runtime=(*[it.name for it in here], *elsewhere),
                 # Numbers in place of one that is not known would hide its results.
                 threads=() if is_open else tuple(sorted(threads)),
                 batch=tuple(sorted({*BATCH_SIZES, *(it.batch_size for it in points)})),
             )
+            # A comparison that is not wanted any more has none.
+            yield to_be_read(known, here, every) if points else known
             yield compared(every)
         except UserError as refusal:
             yield replace(known, refusals=(*known.refusals, str(refusal)))
