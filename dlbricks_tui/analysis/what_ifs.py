@@ -136,7 +136,7 @@ class _Changes:
         scale = milliseconds(planned.latency_ps) / (sequential.value_ms or 1.0)
         latency = Latency(*(scale * each for each in sequential))
         runtime, traits = self.baseline.execution.runtime, self.baseline.execution.runtime.traits
-        change, how = None, f"{traits.title} runs one operator after another: a bound only"
+        change, how = None, f"{traits.title} runs one operator after another, so it cannot be done"
         if traits.parallel_variable:
             change = replace(self.baseline.execution, runtime=runtime.with_threads(threads).side_by_side(workers))
             how = f"{traits.parallel_setting}={workers} {traits.threads_setting}={threads}"
@@ -185,7 +185,7 @@ class _Changes:
                 for it in sorted(won, key=lambda winner: -winner.latency_ps)
                 for name in layer_names(best.executions[it.execution], it.parts)
             ]
-            how = "each layer in its fastest runtime, without conversions between them: a bound only"
+            how = "each layer in its fastest runtime, without conversions between them, so no runtime can do it"
             yield self._what_if(WhatIfKind.RUNTIME, "mix", None, best.latency, names, how, comparable[0])
 
     def _rank(self, axes: Axes, one: MeasuredExecution) -> tuple[bool, list[int], float]:
@@ -223,7 +223,7 @@ class _Changes:
                 kept = 1.0 - milliseconds(saved_ps) / latency.value_ms
                 ranked = sorted(left, key=lambda number: -self.baseline.parts[number].paid_ps)
                 names = layer_names(self.baseline, ranked)
-                how = "compute these layers in the pass of the layer before: a bound only"
+                how = "compute these layers in the pass of the layer before: the runtime does not"
                 changed = Latency(*(kept * each for each in latency))
                 yield self._what_if(WhatIfKind.FUSION, "", None, changed, names, how, self.baseline)
             if other is not None:

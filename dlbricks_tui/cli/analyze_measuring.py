@@ -30,6 +30,7 @@ from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.wording.jobs import proof_line
 from dlbricks_tui.wording.numbers import counted, duration
+from dlbricks_tui.wording.what_ifs import what_if_words
 
 if TYPE_CHECKING:
     pass
@@ -103,5 +104,5 @@ def prove_what_ifs(args: argparse.Namespace, found: Sequence[Analysis]) -> Statu
 
 
 def _intention(model: str, what_ifs: Sequence[WhatIf]) -> str:
-    ids = ", ".join(it.id for it in what_ifs) or "no what-if"
-    return f"proving {ids} of {model}: each takes a minute of rounds at most"
+    words = ", ".join(what_if_words(it.id) for it in what_ifs) or "no what-if"
+    return f"proving for {model}: {words}; each takes a minute of rounds at most"

@@ -26,6 +26,8 @@ from dlbricks_tui.documents.parts import (
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Piece, Rows
 from dlbricks_tui.documents.what_ifs import ShownWhatIf, roofline_plot, what_ifs_parts
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.wording.answers import way_line
 from dlbricks_tui.wording.layers import common_beginning
 from dlbricks_tui.wording.numbers import (
@@ -162,7 +164,7 @@ class AnalysisDocument:
             _bound("measured end to end", None if end_to_end is None else end_to_end.value_ms),
             _bound("estimate", None if composed is None else composed.sequential_ms, _sign_of(baseline)),
             _bound("best measured", None if best is None else best.latency_ms, best_sign, _shares(best)),
-            _bound("best in parallel", parallel_ms, best_sign, "along the critical path, with cores to spare"),
+            _bound("best, longest path", parallel_ms, best_sign, "if all branches ran at once, on cores of their own"),
             _bound("roofline", self.found.roofline_ms, "", *peaks),
         )
 
@@ -275,17 +277,16 @@ def layer_columns(common: str) -> tuple[Column[GroupTimes], ...]:
 
 
 def fastest_words(it: GroupTimes) -> str:
-    """Return the executions in which layers were fastest: `onnxruntime fused on 1 + mxnet fused on 2`."""
+    """Return the executions in which layers were fastest: `ONNX Runtime on 1 thread + MXNet on 2 threads`."""
     return " + ".join(dict.fromkeys(map(_short_name, it.fastest)))
 
 
 def _short_name(one: MeasuredExecution) -> str:
-    """Return an execution in few words: its framework, level, threads, and settings of kernels."""
-    settings = one.execution.runtime.settings
-    kernels = [value.lower() for _, value in settings.environment]
-    threads = one.found.variant.threads
-    told = [one.execution.runtime.framework, one.graph.level.value, *kernels]
-    return " ".join([*told, f"on {threads}"] if threads else told)
+    """Return an execution in few words: its framework, settings of kernels, and threads."""
+    runtime, threads = one.execution.runtime, one.found.variant.threads
+    told = [runtime.traits.title, *(value.lower() for _, value in runtime.settings.environment)]
+    told += ["unfused"] * (one.graph.level is Level.WRITTEN)
+    return " ".join([*told, f"on {threads_in_words(threads)}"] if threads else told)
 
 
 def stacked(parts: Sequence[tuple[LegendSign, float]]) -> tuple[Piece, ...]:

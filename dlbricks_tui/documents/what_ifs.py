@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.analysis.what_if import Doubt, WhatIfKind
-from dlbricks_tui.documents.parts import Column, Fact, Heading, Names, Part, Sentence, Table, name_column
+from dlbricks_tui.documents.parts import Column, Fact, Heading, Names, Part, Sentence, Table, word_column
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Plot, Rows, Series
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, signed_percent
+from dlbricks_tui.wording.what_ifs import what_if_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,9 +30,9 @@ _LARGEST_DRAWN_LOSS = -1.0
 _PREDICTED, _PROVED = "o", "#"
 # Why unproved what-ifs are not to be trusted: in a list, and as a sentence about one of them.
 _DOUBTS = {
-    Doubt.PARALLEL: ("parallel (never gained)", "Parallel layers gained in no proof so far."),
+    Doubt.PARALLEL: ("branches at once (never gained)", "Branches at once gained in no proof so far."),
     Doubt.SMALL_GAIN: ("gains below 10 %", "A gain below 10 % can be a loss: prove it."),
-    Doubt.LOSS: ("sizes of losses", "Sizes of losses are often wrong: prove it."),
+    Doubt.LOSS: ("", "Sizes of losses are often wrong: prove it."),
 }
 
 
@@ -46,6 +47,17 @@ class ShownWhatIf(NamedTuple):
     def is_bound(self) -> bool:
         """Return whether nobody can make the change."""
         return self.what_if.change is None
+
+    @property
+    def words(self) -> str:
+        """The change in plain words."""
+        return what_if_words(self.what_if.id)
+
+    @property
+    def predicted(self) -> str:
+        """The predicted gain; a loss has no size here, as predicted ones are often wrong."""
+        gain = self.what_if.gain.value
+        return "no gain" if gain < 0 else signed_percent(gain)
 
     @property
     def gain(self) -> Gain:
@@ -81,7 +93,7 @@ def largest_gain(changes: Sequence[ShownWhatIf]) -> str:
     if best is None:
         return ""
     remark = ", proved" if best.proof is not None else ", to be proved" if best.what_if.doubt is not None else ""
-    return f"largest gain: {best.what_if.id}, {gain_with_interval(best.gain)}{remark}"
+    return f"largest gain: {best.words}, {gain_with_interval(best.gain)}{remark}"
 
 
 def gains_sentence(changes: Sequence[ShownWhatIf]) -> str:
@@ -110,10 +122,10 @@ def gains_picture(changes: Sequence[ShownWhatIf]) -> Rows | None:
             marks.append(Mark(100 * max(_LARGEST_DRAWN_LOSS, gain.value), _PROVED, style_of(gain.value)))
         if high <= _LARGEST_DRAWN_LOSS:
             low = high = _LARGEST_DRAWN_LOSS
-        name = f"{it.what_if.id} (limit)" if it.is_bound else it.what_if.id
-        text = signed_percent(gain.value) + ("" if it.proof is None else " proved")
+        limit = " limit" if it.is_bound and predicted.value >= 0 else ""
+        text = f"{it.predicted}{limit}" if it.proof is None else f"{signed_percent(gain.value)} proved"
         style = "good" if gain.low > 0 else "bad" if gain.high < 0 else "text"
-        rows.append(BarRow(name, (Piece(100 * low, 100 * high, "-", "─", "muted"),), tuple(marks), text, style))
+        rows.append(BarRow(it.words, (Piece(100 * low, 100 * high, "-", "─", "muted"),), tuple(marks), text, style))
     lowest = min(100 * max(_LARGEST_DRAWN_LOSS, it.what_if.gain.low) for it in ordered)
     across = Axis(min(-10.0, lowest), max(20.0, *(100 * min(1.0, it.what_if.gain.high) for it in ordered)))
     legend = (
@@ -131,7 +143,7 @@ def what_if_columns(
     proving = under_way or {}
 
     def proved(it: ShownWhatIf) -> str:
-        told = "limit" if it.is_bound else "no" if it.proof is None else signed_percent(it.proof.gain)
+        told = "cannot" if it.is_bound else "no" if it.proof is None else signed_percent(it.proof.gain)
         return proving.get(it.what_if.id, told)
 
     def style(it: ShownWhatIf) -> str:
@@ -140,11 +152,9 @@ def what_if_columns(
         return "muted" if it.proof is None else style_of(it.proof.gain)
 
     columns: tuple[Column[ShownWhatIf], ...] = (
-        name_column("what if", lambda it: it.what_if.id),
-        Column(
-            "gain", lambda it: signed_percent(it.what_if.gain.value), style=lambda it: style_of(it.what_if.gain.value)
-        ),
-        Column("95 %", lambda it: interval_of(it.what_if.gain), style="muted"),
+        word_column("what if", lambda it: it.words),
+        Column("gain", lambda it: it.predicted, style=lambda it: style_of(it.what_if.gain.value)),
+        Column("95 %", lambda it: interval_of(it.what_if.gain), style="muted", is_optional=True, goes_last=True),
         Column("ms", lambda it: milliseconds(it.what_if.estimate_ms)),
         Column("proved", proved, style=style),
     )
@@ -169,12 +179,12 @@ def what_ifs_parts(changes: Sequence[ShownWhatIf]) -> Iterator[Part]:
         return
     yield Table(what_if_columns(changes), changes, _how)
     doubts = {it.what_if.doubt for it in changes if it.proof is None}
-    if told := [name for doubt, (name, _) in _DOUBTS.items() if doubt in doubts]:
+    if told := [name for doubt, (name, _) in _DOUBTS.items() if name and doubt in doubts]:
         yield Sentence(f"to be proved first: {', '.join(told)}")
 
 
 def _how(it: ShownWhatIf) -> Iterator[Part]:
-    yield Sentence(it.what_if.how)
+    yield Sentence(it.what_if.how if it.is_bound else f"{it.what_if.how} (--prove {it.what_if.id})")
     if it.what_if.layers:
         yield Names(it.what_if.layers)
 
@@ -183,7 +193,7 @@ def change_facts(it: ShownWhatIf) -> Iterator[Part]:
     """Yield how a change is made, and its gains."""
     predicted = it.what_if.gain
     yield Fact("how", it.what_if.how, style="strong")
-    yield Fact("predicted", gain_with_interval(predicted), style=style_of(predicted.value))
+    yield Fact("predicted", f"{it.predicted} ({interval_of(predicted)})", style=style_of(predicted.value))
     yield Fact("", "", f"{in_ms(it.what_if.estimate_ms)} after the change")
     if it.proof is not None:
         yield Fact("proved", gain_with_interval(it.gain), f", on {it.proof.when[:10]}", style_of(it.proof.gain))
@@ -209,7 +219,8 @@ def remarks_on(it: ShownWhatIf) -> Iterator[str]:
         others, without = counted(correction.proofs, "other model"), gain_with_interval(correction.uncorrected)
         yield f"Corrected by proofs of {others} on this host; without them: {without}."
     if it.is_bound:
-        yield "It is a limit that no runtime reaches, so it cannot be proved."
+        gain = "and it would gain nothing" if it.what_if.gain.value < 0 else "so it is a limit, and cannot be proved"
+        yield f"No runtime can do it, {gain}."
     if it.gain.low <= 0 <= it.gain.high:
         yield "The interval contains 0: the change may gain nothing."
     if it.what_if.kind is WhatIfKind.PARALLEL:

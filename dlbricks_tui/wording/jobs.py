@@ -10,6 +10,7 @@ from dlbricks_tui.measure.stopping import FEWEST_SAMPLES
 from dlbricks_tui.share.suites.exporting import BricksChecked, ExportNoted, SuiteWritten
 from dlbricks_tui.wording.fleets import suite_contents
 from dlbricks_tui.wording.numbers import counted, duration, signed_percent
+from dlbricks_tui.wording.what_ifs import what_if_words
 
 
 def proof_line(event: Event, order: ProofOrder) -> str:
@@ -18,14 +19,15 @@ def proof_line(event: Event, order: ProofOrder) -> str:
         gain = signed_percent(event.gain.value)
         if event.rounds >= FEWEST_SAMPLES:
             gain += f" +- {50 * (event.gain.high - event.gain.low):.1f} points"
-        return f"{event.what_if}: {gain} after {counted(event.rounds, 'round')}"
+        return f"{what_if_words(event.what_if)}: {gain} after {counted(event.rounds, 'round')}"
     if not isinstance(event, ProofDone):
         return ""
+    words = what_if_words(event.what_if)
     if event.gain is None:
-        return f"{event.what_if} of {order.source.name} cannot be proved: {event.failure}"
+        return f"{words}: not proved for {order.source.name}: {event.failure}"
     low, high = map(signed_percent, event.gain.interval)
     predicted = next((signed_percent(it.gain.value) for it in order.what_ifs if it.id == event.what_if), "nothing")
-    measured = f"{event.what_if}: measured {signed_percent(event.gain.gain)} ({low} to {high}), predicted {predicted}"
+    measured = f"{words}: measured {signed_percent(event.gain.gain)} ({low} to {high}), predicted {predicted}"
     return f"{measured}, in {counted(event.rounds, 'round')}"
 
 

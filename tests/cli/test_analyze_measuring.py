@@ -83,7 +83,7 @@ def test_the_measured_gain_stands_next_to_the_predicted_one(analyze: Analyze, tm
     assert proof["interval"] == pytest.approx([stored.gain_low, stored.gain_high])
     assert proof["interval"][0] < proof["gain"] < proof["interval"][1]
     table = analyze()[1]
-    (row,) = (line for line in table.splitlines() if line.startswith("fusion-off"))
+    (row,) = (line for line in table.splitlines() if line.startswith("fuse no layers"))
     assert f"{100 * proof['gain']:+.1f} %  " in row
     assert row.endswith(interval_of(Gain(proof["gain"], *proof["interval"])))
 
@@ -153,7 +153,7 @@ def test_a_what_if_that_fails_is_one_line_and_a_failure(analyze: Analyze, monkey
     monkeypatch.setattr(Prover, "prove", fail)
     status, out, told = analyze("--prove", "fusion-off", "--json")
     assert status == 1
-    assert "fusion-off of net cannot be proved: the worker was lost" in told
+    assert "fuse no layers: not proved for net: the worker was lost" in told
     # The proof from before is still there.
     assert what_ifs(out)["fusion-off"]["proof"] is not None
 
@@ -201,8 +201,8 @@ def test_a_long_proof_tells_how_far_it_is(capsys: pytest.CaptureFixture[str]) ->
     narration.close()
     assert capsys.readouterr().err.splitlines() == [
         # Fewer than five rounds have no interval.
-        "parallel-2: +25.0 % after 4 rounds",
-        "parallel-2: +25.0 % +- 5.0 points after 12 rounds",
+        "run 2 branches at once: +25.0 % after 4 rounds",
+        "run 2 branches at once: +25.0 % +- 5.0 points after 12 rounds",
     ]
 
 

@@ -32,7 +32,7 @@ TOLD: tuple[Event, ...] = (
 # Rounds are told now and then.
 LINES = [
     "waiting for a run",
-    "threads-1: measured +42.0 % (+40.0 % to +44.0 %), predicted nothing, in 12 rounds",
+    "use 1 thread: measured +42.0 % (+40.0 % to +44.0 %), predicted nothing, in 12 rounds",
 ]
 
 

@@ -117,7 +117,7 @@ def test_peaks_of_a_busy_host_are_a_doubt() -> None:
 
 def test_an_execution_that_was_measured_at_another_speed_of_the_host_is_named() -> None:
     calm, other = timed_beside(BASELINE, 1.0), executed(GRAPH, {0: 2.0, 1: 1.0, 2: 1.0})
-    told = "mxnet written on 1 was measured when the host was 30 % faster or slower: measure both in one run"
+    told = "MXNet unfused on 1 thread was measured when the host was 30 % faster or slower: measure both in one run"
     assert texts(120, *analysed(calm, timed_beside(other, 1.3)).latencies())[5:] == [told]
     assert len(texts(120, *analysed(calm, timed_beside(other, 1.05)).latencies())) == 5
 
@@ -143,9 +143,9 @@ def test_each_group_of_layers_has_a_row_with_its_end_in_few_columns() -> None:
     assert texts(100, *document.layers(), look=TEXT) == [
         "Layers of a_network_with_a_long_name_...",
         "LAYERS  HERE MS  BEST MS    SLOWER  FASTEST",
-        "stage0    4.000    2.000  +100.0 %  mxnet written on 2",
-        "stage1    1.000    1.000    +0.0 %  mxnet written on 1",
-        "stage2    1.000    1.000    +0.0 %  mxnet written on 1",
+        "stage0    4.000    2.000  +100.0 %  MXNet unfused on 2 threads",
+        "stage1    1.000    1.000    +0.0 %  MXNet unfused on 1 thread",
+        "stage2    1.000    1.000    +0.0 %  MXNet unfused on 1 thread",
     ]
     slower = layer_columns("")[3]
     assert callable(slower.style)

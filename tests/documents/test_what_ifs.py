@@ -71,10 +71,9 @@ def test_one_line_says_which_unproved_what_ifs_are_not_to_be_trusted() -> None:
     found = replace(FOUND, layers=())
     small, loss = (replace(found, id=str(gain), gain=Gain(gain, gain, gain)) for gain in (0.05, -0.5))
     parallel = replace(PARALLEL, layers=())
-    told = "to be proved first: parallel (never gained), gains below 10 %, sizes of losses"
+    told = "to be proved first: branches at once (never gained), gains below 10 %"
     unproved = lines_of([change(it) for it in (loss, small, found, parallel)])
     assert (len(unproved), unproved[-1]) == (10, told)
-    assert lines_of([change(loss), change(small, NOISY)])[-1] == "to be proved first: sizes of losses"
     assert len(lines_of([change(it, NOISY) for it in (loss, small, found, parallel)])) == 9
     # Nobody can prove a bound.
     assert len(lines_of([change(found), change(replace(parallel, change=None))])) == 5
@@ -84,7 +83,7 @@ def test_one_line_says_which_unproved_what_ifs_are_not_to_be_trusted() -> None:
     ("found", "under_way", "expected"),
     [
         (change(), {}, ("no", "muted")),
-        (change(replace(FOUND, change=None)), {}, ("limit", "muted")),
+        (change(replace(FOUND, change=None)), {}, ("cannot", "muted")),
         (change(proof=NOISY), {}, ("+26.0 %", "good")),
         (change(proof=Gain(-0.1, -0.2, 0.0)), {}, ("-10.0 %", "bad")),
         (change(proof=NOISY), {"threads-2": "running"}, ("running", "warn")),
@@ -100,14 +99,16 @@ def test_the_column_of_proofs_tells_bounds_and_what_is_under_way(
 
 def test_the_largest_gain_is_to_be_proved_where_it_is_not_to_be_trusted() -> None:
     assert largest_gain([change(PARALLEL)]).endswith("), to be proved")
-    told = "largest gain: parallel-2, +26.0 % (+5 to +47), proved"
+    told = "largest gain: run 2 branches at once, +26.0 % (+5 to +47), proved"
     assert largest_gain([change(replace(FOUND, change=None)), change(PARALLEL, NOISY)]) == told
     assert largest_gain([change()]).endswith(")")
 
 
 def test_a_sentence_counts_the_changes_that_save_time() -> None:
     unsure = change(PARALLEL, Gain(0.2, -0.1, 0.5))
-    assert gains_sentence([change(), unsure]).startswith("1 of 2 changes saves time; largest gain: threads-2, +33.3 %")
+    assert gains_sentence([change(), unsure]).startswith(
+        "1 of 2 changes saves time; largest gain: use 2 threads, +33.3 %"
+    )
     assert gains_sentence([unsure]) == "No change is worth making: none of 1 change saves time for certain."
     assert gains_sentence([]).startswith("Which change is worth making is not known")
 
@@ -130,7 +131,15 @@ def test_an_unproved_prediction_says_whether_the_whole_model_was_timed_after_the
     timed = replace(FASTER, found=replace(FASTER.found, end_to_end=Latency(4.1, 4.0, 4.2)))
     (remark,) = remarks_on(change()._replace(changed=timed))
     assert remark == "The whole model took 4.100 ms after the change, in another run."
-    assert "It is a limit that no runtime reaches, so it cannot be proved." in remarks(replace(FOUND, change=None))
+    assert "No runtime can do it, so it is a limit, and cannot be proved." in remarks(replace(FOUND, change=None))
+
+
+def test_a_predicted_loss_is_no_gain_and_no_limit_however_large() -> None:
+    slower = replace(FOUND, gain=Gain(-0.54, -0.64, -0.45), change=None)
+    assert lines_of([change(slower)])[1].split("  ")[1:3] == ["no gain", "-64 to -45"]
+    assert remarks(slower) == ["No runtime can do it, and it would gain nothing."]
+    picture = gains_picture([change(slower)])
+    assert picture is not None and picture.rows[0].text == "no gain"
 
 
 def test_a_prediction_that_proofs_of_other_models_corrected_says_so_until_it_is_proved_itself() -> None:

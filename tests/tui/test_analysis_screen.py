@@ -143,7 +143,7 @@ async def test_panels_are_searched_sorted_and_copied_and_the_roofline_needs_peak
         assert "What-ifs 2, by gain" in screen_text(pilot)
         await resize(pilot, WIDE)
         await press(pilot, "G")
-        assert "The change: threads-1" in screen_text(pilot)
+        assert "The change: use 1 thread" in screen_text(pilot)
         await press(pilot, "g", "enter")
         assert isinstance(pilot.app.focused, LineRows)
         await press(pilot, "y")
@@ -155,7 +155,7 @@ async def test_panels_are_searched_sorted_and_copied_and_the_roofline_needs_peak
         times = [it.latency_ps for it in layers.found]
         assert times == sorted(times, reverse=True)
         assert f"Layers of {MODEL}_" in screen_text(pilot)
-        assert re.search(r"conv\d+_fwd +\S+ +\S+ +\+33\.3 % +mxnet written on 1", screen_text(pilot))
+        assert re.search(r"conv\d+_fwd +\S+ +\S+ +\+33\.3 % +MXNet unfused on 1 thread", screen_text(pilot))
         await press(pilot, "s")
         assert "most to gain first" in screen_text(pilot)
         saved = [it.latency_ps - it.best_ps for it in layers.found]

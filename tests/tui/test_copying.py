@@ -156,7 +156,7 @@ async def test_copies_of_the_analysis_have_all_what_ifs_and_layers(new: DataFold
         await press(pilot, "slash", '"squeezenet1.1"', "enter", "enter", "A")
         what_ifs = table(pilot, WhatIfsPanel)
         assert what_ifs[0] == ("what if", "gain", "95 %", "ms", "proved")
-        assert column_of(what_ifs, "what if") == ["parallel-2", "threads-1"]
+        assert column_of(what_ifs, "what if") == ["run 2 branches at once", "use 1 thread"]
         layers = table(pilot, LayersPanel)
         assert layers[0] == ("layers", "here ms", "best ms", "slower", "fastest")
         assert len(layers[1]) == len(pilot.app.screen.query_one(LayersPanel).found) > NARROW[1]

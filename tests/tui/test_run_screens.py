@@ -302,7 +302,7 @@ async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, JobScreen)
         shown = screen_text(pilot)
-        assert "failed: the worker was lost" in shown and "threads-1: +41.0 % +- 3.0 points after 7 rounds" in shown
+        assert "failed: the worker was lost" in shown and "use 1 thread: +41.0 % +- 3.0 points after 7 rounds" in shown
         # It has ended: there is nothing to cancel, and it can be worked on again.
         assert "x cancel" not in shown
         await press(pilot, "x", "escape", "p")

@@ -132,9 +132,9 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
     IDENTITY = attrgetter("what_if.id")
     NOTHING_TO_COPY = "There is no what-if to copy."
     ABOUT = (
-        "Changes of the way in which the model is executed. The gain is the share of the latency that a change saves, "
-        "with its 95 % interval; a negative one costs time. For batches it is that of one item. A bound is a change "
-        "that no runtime makes. Proved is the gain that was measured when the change was carried out."
+        "Changes of the way in which the model is executed. The gain is the share of the latency that a change is "
+        "predicted to save, with its 95 % interval; 'no gain' is one that costs time. For batches it is that of one "
+        "item. Proved is the gain that was measured when the change was carried out; 'cannot': no runtime can do it."
     )
     ORDERS: ClassVar[Orders] = {
         "by kind": lambda _: 0,
@@ -164,13 +164,13 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
 
     def searched(self, item: ShownWhatIf) -> str:
         found = item.what_if
-        return f"{found.kind.value} {found.id} {found.how} {' '.join(found.layers)}"
+        return f"{found.id} {item.words} {found.how} {' '.join(found.layers)}"
 
     def copied(self) -> str | None:
         return self.selected.what_if.how if self.selected else None
 
     def comparable(self, item: ShownWhatIf) -> ComparableRow:
-        return ComparableRow(WHAT_IF, item.what_if.id, item.what_if.id, item.what_if.id)
+        return ComparableRow(WHAT_IF, item.what_if.id, item.words, item.what_if.id)
 
 
 class ChangePanel(DocumentPanel):
@@ -184,7 +184,7 @@ class ChangePanel(DocumentPanel):
 
     def show(self, row: ShownWhatIf | None, proving: Proving | None, failures: Mapping[str, str]) -> None:
         """Show a what-if, how far its proof is, or why it failed: `failures` are the reasons by the ids of what-ifs."""
-        self.show_title(f": {row.what_if.id}" if row else "")
+        self.show_title(f": {row.words}" if row else "")
         if row is None:
             self.show_groups(())
         else:

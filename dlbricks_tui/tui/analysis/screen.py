@@ -37,6 +37,7 @@ from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.numbers import duration, measured_ago, names_of, percent
+from dlbricks_tui.wording.what_ifs import what_if_words
 
 
 class AnalysisScreen(AnswerScreen[None]):
@@ -172,12 +173,12 @@ class AnalysisScreen(AnswerScreen[None]):
     # Proofs
 
     def action_prove(self) -> None:
-        chosen = [it.what_if for it in self._what_ifs.chosen]
-        possible = tuple(it for it in chosen if it.change is not None)
+        chosen = self._what_ifs.chosen
+        possible = tuple(it.what_if for it in chosen if not it.is_bound)
         if possible:
             self._prove(possible)
         elif chosen:
-            self.notify(f"{names_of([it.id for it in chosen])} cannot be proved: a bound is what no runtime can run.")
+            self.notify(f"No runtime can do this: {names_of([it.words for it in chosen])}.")
         else:
             self.notify("There is no what-if to prove.")
 
@@ -191,7 +192,7 @@ class AnalysisScreen(AnswerScreen[None]):
 
     def _say_proving(self) -> None:
         if self._proving is not None:
-            self.notify(f"{self._proving.now} is being proved: {key('analysis.cancel')} cancels it.")
+            self.notify(f"The proof goes on ({what_if_words(self._proving.now)}): {key('analysis.cancel')} cancels it.")
 
     def _start_proving(self, what_ifs: tuple[WhatIf, ...]) -> None:
         from dlbricks_tui.analysis.jobs import ProofOrder

@@ -10,6 +10,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Waiting
 from dlbricks_tui.jobs.process import JobProcess
 from dlbricks_tui.tui.session import options_of, own_estimator
+from dlbricks_tui.wording.what_ifs import what_if_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -127,7 +128,7 @@ class Proving:
         try:
             await self._process.follow(pass_on)
         except JobError as error:
-            raise ProofError(f"{self.now or 'the last what-if'} was not proved: {error}") from error
+            raise ProofError(f"not proved: {what_if_words(self.now) or 'the last what-if'}: {error}") from error
 
     def stop(self) -> None:
         """Cancel the proof in progress; the proofs before it are kept."""
