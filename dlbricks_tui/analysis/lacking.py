@@ -10,6 +10,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.request import RunRequest, RuntimeChoice, chosen, usual_method
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import (
     USUAL_KERNELS,
     AskedVariant,
@@ -59,7 +60,7 @@ class Lack:
     def in_words(self) -> str:
         """The execution as messages show it."""
         runtime, settings = self.execution.runtime, self.execution.runtime.settings
-        words = [runtime.name, threads_in_words(settings.threads)]
+        words = [runtime_title(runtime.name), threads_in_words(settings.threads)]
         if settings.precision is not Precision.F32:
             words.append(settings.precision.value)
         words += runtime.kernels.words

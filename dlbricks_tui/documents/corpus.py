@@ -17,6 +17,7 @@ from dlbricks_tui.documents.parts import (
     bar_column,
     name_column,
 )
+from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
 from dlbricks_tui.wording.numbers import counted, percent, signed_percent
 
@@ -154,7 +155,7 @@ def _words_of(way: Way) -> tuple[str, ...]:
     """Return what tells rows apart, the most telling first: a narrow terminal cuts off the end."""
     kernels = ", ".join(stated_kernels(way.runtime).words)
     threads = threads_in_words(stated_threads(way.runtime))
-    return (kernels, threads, way.level.value, way.runtime.partition(" ")[0], way.system)
+    return (kernels, threads, way.level.value, runtime_title(way.runtime), way.system)
 
 
 def _part(some: int, of: int) -> float:

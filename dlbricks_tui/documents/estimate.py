@@ -37,7 +37,7 @@ from dlbricks_tui.estimate.parts import Slowest, SlowPart, slowest
 from dlbricks_tui.models.library import assumption
 from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.labels import label_of
-from dlbricks_tui.wording.answers import answer_words, faster_words
+from dlbricks_tui.wording.answers import answer_words, execution_words, faster_words
 from dlbricks_tui.wording.doubts import doubt_in_short, doubts_about
 from dlbricks_tui.wording.engine import engine_remarks
 from dlbricks_tui.wording.layers import name_of, parallel_sentences, sign_of_part, slowest_in_words, title_of
@@ -369,8 +369,9 @@ def way_words(one: SystemEstimate) -> str:
     """Return where and how a model was measured: the system, the runtime, the level and the cutting."""
     cutting = one.estimate.cutting
     cut = "" if cutting.cut.value == "chain" else f"{cutting.cut.value} cut"
-    layers = f"{one.estimate.level.value} layers"
-    return ", ".join(filter(None, [one.way.system, one.way.runtime, layers, f"G={cutting.granularity}", cut]))
+    size = f"bricks of {'up to ' * (cutting.granularity > 1)}{counted(cutting.granularity, 'layer')}"
+    words = execution_words(one.way.runtime, one.estimate.level)
+    return ", ".join(filter(None, [one.way.system, words, size, cut]))
 
 
 def _kinds(graph: LayerGraph, path: Sequence[int]) -> str:

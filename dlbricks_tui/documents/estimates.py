@@ -19,7 +19,9 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings, accuracy, by_group
 from dlbricks_tui.printable import printable
+from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import remarks_on
+from dlbricks_tui.wording.answers import runtime_words
 from dlbricks_tui.wording.doubts import doubts_about
 from dlbricks_tui.wording.engine import engine_remarks
 from dlbricks_tui.wording.numbers import (
@@ -62,7 +64,7 @@ def estimates_parts(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
     ]
     if len({it.way.runtime for it in known}) > 1:
         # The lines above the table name the combinations in full.
-        columns.append(name_column("by", lambda it: it.way.runtime.partition("-")[0]))
+        columns.append(name_column("by", lambda it: runtime_title(it.way.runtime.partition("-")[0])))
     yield from (Sentence(told) for told in dict.fromkeys(map(way_words, known)))
     yield BLANK_LINE
     yield Table(tuple(columns), estimates)
@@ -99,7 +101,7 @@ def judged_by_way(estimates: Iterable[SystemEstimate]) -> list[tuple[SharedSetti
 def accuracy_parts(judged: Sequence[tuple[SharedSettings, Accuracy]]) -> Iterator[Part]:
     """Yield the agreement of estimates with end-to-end latencies, a line for each way of measuring."""
     columns: tuple[Column[tuple[SharedSettings, Accuracy]], ...] = (
-        name_column("system", lambda it: f"{it[0].way.system}, {it[0].way.runtime}"),
+        name_column("system", lambda it: f"{it[0].way.system}, {runtime_words(it[0].way.runtime)}"),
         name_column("level", lambda it: it[0].way.level.value),
         Column("G", lambda it: f"{it[0].granularity}{'' if it[0].cut.value == 'chain' else f' {it[0].cut.value}'}"),
         *accuracy_columns(lambda it: it[1]),

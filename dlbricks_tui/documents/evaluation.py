@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dlbricks_tui.answers.evaluations.results import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
 from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Part, Sentence, Table, name_column
-from dlbricks_tui.evaluations.differences import framework_title
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH
+from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import Variant, variant_in_words
 from dlbricks_tui.wording.numbers import milliseconds, minute_of, or_dash, percent, signed_percent
 from dlbricks_tui.wording.scenarios import kind_in_words, percentile_name
@@ -46,7 +46,7 @@ def _grouped(title: str, words: Sequence[tuple[str, ...]], compared: Sequence[Co
     named: dict[tuple[str, ...], list[str]] = {}
     for it, told in zip(compared, words, strict=True):
         if told:
-            named.setdefault(told, []).append(f"{it.model}, {framework_title(it.framework)}, {_variant(it)}")
+            named.setdefault(told, []).append(f"{it.model}, {runtime_title(it.framework)}, {_variant(it)}")
     for told, results in named.items():
         yield BLANK_LINE
         yield Sentence(f"{title} for {'all' if len(results) == len(compared) else '; '.join(results)}:")
@@ -67,7 +67,7 @@ def _marked(it: EvaluatedResult | EvaluatedLoad, marks: Mapping[str, int]) -> st
 def _result_columns(marks: Mapping[str, int]) -> tuple[Column[EvaluatedResult], ...]:
     return (
         name_column("model", lambda it: _marked(it, marks)),
-        name_column("runtime", lambda it: f"{framework_title(it.framework)} {it.version}"),
+        name_column("runtime", lambda it: f"{runtime_title(it.framework)} {it.version}"),
         name_column("variant", lambda it: variant_in_words(it)),
         Column("when", lambda it: _minute(it.when), CellKind.NAME, is_optional=True),
         Column("end to end", lambda it: or_dash(milliseconds, it.measured_ms)),
@@ -92,7 +92,7 @@ def _load_columns(marks: Mapping[str, int]) -> tuple[Column[EvaluatedLoad], ...]
 
 _COMPARED_COLUMNS: tuple[Column[ComparedResult], ...] = (
     name_column("model", lambda it: it.model),
-    name_column("runtime", lambda it: framework_title(it.framework)),
+    name_column("runtime", lambda it: runtime_title(it.framework)),
     name_column("variant", lambda it: _variant(it)),
     Column("of", lambda it: it.of or "-", CellKind.NAME, is_optional=True),
     Column("was", lambda it: or_dash(milliseconds, it.was_ms)),

@@ -20,6 +20,7 @@ from dlbricks_tui.documents.variants import (
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.ranking import Ranked, Ranking
 from dlbricks_tui.printable import printable
+from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import batch_in_words, remarks_on, threads_in_words
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording.checks import verdict_counts
@@ -38,7 +39,7 @@ class VariantAxis(NamedTuple):
 
 
 AXES = (
-    VariantAxis(RUNTIME, lambda it: it.runtime),
+    VariantAxis(RUNTIME, lambda it: runtime_title(it.runtime)),
     VariantAxis(THREADS, lambda it: threads_in_words(it.threads)),
     VariantAxis(BATCH, lambda it: batch_in_words(it.batch_size)),
     VariantAxis(PRECISION, lambda it: it.precision.in_words),
@@ -129,7 +130,7 @@ def common_words(ranking: Ranking) -> str:
 
 
 def combination_name(it: Ranked, found: Sequence[Ranked]) -> str:
-    """Return everything in which a combination differs from the others: `openvino, 2 threads, batch 4`."""
+    """Return everything in which a combination differs from the others: `OpenVINO, 2 threads, batch 4`."""
     return ", ".join(words for words in (axis.words(it.point) for axis in differing(found)) if words)
 
 

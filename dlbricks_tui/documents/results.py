@@ -19,6 +19,7 @@ from dlbricks_tui.documents.parts import (
     name_column,
 )
 from dlbricks_tui.documents.samples import sample_parts
+from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, signed_percent
@@ -102,7 +103,7 @@ def short_cell(column: str, value: Any) -> str:
         return ago(str(value)).removesuffix(" ago")
     if column == "threads" and not value:
         return "default"
-    return str(value).partition(" ")[0] if column == "runtime" else cell(column, value)
+    return runtime_title(str(value)) if column == "runtime" else cell(column, value)
 
 
 def short_cells(found: Selection, columns: Sequence[str]) -> dict[str, list[str]]:

@@ -22,6 +22,7 @@ from dlbricks_tui.scenarios.scenario import (
     percentile_ms,
 )
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.wording.answers import execution_words
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     ago,
@@ -85,7 +86,7 @@ def load_test_parts(test: LoadTest) -> Iterator[Part]:
     """Yield everything about a stored load test but its latencies: where it ran, its scenario, figures and verdict."""
     scenario = scenario_of(test)
     yield Heading(test.name)
-    yield Sentence(f"{test.runtime}, {test.level.value}, on {test.system}, {minute_of(test.when)} UTC")
+    yield Sentence(f"{execution_words(test.runtime, test.level)}, on {test.system}, {minute_of(test.when)} UTC")
     yield Sentence(scenario_line(scenario))
     yield BLANK_LINE
     yield outcome_table(scenario, None, test)

@@ -20,6 +20,7 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.estimate.comparison import Candidate, cheapest, quickest, remarks_on
 from dlbricks_tui.host.peaks import MEMORY
+from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.wording.answers import combination_words, figure_text
 from dlbricks_tui.wording.numbers import ago, counted, gibibytes, partly, price_per_hour, speed, speeds
 
@@ -76,9 +77,9 @@ def system_parts(known: KnownSystem, runtimes: Mapping[str, RuntimeRecord]) -> I
         yield Fact("measured", f"last {ago(known.newest)}")
     for way in known.ways:
         runtime = runtimes.get(way.runtime)
-        yield Heading(runtime.name if runtime else way.runtime)
+        yield Heading(runtime_title(runtime.name if runtime else way.runtime))
         if runtime is not None:
-            yield Fact("framework", f"{runtime.framework} {runtime.version}, Python {runtime.python}")
+            yield Fact("framework", f"{runtime_title(runtime.framework)} {runtime.version}, Python {runtime.python}")
             yield Fact("threads", f"{runtime.threads}")
         yield Fact("level", way.level.value, f", protocol {way.protocol}")
         yield Fact("has", f"{counted(way.pairs, 'brick')} and {counted(way.models, 'model')} end to end")

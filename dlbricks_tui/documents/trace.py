@@ -18,6 +18,7 @@ from dlbricks_tui.traces.layer_times import (
     together,
 )
 from dlbricks_tui.traces.trace import PLAIN_MS, LevelTrace, TraceLevel, TrackKind
+from dlbricks_tui.wording.answers import execution_words, runtime_words
 from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, minute_of, or_dash, percent, signed_percent
 from dlbricks_tui.wording.tracing import signed_ms
 
@@ -52,7 +53,11 @@ def stored_columns(shown: str | None = None) -> tuple[Column[StoredTrace], ...]:
         model,
         Column("trace", lambda it: it.header.id[:_KEY_DIGITS], is_optional=in_panel),
         Column("when (UTC)", lambda it: minute_of(it.header.when)),
-        name_column("runtime", lambda it: it.header.runtime, lambda it: "strong" if it.header.id == shown else "text"),
+        name_column(
+            "runtime",
+            lambda it: runtime_words(it.header.runtime),
+            lambda it: "strong" if it.header.id == shown else "text",
+        ),
         Column("layers", lambda it: it.header.graph_level.value, is_optional=in_panel),
         Column("batch", lambda it: f"{it.header.batch_size}"),
         Column("size", lambda it: f"{it.size_bytes / 1000:,.0f} kB", is_optional=in_panel),
@@ -64,9 +69,9 @@ def _mark(shown: str) -> Column[StoredTrace]:
 
 
 def trace_words(trace: Trace) -> str:
-    """Return how a model was traced: `onnxruntime-1.20 threads-1, fused, batch size 1, trace 20261127-071`."""
-    how = trace.runtime, trace.graph_level.value, f"batch size {trace.batch_size}", f"trace {trace.id[:_KEY_DIGITS]}"
-    return ", ".join(how)
+    """Return how a model was traced: `ONNX Runtime 1.20, 1 thread, fused layers, batch 1, trace 20261127-071`."""
+    how = execution_words(trace.runtime, trace.graph_level)
+    return f"{how}, batch {trace.batch_size}, trace {trace.id[:_KEY_DIGITS]}"
 
 
 def trace_parts(trace: Trace) -> Iterator[Part]:

@@ -10,6 +10,7 @@ from dlbricks_tui.documents.parts import CellKind, Column, Missing, Part, Senten
 from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.estimate.curve import Point, best_within, per_second, scaling_efficiency
 from dlbricks_tui.printable import printable
+from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import (
     Kernels,
     Precision,
@@ -44,7 +45,7 @@ def key_column(title: str, cell: Callable[[Point], str], kind: CellKind = CellKi
     return Column(title, cell, kind, is_key=True)
 
 
-RUNTIME = key_column("runtime", lambda it: it.runtime or "default", CellKind.NAME)
+RUNTIME = key_column("runtime", lambda it: runtime_title(it.runtime or "default"), CellKind.NAME)
 THREADS = key_column("threads", lambda it: "default" if it.threads is None else str(it.threads))
 BATCH = key_column("batch", lambda it: str(it.batch_size))
 PRECISION = key_column("precision", lambda it: it.precision.value)
@@ -105,7 +106,7 @@ def variant_name(point: Point) -> str:
     # The usual number of threads may be that of another row.
     variant = replace(point.found.variant, threads=point.threads)
     framework = point.runtime or point.found.way.runtime.partition("-")[0]
-    return combination_words(framework, variant, point.found.estimate.level)
+    return combination_words(runtime_title(framework), variant, point.found.estimate.level)
 
 
 def variants_question(model: str) -> str:

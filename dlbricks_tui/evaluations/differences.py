@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dlbricks_tui.evaluations.baseline import Baseline, is_told
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH, RecordedResult
-from dlbricks_tui.runtime.traits import TRAITS
+from dlbricks_tui.runtime.traits import TRAITS, runtime_title
 from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.settings.setting import plain
 from dlbricks_tui.settings.variant import KERNELS
@@ -73,7 +73,7 @@ def _differences(was: RecordedResult, now: RecordedResult) -> Iterator[Differenc
     if was.sha256 and now.sha256 and was.sha256 != now.sha256:
         yield Difference("model content", was.sha256[:SHORT_HASH], now.sha256[:SHORT_HASH])
     pairs = (
-        ("framework", framework_title(was.framework), framework_title(now.framework)),
+        ("framework", runtime_title(was.framework), runtime_title(now.framework)),
         ("threads", threads_in_words(was.threads), threads_in_words(now.threads)),
         *((title, *(str(plain(it.parts[part])) for it in (was, now))) for part, title in _PARTS.items()),
     )
@@ -83,7 +83,7 @@ def _differences(was: RecordedResult, now: RecordedResult) -> Iterator[Differenc
         if before != after:
             yield Difference(f"variable {name}", before, after)
     if was.framework == now.framework and was.version != now.version:
-        yield Difference(f"{framework_title(now.framework)} version", was.version, now.version)
+        yield Difference(f"{runtime_title(now.framework)} version", was.version, now.version)
     # A framework's own package has its version.
     yield from _facts(was.packages, now.packages, without={*_packages(now.framework), now.framework})
     yield from _facts(was.host, now.host)
@@ -108,11 +108,6 @@ def _said(value: Fact) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return "none" if value is None else str(value)
-
-
-def framework_title(framework: str) -> str:
-    """Return the name of a framework for people."""
-    return TRAITS[framework].title if framework in TRAITS else framework
 
 
 def _packages(framework: str) -> tuple[str, ...]:

@@ -196,3 +196,14 @@ def traits_of(framework: str) -> Traits:
 def usual_traits(form: Format) -> Traits:
     """Return the facts about the framework that runs models of a format unless another one is named."""
     return next(it for it in TRAITS.values() if it.format is form)
+
+
+def runtime_title(name: str) -> str:
+    """Return a runtime, or a framework, for people: `onnxruntime-1.32.0 threads-2` is `ONNX Runtime 1.32.0`.
+
+    `name` is its name or identity. A name that the user has given stays as it is.
+    """
+    framework, _, version = name.partition(" ")[0].partition("-")
+    if framework in TRAITS:
+        return f"{TRAITS[framework].title} {version}".rstrip()
+    return next((it.title for it in TRAITS.values() if it.own_runtime == name), name)

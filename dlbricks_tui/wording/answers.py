@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import (
+    Precision,
     batch_in_words,
+    stated_variant,
     threads_in_words,
     variant_in_words,
 )
@@ -13,6 +16,7 @@ from dlbricks_tui.wording.numbers import PREDICTED, age_words, counted, millisec
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.models.graph import Level
     from dlbricks_tui.runtime.variant import Variant
     from dlbricks_tui.store.selections import Way
 
@@ -37,16 +41,28 @@ def figure_text(one: SystemEstimate) -> str:
 
 
 def combination_words(one: SystemEstimate) -> str:
-    """Return the name of a combination: `mxnet, 1 thread, batch 1`, with its precision and kernels if unusual."""
+    """Return the name of a combination: `MXNet, 1 thread, batch 1`, with its precision and kernels if unusual."""
     variant, framework = one.variant, one.way.runtime.partition("-")[0]
-    usual = framework, threads_in_words(variant.threads), batch_in_words(variant.batch)
+    usual = runtime_title(framework), threads_in_words(variant.threads), batch_in_words(variant.batch)
     unusual = [variant.precision.in_words] if variant.precision.is_unchecked else []
     return ", ".join([*filter(None, usual), *unusual, *variant.kernels.words])
 
 
+def runtime_words(identity: str) -> str:
+    """Return a runtime with its variant, by its identity: `ONNX Runtime 1.32.0, 2 threads`."""
+    variant = stated_variant(identity)
+    unusual = [] if variant.precision is Precision.F32 else [variant.precision.value]
+    return ", ".join([runtime_title(identity), threads_in_words(variant.threads), *unusual, *variant.kernels.words])
+
+
+def execution_words(runtime: str, level: Level) -> str:
+    """Return a runtime, by its identity, at a level: `ONNX Runtime 1.32.0, 2 threads, fused layers`."""
+    return f"{runtime_words(runtime)}, {level.value} layers"
+
+
 def way_line(way: Way, variant: Variant) -> str:
     """Return the system, the runtime, the level and the variant of an execution."""
-    return f"{way.system}, {way.runtime.partition(' ')[0]}, {way.level.value} layers, {variant_in_words(variant)}"
+    return f"{way.system}, {runtime_title(way.runtime)}, {way.level.value} layers, {variant_in_words(variant)}"
 
 
 def origin_words(one: SystemEstimate) -> str:
@@ -64,7 +80,7 @@ def origin_words(one: SystemEstimate) -> str:
 
 
 def answer_words(one: SystemEstimate, *, chosen: bool = False, on: str = "") -> str:
-    """Return the whole answer: `16.70 ms: mxnet, 1 thread, batch 1, measured 4 min ago`.
+    """Return the whole answer: `16.70 ms: MXNet, 1 thread, batch 1, measured 4 min ago`.
 
     `on` names the system, unless that is this host.
     """

@@ -5,6 +5,7 @@ from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.scenarios.messages import LoadProgress, LoadReady, LoadTestDone, LoadTestsKept, LoadTestStarted
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Scenario, ScenarioKind, latencies_ms
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.wording.answers import execution_words
 from dlbricks_tui.wording.histogram import histogram_lines
 from dlbricks_tui.wording.numbers import counted, duration, milliseconds, percent
 
@@ -38,10 +39,10 @@ def rate_in_words(rate: float) -> str:
 
 
 def execution_line(system: str, execution: Execution | None) -> str:
-    """Return where a model runs: `onnxruntime-1.20 threads-2, fused, on c5.xlarge`."""
+    """Return where a model runs: `ONNX Runtime 1.20, 2 threads, fused layers, on c5.xlarge`."""
     if execution is None:
         return f"on {system}"
-    return f"{execution.runtime.identity}, {execution.level.value}, on {system}"
+    return f"{execution_words(execution.runtime.identity, execution.level)}, on {system}"
 
 
 def scenario_line(scenario: Scenario) -> str:

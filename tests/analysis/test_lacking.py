@@ -27,16 +27,16 @@ def test_every_kind_of_what_if_has_the_executions_that_it_compares() -> None:
     baseline = Execution(MXNET.with_threads(4), Level.FUSED)
     lacks = lacks_of(BOTH, baseline, (), HOST)
     assert lacks[0] == Lack(baseline, None)
-    assert identities(lacks, WhatIfKind.PARALLEL) == ["default, 2 threads", "default, 1 thread"]
-    limited = ["default, 4 threads, avx2 kernels", "default, 4 threads, avx512_core kernels"]
+    assert identities(lacks, WhatIfKind.PARALLEL) == ["MXNet, 2 threads", "MXNet, 1 thread"]
+    limited = ["MXNet, 4 threads, avx2 kernels", "MXNet, 4 threads, avx512_core kernels"]
     assert identities(lacks, WhatIfKind.KERNELS) == limited
-    others = ["default-onnx, 4 threads", "default-openvino, 4 threads"]
-    assert identities(lacks, WhatIfKind.RUNTIME) == [*others, "default, 4 threads, default engine"]
-    assert identities(lacks, WhatIfKind.FUSION) == ["default, 4 threads, as written"]
+    others = ["ONNX Runtime, 4 threads", "OpenVINO, 4 threads"]
+    assert identities(lacks, WhatIfKind.RUNTIME) == [*others, "MXNet, 4 threads, default engine"]
+    assert identities(lacks, WhatIfKind.FUSION) == ["MXNet, 4 threads, as written"]
     assert identities(lacks, WhatIfKind.PRECISION) == []
     # One and two threads serve the parallel what-ifs too.
     assert identities(lacks, WhatIfKind.THREADS) == []
-    assert identities(lacks, WhatIfKind.BATCH) == [f"default, 4 threads, batch {size}" for size in (2, 4, 8)]
+    assert identities(lacks, WhatIfKind.BATCH) == [f"MXNet, 4 threads, batch {size}" for size in (2, 4, 8)]
 
 
 def test_a_runtime_lacks_only_what_it_can_do() -> None:
@@ -44,12 +44,12 @@ def test_a_runtime_lacks_only_what_it_can_do() -> None:
     assert identities(lacks, WhatIfKind.FUSION) == []
     assert identities(lacks, WhatIfKind.PARALLEL) == []
     # This processor has no bf16 arithmetic.
-    assert identities(lacks, WhatIfKind.PRECISION) == ["default-openvino, 1 thread, int8"]
-    assert identities(lacks, WhatIfKind.RUNTIME) == ["default-onnx, 1 thread"]
+    assert identities(lacks, WhatIfKind.PRECISION) == ["OpenVINO, 1 thread, int8"]
+    assert identities(lacks, WhatIfKind.RUNTIME) == ["ONNX Runtime, 1 thread"]
     assert [it.split(", ")[1] for it in identities(lacks, WhatIfKind.THREADS)] == ["2 threads", "4 threads"]
     host = Host(1, (*SETS, InstructionSet.AVX512_CORE_BF16), HOST.runtimes)
     lacks = lacks_of(ONNX, Execution(OPENVINO.with_threads(1), Level.FUSED), (), host)
-    assert "default-openvino, 1 thread, bf16" in identities(lacks, WhatIfKind.PRECISION)
+    assert "OpenVINO, 1 thread, bf16" in identities(lacks, WhatIfKind.PRECISION)
 
 
 def test_known_executions_and_other_kinds_are_left_out() -> None:
@@ -57,9 +57,9 @@ def test_known_executions_and_other_kinds_are_left_out() -> None:
     known = (baseline, Execution(ORT.with_threads(1), Level.FUSED), Execution(ORT.with_threads(2), Level.FUSED, 4))
     lacks = lacks_of(ONNX, baseline, known, HOST, (WhatIfKind.THREADS, WhatIfKind.BATCH))
     assert [lack.in_words for lack in lacks] == [
-        "default-onnx, 4 threads",
-        "default-onnx, 2 threads, batch 2",
-        "default-onnx, 2 threads, batch 8",
+        "ONNX Runtime, 4 threads",
+        "ONNX Runtime, 2 threads, batch 2",
+        "ONNX Runtime, 2 threads, batch 8",
     ]
     # The baseline is what every what-if compares with.
     assert lacks_of(ONNX, baseline, (), HOST, (WhatIfKind.PRECISION,))[0].kind is None
@@ -108,4 +108,4 @@ def test_the_precision_of_the_baseline_stays_in_other_runtimes() -> None:
     baseline = Execution(ORT.with_threads(2).with_precision(Precision.INT8), Level.FUSED)
     lacks = lacks_of(BOTH, baseline, (), HOST, (WhatIfKind.RUNTIME,))
     # MXNet has no int8.
-    assert identities(lacks, WhatIfKind.RUNTIME) == ["default-openvino, 2 threads, int8"]
+    assert identities(lacks, WhatIfKind.RUNTIME) == ["OpenVINO, 2 threads, int8"]

@@ -104,8 +104,8 @@ def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
     status, out, told = analyze("--measure", "--kinds", "batch,kernels")
     assert (status, out) == (130, "")
     assert "net lacks 5 executions, about 2 min:" in told
-    assert "kernels: default-onnx, 1 thread, optimisation extended" in told
-    assert "batch: default-onnx, 1 thread, batch 4" in told
+    assert "kernels: ONNX Runtime, 1 thread, optimisation extended" in told
+    assert "batch: ONNX Runtime, 1 thread, batch 4" in told
 
 
 def test_peaks_that_the_roofline_lacks_are_measured_once(analyze: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:

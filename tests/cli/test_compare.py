@@ -86,7 +86,7 @@ def test_without_options_all_that_was_measured_is_compared(compare: Compare) -> 
     status, out, _ = compare(records, "table1:16", "--system", "c5.xlarge")
     _, heading, _, titles, *rows = out.splitlines()
     assert status == 0
-    assert heading == "c5.xlarge, mxnet, batch 1, f32, written layers; the best first, by latency"
+    assert heading == "c5.xlarge, MXNet, batch 1, f32, written layers; the best first, by latency"
     assert titles.split()[0] == "THREADS"
     assert [row.split()[0] for row in rows] == ["4", "1"]
     assert [row.split()[-1] for row in rows] == ["best", "slower"]

@@ -166,7 +166,7 @@ def test_stored_traces_are_listed(trace: Answer, run: Answer, tmp_path: Path) ->
     trace()
     status, out, _ = run("--list")
     assert status == 0
-    assert "20261127-071" in out and "onnxruntime" in out
+    assert "20261127-071" in out and "ONNX Runtime" in out
     (found,) = document(run("--list", "--json")[1])
     assert Path(found["stored"]).parent == tmp_path / "data" / "traces"
     (tmp_path / "data" / "traces" / "broken.json.gz").touch()

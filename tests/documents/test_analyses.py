@@ -52,8 +52,8 @@ def test_all_kinds_fit_on_a_terminal_of_80_columns() -> None:
 def test_models_of_different_executions_have_tables_of_their_own() -> None:
     lines = lines_of([analysed("one"), analysed("two", variant=Variant(threads=2))])
     assert [line for line in lines if line.endswith(": 1 model")] == [
-        "here, mxnet-1.9.1, fused layers, batch 1, 1 thread, f32: 1 model",
-        "here, mxnet-1.9.1, fused layers, batch 1, 2 threads, f32: 1 model",
+        "here, MXNet 1.9.1, fused layers, batch 1, 1 thread, f32: 1 model",
+        "here, MXNet 1.9.1, fused layers, batch 1, 2 threads, f32: 1 model",
     ]
 
 

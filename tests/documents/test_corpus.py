@@ -58,6 +58,6 @@ def measured(granularity: int, system: str, speedup: float | None) -> GroupAccur
 
 def test_granularities_tell_what_differs_and_in_common_is_the_rest() -> None:
     found = [measured(1, "here", 2.0), measured(2, "there", None), measured(3, "here", 1.0)]
-    assert common_words(found) == ("2 threads", "fused", "onnxruntime-1.23.0") and not common_words(found[:1])
+    assert common_words(found) == ("2 threads", "fused", "ONNX Runtime 1.23.0") and not common_words(found[:1])
     cases = {"several": found, "one without a speed-up": found[1:2], "none": []}
     check("granularities", {name: [Table(granularity_columns(each), each)] for name, each in cases.items()}, width=80)

@@ -163,9 +163,9 @@ def test_the_most_frequent_kinds_and_the_costliest_of_many_regions_are_named() -
 
 def test_what_is_usual_of_a_way_is_not_told() -> None:
     found = document()
-    assert way_words(found.one) == "c5.xlarge, mxnet, written layers, G=1"
+    assert way_words(found.one) == "c5.xlarge, MXNet, default threads, written layers, bricks of 1 layer"
     overlapping = with_estimate(found, cutting=Cutting(3, Cut.OVERLAP))
-    assert way_words(overlapping.one).endswith("G=3, overlap cut")
+    assert way_words(overlapping.one).endswith("bricks of up to 3 layers, overlap cut")
 
 
 def test_repeated_modules_are_counted_and_narrow_compositions_have_shorter_remarks() -> None:

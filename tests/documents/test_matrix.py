@@ -96,7 +96,7 @@ def test_the_style_of_a_cell_says_what_it_is() -> None:
 
 def test_a_cell_says_what_is_known_of_it() -> None:
     assert cell(FULL, 1, 4) == [
-        "onnxruntime, 2 threads, batch 4",
+        "ONNX Runtime, 2 threads, batch 4",
         "measured      20.00 ms, 200.0 per second",
         "against best  best",
     ]
@@ -118,5 +118,5 @@ def test_a_cell_without_a_latency_says_why() -> None:
 def test_a_best_cell_that_may_be_chance_asks_for_a_repetition() -> None:
     assert not repeat_sentence(FULL)
     few = ranking_of(called(timed(8, 70.0), "onnxruntime"), called(timed(8, 74.0, samples=4), "openvino"))
-    assert repeat_sentence(few) == "Repeat: openvino may be as fast;"
+    assert repeat_sentence(few) == "Repeat: OpenVINO may be as fast;"
     assert isinstance(matrix_rows(few)[0], MatrixRow)

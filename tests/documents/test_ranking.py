@@ -58,7 +58,7 @@ def test_a_column_is_shown_for_everything_that_differs_and_the_heading_tells_the
     ranking = Ranking("net", "c5.xlarge", ranked(both))
     assert rows(ranking)[0][0] == "PRECISION"
     assert ranking_heading(ranking) == (
-        "c5.xlarge, openvino, 1 thread, batch 1, written layers; the best first, by latency"
+        "c5.xlarge, OpenVINO, 1 thread, batch 1, written layers; the best first, by latency"
     )
 
 
@@ -127,17 +127,17 @@ def test_limits_on_kernels_are_columns_where_they_differ_and_the_heading_tells_o
 def test_the_only_measured_combination_is_not_called_the_best() -> None:
     one, other = called(timed(1, 10.0), "onnxruntime"), called(predicted(30.0, 29.0, 31.0), "mxnet")
     alone = Ranking("net", "c5.xlarge", ranked([one, other]))
-    assert ranking_answer(alone).startswith("Only onnxruntime was measured: 10.00 ms, ")
+    assert ranking_answer(alone).startswith("Only ONNX Runtime was measured: 10.00 ms, ")
     assert ranking_answer(alone).endswith("per second; 1 other was not.")
     quicker = called(predicted(5.0, 4.9, 5.1), "mxnet")
     assert ranking_answer(Ranking("net", "c5.xlarge", ranked([one, quicker]))).startswith(
-        "Only onnxruntime was measured"
+        "Only ONNX Runtime was measured"
     )
     # What is predicted to be faster beyond doubt is worth a measurement.
     answer = ranking_answer(Ranking("net", "c5.xlarge", ranked([one, quicker])))
-    assert "mxnet is predicted to be faster: ~5.000 ms" in answer
+    assert "MXNet is predicted to be faster: ~5.000 ms" in answer
     two = [called(timed(1, ms), name) for ms, name in ((10.0, "onnxruntime"), (20.0, "mxnet"))]
-    assert "onnxruntime is best: " in ranking_answer(Ranking("net", "c5.xlarge", ranked(two)))
+    assert "ONNX Runtime is best: " in ranking_answer(Ranking("net", "c5.xlarge", ranked(two)))
 
 
 def test_the_answer_counts_what_was_measured_where_most_others_are_predicted() -> None:
@@ -148,7 +148,7 @@ def test_the_answer_counts_what_was_measured_where_most_others_are_predicted() -
 
 
 def test_the_answer_within_a_bound_names_the_best_that_keeps_it() -> None:
-    best = "onnxruntime, batch 1 is best by throughput: 10.00 ms, 100.0 per second."
+    best = "ONNX Runtime, batch 1 is best by throughput: 10.00 ms, 100.0 per second."
     assert ranking_answer(MIXED.within(50.0), 50.0) == f"Under 50 ms: {best}"
     assert ranking_answer(MIXED.within(1.0), 1.0) == "No combination is known to stay under 1 ms."
     assert MIXED.within(None) is MIXED

@@ -76,7 +76,7 @@ def test_every_column_is_declared() -> None:
             "onnxruntime-1.23 python-3.11",
             "onnxruntime-1.23 python-3.11",
             "onnxruntime-1.23 python-3.11",
-            "onnxruntime-1.23",
+            "ONNX Runtime 1.23",
         ),
         ("threads", 0, "0", "0", "default"),
         ("good", True, "yes", "yes", "yes"),

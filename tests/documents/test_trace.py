@@ -54,12 +54,12 @@ def test_stored_traces_of_one_model_have_a_mark_in_place_of_the_model() -> None:
     stored = [StoredTrace(header, Path("x"), 21_400)]
     when = "2026-11-27 07:15"
     assert texts(120, Table(stored_columns(), stored)) == [
-        f"model                trace        when (UTC)  {'runtime':40}  layers  batch   size",
-        f"three layers  20261127-071  {when}  onnxruntime-1.32.0 python-3.11 threads-1   fused      1  21 kB",
+        f"model                trace        when (UTC)  {'runtime':29}  layers  batch   size",
+        f"three layers  20261127-071  {when}  ONNX Runtime 1.32.0, 1 thread   fused      1  21 kB",
     ]
     shown = stored_columns(stored[0].header.id)
-    assert texts(120, Table(shown, stored))[1].startswith(f"*  20261127-071  {when}  onnx")
-    assert texts(40, Table(shown, stored))[1] == f"*  {when}  onnxruntime…      1"
+    assert texts(120, Table(shown, stored))[1].startswith(f"*  20261127-071  {when}  ONNX")
+    assert texts(40, Table(shown, stored))[1] == f"*  {when}  ONNX Runtim…      1"
     assert texts(40, Table(stored_columns(""), stored))[1].startswith(when)
 
 

@@ -135,7 +135,7 @@ def test_the_answer_names_the_quickest_and_the_busiest_variant() -> None:
         "best under 5.2 ms: batch 1, ~5.000 ms, 200.0 per second, but its interval reaches 5.500 ms"
     )
     assert variants_question("net") == "Which runtime, batch size and number of threads suit net?"
-    assert variant_name(threads[0]) == "onnxruntime, 2 threads, written"
+    assert variant_name(threads[0]) == "ONNX Runtime, 2 threads, written"
 
 
 def test_a_variant_without_figures_says_why() -> None:

@@ -65,13 +65,13 @@ def texts(found: tuple[EstimateRow, ...]) -> list[str]:
 def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60, more=True))
     assert shown_rows[:3] == [
-        f"14.56 ms: mxnet, 2 threads, batch 1, measured {AGE} ago",
+        f"14.56 ms: MXNet, 2 threads, batch 1, measured {AGE} ago",
         "doubt its bricks: they add up to 14.18 to 14.30 ms",
         "",
     ]
     for system, place in (("here", ""), (OTHER_SYSTEM.id, "on c5.xlarge, 4 cores, ")):
         named = texts(estimate_rows(view_of(measured, "resnet18_v1"), replace(WRITTEN, system=system), AVAILABLE, 90))
-        assert named[0] == f"14.56 ms: mxnet, 2 threads, batch 1, {place}measured {AGE} ago"
+        assert named[0] == f"14.56 ms: MXNet, 2 threads, batch 1, {place}measured {AGE} ago"
     begin = next(at for at, row in enumerate(shown_rows) if row.startswith("sequential"))
     assert shown_rows[begin : begin + 5] == [
         f"sequential  14.24 ms  {'█' * 13}  95 %: 14.18 to 14.30 ms",
@@ -126,7 +126,7 @@ def test_a_change_of_host_speed_between_model_and_bricks_is_reported(measured: D
 
 def test_a_partial_sum_is_marked_and_shows_what_is_missing(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1", MEASURED_ONLY), WRITTEN, AVAILABLE, 60))
-    assert shown_rows[0] == "mxnet, 2 threads, batch 1, 40 of 66 layers measured: no"
+    assert shown_rows[0] == "MXNet, 2 threads, batch 1, 40 of 66 layers measured: no"
     begin = next(at for at, row in enumerate(shown_rows) if row.startswith("sequential  part 8.775 ms"))
     assert shown_rows[begin].endswith("  only 61 % of its layers") and shown_rows[begin + 1].endswith(", this part")
     assert "a sum of 40 of 66 layers only: the model may take more or" in shown_rows
@@ -138,7 +138,7 @@ def test_a_partial_sum_is_marked_and_shows_what_is_missing(measured: DataFolder)
 
 def test_predictions_are_marked_and_told(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
-    assert re.fullmatch(r"~[\d.]+ to [\d.]+ ms: mxnet, 2 threads, batch 1, predicted, 61 % of", shown_rows[0])
+    assert re.fullmatch(r"~[\d.]+ to [\d.]+ ms: MXNet, 2 threads, batch 1, predicted, 61 % of", shown_rows[0])
     begin = next(at for at, row in enumerate(shown_rows) if row.startswith("sequential  ~"))
     assert re.match(r"parallel +~\d", shown_rows[begin + 1])
     assert shown_rows[2] == "46 % is predicted: 26 of 66 layers"
@@ -181,7 +181,7 @@ def test_the_answer_is_three_lines_and_all_else_is_one_key_away(measured: DataFo
     sure = replace(view.document.one, end_to_end=Latency(14.25, 14.20, 14.60))
     view = replace(about(view, sure), step=NextStep.LOAD)
     assert texts(estimate_rows(view, WRITTEN, AVAILABLE, 80))[:7] == [
-        f"14.25 ms: mxnet, 2 threads, batch 1, measured {AGE} ago",
+        f"14.25 ms: MXNet, 2 threads, batch 1, measured {AGE} ago",
         "its bricks add up to 14.24 ms ±0.4 %: 0.1 % too little",
         "next: L how much load it can serve",
         "",
@@ -208,7 +208,7 @@ def test_the_headline_names_settings_that_are_not_as_usual(measured: DataFolder)
         headline.show("resnet18_v1", choices, view.document.one, expert=expert)
         shown = "".join(span.text for span in headline.lines(160)[0])
         assert told in shown and ("G 1" in shown) is expert
-        assert f"14.56 ms measured {AGE} ago mxnet, 2 threads, batch 1" in shown
+        assert f"14.56 ms measured {AGE} ago MXNet, 2 threads, batch 1" in shown
 
 
 def test_a_prediction_has_no_error_until_its_bricks_are_measured(measured: DataFolder) -> None:
@@ -330,4 +330,4 @@ def test_the_answer_of_a_combination_that_was_chosen_says_so_and_names_a_faster_
         view = view_of(new, "resnet18_v1", choices)
         shown_rows = " ".join(texts(estimate_rows(view, choices, AVAILABLE, 60)))
         assert (", as chosen" in shown_rows) is said
-        assert ("the fastest measured: 14.56 ms: mxnet, 2 threads, batch 1" in shown_rows) is said
+        assert ("the fastest measured: 14.56 ms: MXNet, 2 threads, batch 1" in shown_rows) is said

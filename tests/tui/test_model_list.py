@@ -67,15 +67,15 @@ def test_a_row_and_its_heading_take_exactly_their_width(width: int, names: set[s
 
 
 def test_columns_are_shown_as_far_as_they_fit() -> None:
-    measured = KnownLatency("24.13", 24.13, 72, 72, since=HOUR, combination="mxnet, 2 threads, batch 1")
+    measured = KnownLatency("24.13", 24.13, 72, 72, since=HOUR, combination="MXNet, 2 threads, batch 1")
     assert row(RESNET, 30, measured).split() == ["resnet50_v2", "24.13"]
     assert row(RESNET, 39, measured).split() == ["resnet50_v2", "24.13"]
     assert row(RESNET, 40, measured).split() == ["resnet50_v2", "3", "h", "24.13"]
     task = ("image", "classification")
-    assert row(RESNET, 74, measured).split() == ["resnet50_v2", *task, "mxnet", "3", "h", "24.13"]
-    assert row(RESNET, 90, measured).split() == [*("resnet50_v2", "174", "26", "%", *task, "mxnet", "3", "h", "24.13")]
+    assert row(RESNET, 74, measured).split() == ["resnet50_v2", *task, "MXNet", "3", "h", "24.13"]
+    assert row(RESNET, 90, measured).split() == [*("resnet50_v2", "174", "26", "%", *task, "MXNet", "3", "h", "24.13")]
     # A column that does not fit leaves its place to narrower ones.
-    assert row(RESNET, 70, measured).split() == ["resnet50_v2", "174", "26", "%", "mxnet", "3", "h", "24.13"]
+    assert row(RESNET, 70, measured).split() == ["resnet50_v2", "174", "26", "%", "MXNet", "3", "h", "24.13"]
 
 
 def test_a_wide_list_drops_columns_rather_than_parts_of_names() -> None:
@@ -95,10 +95,10 @@ def test_a_wide_list_drops_columns_rather_than_parts_of_names() -> None:
 
 def test_the_user_selects_the_columns() -> None:
     measured = KnownLatency(
-        "24.13", 24.13, 72, 72, end_to_end_ms=25.0, per_second=41.44, combination="mxnet, 2 threads, batch 1"
+        "24.13", 24.13, 72, 72, end_to_end_ms=25.0, per_second=41.44, combination="MXNet, 2 threads, batch 1"
     )
     shown = row(RESNET, 100, measured, ("measured", "format", "per_second", "variant", "runtime")).split()
-    assert shown == ["resnet50_v2", "MXNet", "2", "threads,", "batch", "1", "41.44", "25.00", "mxnet"]
+    assert shown == ["resnet50_v2", "MXNet", "2", "threads,", "batch", "1", "41.44", "25.00", "MXNet"]
     predicted = replace(measured, predicted=True)
     assert row(RESNET, 60, predicted, ("per_second",)).endswith(" ~41.44")
     assert row(RESNET, 40, measured, ()).strip() == "resnet50_v2"

@@ -138,14 +138,14 @@ def chosen(data: DataFolder) -> Choices:
 
 STATES: dict[Callable[[DataFolder], Choices], tuple[str, str]] = {
     nothing: ("", ""),
-    predicted: ("~", "mxnet, 2 threads, batch 1"),
-    partial: ("~", "mxnet, 2 threads, batch 1"),
+    predicted: ("~", "MXNet, 2 threads, batch 1"),
+    partial: ("~", "MXNet, 2 threads, batch 1"),
     below_half: ("", ""),
-    composed_only: ("15.32", "mxnet, 2 threads, batch 1"),
-    stale: ("15.66", "mxnet, 2 threads, batch 1"),
-    other_system: ("31.31", "mxnet, 2 threads, batch 1"),
-    running: ("1.5", "onnxruntime, 2 threads, batch 1"),
-    chosen: ("4", "mxnet, 1 thread, batch 1"),
+    composed_only: ("15.32", "MXNet, 2 threads, batch 1"),
+    stale: ("15.66", "MXNet, 2 threads, batch 1"),
+    other_system: ("31.31", "MXNet, 2 threads, batch 1"),
+    running: ("1.5", "ONNX Runtime, 2 threads, batch 1"),
+    chosen: ("4", "MXNet, 1 thread, batch 1"),
 }
 
 

@@ -276,7 +276,7 @@ def test_several_values_of_a_setting_are_measured_in_one_run(data: DataFolder) -
     assert parts == [(name, threads, Method.ALONE) for name in ("default", "paper") for threads in (1, 2)]
     assert request.batch_sizes == (1, 8)
     assert [row_of(RUN_ROWS, it).shown(settings) for it in (RUNTIME, THREADS, BATCH)] == [
-        "default,paper",
+        "MXNet, paper",
         "1,2",
         "1,8",
     ]

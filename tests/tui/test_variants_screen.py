@@ -77,11 +77,11 @@ async def test_the_matrix_and_the_selected_cell_are_shown_at_every_size(new: Dat
         shown = screen_text(pilot)
         for words in (
             "Which runtime, batch size and number of threads suit net?",
-            "onnxruntime, 2 threads, batch 4 is best by throughput: ",
-            "runtime      threads  instructions  batch 1       2           4  8",
-            "▸onnxruntime        2           all    7.000   12.00  best 20.00  -",
+            "ONNX Runtime, 2 threads, batch 4 is best by throughput: ",
+            "runtime       threads  instructions  batch 1       2           4  8",
+            "▸ONNX Runtime        2           all    7.000   12.00  best 20.00  -",
             "~18.00",
-            "onnxruntime, 2 threads, batch 4",
+            "ONNX Runtime, 2 threads, batch 4",
             "measured      20.00 ms, 200.0 per second",
             "~ not all measured",
         ):
@@ -101,13 +101,13 @@ async def test_the_matrix_and_the_selected_cell_are_shown_at_every_size(new: Dat
 async def test_keys_move_to_a_cell_and_the_lines_below_say_what_it_is(new: DataFolder) -> None:
     async with showing(new, lambda _: screen()) as pilot:
         await press(pilot, "l")
-        assert "onnxruntime, 2 threads, batch 8" in screen_text(pilot)
+        assert "ONNX Runtime, 2 threads, batch 8" in screen_text(pilot)
         assert "not measured" in screen_text(pilot) and "m measures it." in screen_text(pilot)
         await press(pilot, "right", "k", "h", "h")
         shown = screen_text(pilot)
-        assert "onnxruntime, 1 thread, batch 2" in shown and "predicted     18.00 ms" in shown
+        assert "ONNX Runtime, 1 thread, batch 2" in shown and "predicted     18.00 ms" in shown
         await press(pilot, "left", "left")
-        assert "onnxruntime, 1 thread, batch 1" in screen_text(pilot) and "+80 % slower" in screen_text(pilot)
+        assert "ONNX Runtime, 1 thread, batch 1" in screen_text(pilot) and "+80 % slower" in screen_text(pilot)
 
 
 async def test_the_answer_begins_with_nothing_was_measured_where_all_cells_are_predicted(new: DataFolder) -> None:
@@ -133,10 +133,10 @@ async def test_a_bound_mutes_slower_cells_and_the_best_keeps_it(new: DataFolder)
         # The middle of the latencies is 17 ms.
         await press(pilot, "plus")
         shown = screen_text(pilot)
-        assert "Under 20 ms: onnxruntime, 2 threads, batch 4 is best" in shown
+        assert "Under 20 ms: ONNX Runtime, 2 threads, batch 4 is best" in shown
         await press(pilot, "minus")
         shown = screen_text(pilot)
-        assert "Under 10 ms: onnxruntime, 2 threads, batch 1 is best" in shown and "best 7.000" in shown
+        assert "Under 10 ms: ONNX Runtime, 2 threads, batch 1 is best" in shown and "best 7.000" in shown
         assert "above the bound of 10 ms" in shown
         await press(pilot, "n")
         assert "Under" not in screen_text(pilot) and "best 20.00" in screen_text(pilot)
@@ -220,7 +220,7 @@ async def test_predictions_fill_the_matrix_while_the_cursor_stays_and_new_result
         assert panel.cell is not None and panel.cell[1] == 8
         await press(pilot, "g", "r")
         # The first step has no such row.
-        assert "▸onnxruntime        1" in screen_text(pilot)
+        assert "▸ONNX Runtime        1" in screen_text(pilot)
         pilot.app.screen.post_message(NewResults())
         await settled(pilot)
         assert len(read) == 3

@@ -193,7 +193,7 @@ async def test_the_opened_model_shows_its_estimate_which_follows_the_settings(me
         await press(pilot, "1", *RESNET)
         shown = screen_text(pilot)
         assert "resnet18_v1  14.56 ms measured" in shown
-        assert "14.56 ms: mxnet, 2 threads" in shown and "14.24 ms" in shown
+        assert "14.56 ms: MXNet, 2 threads" in shown and "14.24 ms" in shown
         assert panel_with_focus(pilot) == "models"
         await press(pilot, "4", "j", "k")
         slowest = rows.slow_layer
@@ -228,7 +228,7 @@ async def test_a_narrow_terminal_shows_one_panel_and_the_opened_model(measured: 
         await press(pilot, "4")
         await press(pilot, "1", *RESNET)
         head, shown = screen_text(pilot).splitlines()[0], screen_text(pilot)
-        assert panel_with_focus(pilot) == "estimate" and "14.56 ms: mxnet" in shown and "1 Models" not in shown
+        assert panel_with_focus(pilot) == "estimate" and "14.56 ms: MXNet" in shown and "1 Models" not in shown
         # The headline leaves out figures that do not fit whole.
         assert head.split("  ")[-1].strip() == "written" and "14.56 ms measured" in head and "batch" not in head
         await press(pilot, "2")
@@ -253,7 +253,7 @@ async def test_a_narrow_terminal_shows_one_panel_and_the_opened_model(measured: 
 async def test_the_answer_stays_in_view_until_the_user_goes_further(measured: DataFolder) -> None:
     async with running(app_on(measured), NARROW) as pilot:
         await press(pilot, *RESNET, "4", "full_stop")
-        assert "14.56 ms: mxnet, 2 threads, batch 1," in screen_text(pilot)
+        assert "14.56 ms: MXNet, 2 threads, batch 1," in screen_text(pilot)
         rows = pilot.app.screen.query_one(EstimateRows)
         first = rows.cursor
         assert not rows.has_cursor and rows.setting is None and rows.slow_layer is None
@@ -262,7 +262,7 @@ async def test_the_answer_stays_in_view_until_the_user_goes_further(measured: Da
         # The cursor is in view.
         assert rows.scroll_offset.y <= rows.cursor < rows.scroll_offset.y + rows.size.height
         await press(pilot, "k", "k")
-        assert "14.56 ms: mxnet, 2 threads, batch 1," in screen_text(pilot)
+        assert "14.56 ms: MXNet, 2 threads, batch 1," in screen_text(pilot)
         # Another model begins with its answer, too.
         await press(pilot, "1", "slash", "ctrl+u", '"squeeze"', "enter", "enter", "4", "j")
         assert "46 % is predicted: 26 of 66 layers" in screen_text(pilot)
@@ -408,7 +408,7 @@ async def test_the_look_of_the_workbench_is_changed_and_remembered(measured: Dat
         await press(pilot, "full_stop")
         assert "order       ◂" not in screen_text(pilot)
         await press(pilot, *RESNET)
-        assert "14.56 ms: mxnet, 2 threads, batch 1," in screen_text(pilot)
+        assert "14.56 ms: MXNet, 2 threads, batch 1," in screen_text(pilot)
         # Another layout has sizes of its own: a wide list shows names whole, and takes no more than it needs.
         await resize(pilot, WIDE)
         assert panel.outer_size.width == 75

@@ -54,15 +54,15 @@ def test_a_figure_has_its_number_its_unit_and_where_it_comes_from(
 
 
 def test_the_answer_has_figure_combination_system_and_origin() -> None:
-    assert answer_words(TIMED) == "9.000 ms: mxnet, 1 thread, batch 2, measured 4 min ago"
+    assert answer_words(TIMED) == "9.000 ms: MXNet, 1 thread, batch 2, measured 4 min ago"
     unusual = replace(
         TIMED, variant=Variant(threads=None, batch=1, precision=Precision.INT8, instructions=InstructionSet.AVX2)
     )
-    told = "mxnet, default threads, batch 1, int8, accuracy not checked, avx2 kernels, on c6i, as chosen"
+    told = "MXNet, default threads, batch 1, int8, accuracy not checked, avx2 kernels, on c6i, as chosen"
     assert answer_words(unusual, chosen=True, on="c6i") == f"9.000 ms: {told}, measured 4 min ago"
-    assert answer_words(PARTIAL) == "mxnet, 1 thread, batch 2, 1 of 2 layers measured: no figure yet"
+    assert answer_words(PARTIAL) == "MXNet, 1 thread, batch 2, 1 of 2 layers measured: no figure yet"
     way = WAY._replace(runtime="onnxruntime-1.20 threads-1")
-    assert way_line(way, Variant(threads=1)) == "c5.xlarge, onnxruntime-1.20, written layers, batch 1, 1 thread, f32"
+    assert way_line(way, Variant(threads=1)) == "c5.xlarge, ONNX Runtime 1.20, written layers, batch 1, 1 thread, f32"
 
 
 def test_a_faster_combination_is_told_unless_the_chosen_one_is_as_fast() -> None:

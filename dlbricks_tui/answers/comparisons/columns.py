@@ -14,7 +14,7 @@ from dlbricks_tui.answers.comparisons.changes import (
 )
 from dlbricks_tui.answers.comparisons.side_facts import system_in_words
 from dlbricks_tui.answers.comparisons.sides import Found, Side, Subject, executions_of
-from dlbricks_tui.evaluations.differences import framework_title
+from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.store.change import Verdict
 
 # Later rows have no estimates, which take long.
@@ -78,8 +78,8 @@ def versions_of(sides: Sequence[Side], estimate: EstimateOf) -> Iterator[Columns
     """Yield the frameworks, the versions of each, and those of dlbricks side by side, wherever there are several."""
     frameworks = sorted({it.framework for side in sides for it in executions_of(side.results)})
     labels: dict[str, Callable[[Found], str]] = {
-        "framework": lambda it: framework_title(it.execution.framework),
-        **{f"version of {framework_title(it)}": partial(_version_of, it) for it in frameworks},
+        "framework": lambda it: runtime_title(it.execution.framework),
+        **{f"version of {runtime_title(it)}": partial(_version_of, it) for it in frameworks},
         "version of dlbricks": lambda it: it.release and f"dlbricks {it.release}",
     }
     for what, label in labels.items():
@@ -90,7 +90,7 @@ def versions_of(sides: Sequence[Side], estimate: EstimateOf) -> Iterator[Columns
 
 def _version_of(framework: str, it: Found) -> str:
     """Return the framework with its version; empty for a result of another framework."""
-    return f"{framework_title(framework)} {it.execution.version}" if it.execution.framework == framework else ""
+    return f"{runtime_title(framework)} {it.execution.version}" if it.execution.framework == framework else ""
 
 
 def _side_by_side(

@@ -8,8 +8,8 @@ from operator import attrgetter
 from dlbricks_tui.answers.comparisons.matching import value_in_words
 from dlbricks_tui.answers.comparisons.sides import ResultExecution, Side, executions_of
 from dlbricks_tui.evaluations.baseline import facts_of_host
-from dlbricks_tui.evaluations.differences import TITLES, framework_title
-from dlbricks_tui.runtime.traits import TRAITS
+from dlbricks_tui.evaluations.differences import TITLES
+from dlbricks_tui.runtime.traits import TRAITS, runtime_title
 from dlbricks_tui.store.records import Fact, Provenance
 
 # Packages that come first.
@@ -131,4 +131,4 @@ def system_in_words(side: Side, system: str) -> str:
 
 
 def _framework(execution: ResultExecution) -> str:
-    return f"{framework_title(execution.framework)} {execution.version}"
+    return f"{runtime_title(execution.framework)} {execution.version}"
