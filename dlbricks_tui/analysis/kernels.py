@@ -14,6 +14,7 @@ from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.models.graph import Layer, LayerGraph
 from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.onnx.execution_graph import COMPILED
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Explain, Said
 from dlbricks_tui.runtime.runtime import Runtime
@@ -78,8 +79,6 @@ _CONVOLUTION = "convolution"
 _NCHWC = "onnx.com.microsoft.nchwc."
 _BLOCKABLE = ("Conv", "FusedConv", "MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool")
 _BLOCKED_KINDS = (Kind.CONVOLUTION, Kind.POOLING)
-# OpenVINO's executed nodes, as the layers of its graphs describe them: kind, kernel, and more.
-_COMPILED = "compiled"
 
 
 class KernelsError(UserError):
@@ -185,7 +184,7 @@ def _kernel(layer: Layer, ran: Sequence[RanPrimitive]) -> LayerKernel:
 
 
 def _compiled(layer: Layer) -> tuple[str, ...]:
-    found = dict(layer.operators[0].params).get(_COMPILED, ()) if layer.operators else ()
+    found = dict(layer.operators[0].params).get(COMPILED, ()) if layer.operators else ()
     return tuple(map(str, found)) if isinstance(found, tuple) else ()
 
 

@@ -12,6 +12,8 @@ from dlbricks_tui.documents.tree import cutting_words
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.library import input_text, layer_title, shape_text
+from dlbricks_tui.models.neutral import plain_name
+from dlbricks_tui.models.onnx.execution_graph import COMPILED, CONVERSION
 from dlbricks_tui.wording.numbers import counted, milliseconds, percent
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.documents.part_latencies import PartLatencies, PartLatency
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.estimate.parts import Part as EstimatePart
-    from dlbricks_tui.models.graph import Layer, Params, TensorType
+    from dlbricks_tui.models.graph import Layer, Operator, Params, TensorType
     from dlbricks_tui.store.records import Measurement
 
 _KEY_DIGITS = 12
@@ -69,8 +71,8 @@ class PartDetails:
     def facts(self, other_models: Sequence[str] | None = None) -> Iterator[Part]:
         """Yield all but the layers of a longer sequence; the other models are None before they are known."""
         yield Sentence(self.node.title, "strong")
-        yield from self._named()
         yield from self._latency()
+        yield from self._named()
         yield from self._identity()
         yield from self._whole()
         yield from self._other_models(other_models)
@@ -133,7 +135,7 @@ class PartDetails:
             return
         equal = [it for it in outline.decomposition.occurrences if it.brick.key == occurrence.brick.key]
         yield Fact("brick", occurrence.brick.key[:_KEY_DIGITS])
-        yield Fact("context", occurrence.context)
+        yield Fact("context", occurrence.context, ": where its inputs come from")
         if others := sorted({it.context for it in equal} - {occurrence.context}):
             yield Fact("", f"elsewhere in the model: {', '.join(others)}", style="muted")
         yield Fact("occurs", f"{counted(len(equal), 'time')} in this model")
@@ -211,13 +213,27 @@ def _layer(layer: Layer) -> Iterator[Part]:
     if layer.is_recorded:
         yield Fact("", "shape recorded from one run: it depends on data", style="muted")
     for operator in layer.operators:
-        yield Fact("operator", operator.op, _params(operator.params))
+        # Whole graphs in ONNX Runtime's packed layout have a domain of their own.
+        packed = ", in a packed layout" if ".nchwc." in operator.op else ""
+        yield Fact("operator", plain_name(operator.op), f"{_params(operator.params)}{packed}")
+        yield from _compiled(operator)
         if operator.parts and operator.parts != (operator.op,):
             yield Fact("", f"fused from {', '.join(operator.parts)}", style="muted")
 
 
+def _compiled(operator: Operator) -> Iterator[Part]:
+    """Yield the kernel of OpenVINO, and for a conversion between memory layouts these."""
+    found = dict(operator.params).get(COMPILED)
+    for text in found if isinstance(found, tuple) else ():
+        kind, kernel, *layouts = str(text).split()
+        if kind == CONVERSION:
+            yield Fact("layout", " ".join(layouts), ": the order of the dimensions in memory")
+        else:
+            yield Fact("kernel", kernel, ", in a packed layout" if {*layouts[:-1]} - {"plain", "->"} else "")
+
+
 def _params(params: Params) -> str:
-    return "".join(f" {name}={_value(value)}" for name, value in params)
+    return "".join(f" {name}={_value(value)}" for name, value in params if name != COMPILED)
 
 
 def _value(value: object) -> str:

@@ -48,6 +48,13 @@ if TYPE_CHECKING:
 
 # Stored tests in a table.
 _MOST_STORED = 20
+# LoadGen's reasons against a test.
+_REASONS = {
+    "performance constraints not satisfied": "too many requests took longer than the bound",
+    "min duration not satisfied": "the test was too short",
+    "min queries not satisfied": "the test had too few requests",
+    "early stopping not satisfied": "the test had too few requests to be sure",
+}
 
 
 def scenario_parts(
@@ -118,7 +125,7 @@ def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest
 
 def verdict_of(test: LoadTest) -> str:
     """Return LoadGen's verdict: whether the test keeps the bound, and had enough requests to tell."""
-    return "valid" if test.valid else "not valid"
+    return "passed" if test.valid else "failed"
 
 
 def _role(test: LoadTest) -> str:
@@ -268,8 +275,9 @@ def prediction_sentence(scenario: Scenario, predicted: PredictedLoad) -> Sentenc
 
 def verdict_parts(test: LoadTest, logs: str = "") -> Iterator[Sentence]:
     """Yield LoadGen's verdict with its reasons, whether the bound is met, and what the verdict rests on."""
-    yield Sentence(f"LoadGen: {verdict_of(test)}, {_evidence(test)}")
-    yield from (Sentence(f"  {reason}") for reason in test.reasons)
+    own = "valid" if test.valid else "invalid"
+    yield Sentence(f"{verdict_of(test)} (LoadGen: {own}), {_evidence(test)}")
+    yield from (Sentence(f"  {_REASONS.get(reason, reason)}") for reason in test.reasons)
     if test.bound_ms is not None:
         verdict, name = "is met" if meets_bound(test) else "is not met", percentile_name(test.percentile)
         yield Sentence(f"the bound of {test.bound_ms:g} ms {verdict}: {name} is {in_us(percentile_ms(test))}")

@@ -323,7 +323,17 @@ def _counts(entry: Mapping[str, object]) -> tuple[int | None, int | None]:
 
 _MOST_OPERATORS = 4
 # Other titles are the neutral name of the operator.
-_SHORT_NAMES = {"conv_transpose": "deconv", "upsample_nearest": "upsample"}
+_SHORT_NAMES = {
+    "conv_transpose": "deconv",
+    "upsample_nearest": "upsample",
+    # Layers as ONNX Runtime and OpenVINO execute them.
+    "Conv": "conv",
+    "MaxPool": "max pool",
+    "AveragePool": "mean pool",
+    **dict.fromkeys(("Reorder", "ReorderInput", "ReorderOutput"), "layout conversion"),
+}
+# ONNX's names of parameters.
+_NEUTRAL = {"kernel_shape": "kernel", "strides": "stride", "dilations": "dilation", "group": "groups"}
 _JOINS = (Kind.CONCAT, Kind.COMBINE)
 _UNKNOWN = "?"
 
@@ -333,6 +343,8 @@ def layer_title(layer: Layer) -> str:
     tensors.
     """
     names = [_short_name(op) for op in layer.op.split("+")]
+    if activation := _params(layer).get("activation"):
+        names.append(str(activation).lower())
     words = "+".join(names[:_MOST_OPERATORS]) + ("+..." if len(names) > _MOST_OPERATORS else "")
     joined = len(layer.data)
     of_many = f"of {joined}" if layer.kind in _JOINS and (joined > 2 or layer.kind is Kind.CONCAT) else ""
@@ -366,8 +378,9 @@ def _assumed(given: GraphInput) -> str:
 def _window(layer: Layer) -> list[str]:
     params = _params(layer)
     kernel, strides, dilations = (params.get(name) or () for name in ("kernel", "stride", "dilation"))
-    words = [_by(kernel) + (f"/{_once(strides)}" if strides else ""), _width(layer)]
-    words += [f"d{_once(dilations)}" if dilations else "", f"g{params['groups']}" if "groups" in params else ""]
+    words = [_by(kernel) + (f"/{_once(strides)}" if {*strides} - {1} else ""), _width(layer)]
+    words += [f"d{_once(dilations)}" if {*dilations} - {1} else ""]
+    words += [f"g{params['groups']}" if params.get("groups", 1) != 1 else ""]
     if "scale" in params:
         words.append(f"x{params['scale']}")
     return words
@@ -387,7 +400,9 @@ def _params(layer: Layer) -> Mapping[str, Any]:
     """Return the parameters of the first operator with a kernel, else of the first operator. Fused operators hold
     theirs inside.
     """
-    forms: list[Mapping[str, Any]] = [dict(operator.params) for operator in layer.operators]
+    forms: list[Mapping[str, Any]] = [
+        {_NEUTRAL.get(name, name): value for name, value in operator.params} for operator in layer.operators
+    ]
     forms += [params for operator in layer.operators for inner in operator.inner for params in _nested_params(inner)]
     return next((params for params in forms if "kernel" in params), forms[0] if forms else {})
 

@@ -244,7 +244,7 @@ def read_verdict(folder: Path) -> LoadgenVerdict:
         raise ScenarioError(f"LoadGen gave no verdict: its logs are in {folder}, on a disk that may be full")
     reasons = [f"{constraint.lower()} not satisfied" for constraint in _CONSTRAINT.findall(text)]
     if more := _MORE_QUERIES.search(text):
-        reasons.append(f"{more[1]} more queries within the bound would be needed to decide")
+        reasons.append(f"{more[1]} more requests within the bound would be needed to decide")
     valid, errors = found[1] == "VALID", _ERRORS.search(text)
     return LoadgenVerdict(valid, () if valid else tuple(reasons), int(errors[1]) if errors else 0)
 

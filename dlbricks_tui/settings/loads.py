@@ -65,7 +65,7 @@ FULL = Setting(
     kind=flag("MLPerf", "short"),
     about="test as long as MLPerf asks",
     meaning="of the tests",
-    usual="the fewest requests that LoadGen's early stopping allows",
+    usual="the fewest requests that are enough for a verdict",
     default=False,
 )
 # How requests arrive, and how they are served beside their batches.

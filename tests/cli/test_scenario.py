@@ -123,7 +123,7 @@ def test_stored_tests_of_the_scenario_stand_beside_its_prediction(
     status, out, _ = predict([*timed(), stored(), stored(bound_ms=30.0)], *SERVER)
     assert status == 0
     assert "DIFFERENCE" in out.splitlines()[6]
-    assert "LoadGen: valid, 700 requests in 18 s, enough for 99 % confidence in p99" in out
+    assert "passed (LoadGen: valid), 700 requests in 18 s, enough for 99 % confidence in p99" in out
     assert "--- bound: 0 of 700 above it" in out
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = predict([stored(when="2026-11-22T08:00:00+00:00")], *SERVER)
@@ -238,8 +238,8 @@ def test_a_measurement_has_verdict_confidence_and_logs_and_narrates_its_progress
 def test_a_verdict_of_invalid_is_status_1_with_its_reasons(measure: Answer) -> None:
     status, out, _ = measure("invalid", *SERVER)
     assert status == 1
-    assert "LoadGen: not valid" in out
-    assert "min queries not satisfied" in out
+    assert "failed (LoadGen: invalid)" in out
+    assert "the test had too few requests" in out
 
 
 def test_a_bound_that_is_not_met_is_status_1(measure: Answer) -> None:

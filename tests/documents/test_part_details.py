@@ -52,11 +52,32 @@ def timed(*samples_ms: float, flags: tuple[str, ...] = ()) -> Measurement:
     )
 
 
-def test_a_layer_starts_with_its_title_name_and_latency() -> None:
+@pytest.mark.parametrize(
+    ("op", "compiled", "line"),
+    [
+        ("conv", "Convolution brgconv_avx2_f32 acdb -> acdb f32", "kernel     brgconv_avx2_f32, in a packed layout"),
+        ("conv", "Convolution ref_f32 plain -> plain f32", "kernel     ref_f32"),
+        (
+            "openvino.Reorder",
+            "Reorder jit_f32 plain -> acdb f32",
+            "layout     plain -> acdb f32: the order of the dimensions in",
+        ),
+    ],
+)
+def test_layouts_in_memory_are_told_of_the_layers_that_change_them(op: str, compiled: str, line: str) -> None:
+    graph = chain("conv")
+    (layer,) = graph.layers
+    operator = replace(layer.operators[0], op=op, params=(("compiled", (compiled,)),))
+    shown = told(outline_of(replace(graph, layers=(replace(layer, operators=(operator,)),))), 0)
+    assert line in shown.splitlines() and compiled not in shown
+
+
+def test_a_layer_starts_with_its_title_latency_and_name() -> None:
     outline = sample("resnet50_v1")
     lines = told(outline, 0, estimated(outline, measured(outline.decomposition))).splitlines()
     assert lines[0] == "conv 7x7/2 64"
-    assert lines[1].split() == ["name", "resnet50_v1_conv0_fwd"]
+    assert [line.split()[0] for line in lines[1:3]] == ["takes", "interval"]
+    assert ["name", "resnet50_v1_conv0_fwd"] in [line.split() for line in lines]
     text = "\n".join(lines)
     assert "in         1x3x224x224" in text and "out        1x64x112x112" in text and "weights    64x3x7x7" in text
     assert "kernel=7x7" in text and "stride=2x2" in text

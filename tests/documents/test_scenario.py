@@ -118,8 +118,8 @@ def test_too_few_requests_are_said_to_be_too_few() -> None:
 def test_a_negative_verdict_has_its_reasons_and_no_confidence() -> None:
     lines = verdict_of_test(load_test(valid=False, reasons=("early stopping not satisfied",), bound_ms=9.0))
     assert lines[:3] == [
-        "LoadGen: not valid, 700 requests in 18 s",
-        "  early stopping not satisfied",
+        "failed (LoadGen: invalid), 700 requests in 18 s",
+        "  the test had too few requests to be sure",
         "the bound of 9 ms is not met: p99 is 12.000 ms",
     ]
 
@@ -130,7 +130,7 @@ def test_stored_tests_are_rows_that_tell_what_was_tested() -> None:
     header, *rows = texts(80, Table(load_test_columns(SERVER), tests), look=TEXT)
     assert header.split() == ["WHEN", "(UTC)", "TEST", "PER", "SECOND", "p99", "(ms)", "REQUESTS", "VERDICT", "ID"]
     assert rows[0].startswith("2026-11-21 08:00  highest ")
-    assert rows[0].endswith("valid    1d1d1d1d")
+    assert rows[0].endswith("passed   1d1d1d1d")
     assert [row[18:26].strip() for row in rows] == ["highest", "at rate", "batch 4"]
 
 
@@ -140,6 +140,6 @@ def test_stored_tests_of_several_scenarios_tell_which_where_there_is_little_room
     assert wide[0].split() == ["when", "scenario", "per", "second", "ms", "requests", "verdict", "id"]
     assert "11-21  server: the highest rate with p99 within 20 ms " in wide[1]
     assert narrow[1:] == [
-        "11-21  server: …       40.00  12.000  valid",
-        "11-21  offline:…       39.60  12.000  valid",
+        "11-21  server: …       40.00  12.000  passed",
+        "11-21  offline:…       39.60  12.000  passed",
     ]

@@ -58,6 +58,13 @@ def layer(op: str, *data: Shape, out: Shape = IMAGE, inner: tuple[str, ...] = ()
     ("described", "title"),
     [
         (layer("conv", IMAGE, kernel=(3, 3)), "conv 3x3 64"),
+        (
+            layer(
+                "onnx.com.microsoft.nchwc.Conv", IMAGE, kernel_shape=(3, 3), strides=(1, 1), group=1, activation="Relu"
+            ),
+            "conv+relu 3x3 64",
+        ),
+        (layer("onnx.com.microsoft.nchwc.ReorderOutput", IMAGE, channels=64), "layout conversion"),
         (layer("conv", IMAGE, kernel=(7, 7), stride=(2, 2), dilation=(4, 4), groups=32), "conv 7x7/2 64 d4 g32"),
         (layer("conv", IMAGE, kernel=(1, 7), stride=(1, 2)), "conv 1x7/1x2 64"),
         (layer("conv_transpose", IMAGE, kernel=(4, 4), stride=(2, 2)), "deconv 4x4/2 64"),

@@ -33,7 +33,7 @@ def test_the_verdict_is_that_of_loadgen(tmp_path: Path) -> None:
     reasons = (
         "performance constraints not satisfied",
         "early stopping not satisfied",
-        "341 more queries within the bound would be needed to decide",
+        "341 more requests within the bound would be needed to decide",
     )
     assert read_verdict(summary(tmp_path, INVALID)) == LoadgenVerdict(False, reasons, 2)
 

@@ -138,7 +138,7 @@ def test_a_server_over_its_bound_is_stored_with_the_verdict_of_loadgen_and_laten
     (record,) = host.records()
     assert not record.valid
     assert record.reasons[0] == "performance constraints not satisfied"
-    assert "more queries within the bound would be needed to decide" in record.reasons[-1]
+    assert "more requests within the bound would be needed to decide" in record.reasons[-1]
     (done,) = host.messages(LoadTestDone)
     assert not done.passed
     latencies_ns = unpack_latencies(record.latencies)

@@ -193,7 +193,7 @@ async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_pred
         test = store_load_test(timed, bound_ms=process.order(ScenarioOrder).scenario.bound_ms)
         process.write(LoadDone(uuid=test.uuid, warnings=("the clock jumped by 2 s",)))
         process.end()
-        await shows(pilot, "LoadGen: valid, 700 requests")
+        await shows(pilot, "passed (LoadGen: valid), 700 requests")
         shown = screen_text(pilot)
         for words in ("predicted  ", "measured  ", "difference", "! the clock jumped by 2 s", "1 Load", "Load tests 1"):
             assert words in shown

@@ -200,7 +200,7 @@ async def test_stored_load_tests_are_listed_and_shown_beside_the_prediction_of_t
         panel.rows.move_to([it.valid for it in panel.found].index(True))
         await settled(pilot)
         shown = screen_text(pilot)
-        assert "LoadGen: valid, 700 requests" in shown
+        assert "passed (LoadGen: valid), 700 requests" in shown
         assert "enter in the load tests predicts this scenario" in shown and "difference" not in shown
         await press(pilot, "enter")
         shown = screen_text(pilot)

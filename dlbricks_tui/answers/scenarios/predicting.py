@@ -316,7 +316,7 @@ class _Scenarios:
         if prediction is not None and scenario.seeks_rate:
             others = with_other_arrivals(scenario, service)
             yield (
-                "all tests of LoadGen have the same arrivals: with others, the highest rate is "
+                "all load tests send their requests at the same times: with others, the highest rate is "
                 f"{others.value:.3g} ({others.low:.3g} to {others.high:.3g}) requests per second"
             )
         fewest = min(len(it.samples_ms) for it in service.by_size)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from onnx import NodeProto
 
 # A conversion of a layout as an operator; its domain tells the worker that the framework inserts it by itself.
-_CONVERSION, _DOMAIN = "Reorder", "openvino"
+CONVERSION, _DOMAIN = "Reorder", "openvino"
 # Inputs of a model have the plain layout.
 _INPUT = "plain"
 # The parameter with the kernels and the layouts of a fused layer.
-_COMPILED = "compiled"
+COMPILED = "compiled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _conversions(
     taken: set[tuple[Feed, int]] = set()
     for number, it in enumerate(executed):
         before = it.reads[0] if it.reads else None
-        if it.kind != _CONVERSION or it.layers or (before is not None and not executed[before].layers):
+        if it.kind != CONVERSION or it.layers or (before is not None and not executed[before].layers):
             continue
         source = None if before is None else place[executed[before].layers[0]]
         behind = readers[number] - {source}
@@ -219,8 +219,8 @@ class _Builder:
     def _conversion(self, it: _Conversion, index: int) -> Layer:
         found = type_of(self._written, it.tensor)
         made = self._executed[it.executed]
-        params = ((_COMPILED, (self._compiled_form(made),)),)
-        native = plain_native(_CONVERSION, _DOMAIN)
+        params = ((COMPILED, (self._compiled_form(made),)),)
+        native = plain_native(CONVERSION, _DOMAIN)
         operator = Operator(native.op, params, (Wire(Origin.DATA, 0),), (found,), native, (), (native.op,))
         before = it.tensor.layer
         name = self._written.inputs[it.tensor.output].name if before is None else self._written.layers[before].name
@@ -269,7 +269,7 @@ class _Builder:
                 ]
                 operators.append(replace(operator, inputs=tuple(wires)))
         if self._compiled[unit]:
-            params = (*operators[0].params, (_COMPILED, tuple(self._compiled[unit])))
+            params = (*operators[0].params, (COMPILED, tuple(self._compiled[unit])))
             operators[0] = replace(operators[0], params=params)
         results = [self._within(tensor, begins) for tensor in self._results[unit]]
         return Layer(
