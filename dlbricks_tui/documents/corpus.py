@@ -135,7 +135,7 @@ def granularity_columns(found: Sequence[GroupAccuracy]) -> tuple[Column[GroupAcc
         return "-" if it.accuracy.speedup is None else f"{it.accuracy.speedup:.2f}x"
 
     return (
-        Column("G", lambda it: it.group.granularity, style="strong"),
+        Column("bricks of", lambda it: counted(it.group.granularity, "layer"), style="strong"),
         Column("speed-up", speedup, style="strong"),
         bar_column(lambda it: (it.accuracy.speedup or 0.0) / most if most else 0.0),
         Column("error", lambda it: percent(it.accuracy.mean_absolute_error, 1), style="strong"),

@@ -40,7 +40,14 @@ from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.wording.answers import answer_words, execution_words, faster_words
 from dlbricks_tui.wording.doubts import doubt_in_short, doubts_about
 from dlbricks_tui.wording.engine import engine_remarks
-from dlbricks_tui.wording.layers import name_of, parallel_sentences, sign_of_part, slowest_in_words, title_of
+from dlbricks_tui.wording.layers import (
+    bricks_words,
+    name_of,
+    parallel_sentences,
+    sign_of_part,
+    slowest_in_words,
+    title_of,
+)
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     PREDICTED_LEGEND,
@@ -369,9 +376,8 @@ def way_words(one: SystemEstimate) -> str:
     """Return where and how a model was measured: the system, the runtime, the level and the cutting."""
     cutting = one.estimate.cutting
     cut = "" if cutting.cut.value == "chain" else f"{cutting.cut.value} cut"
-    size = f"bricks of {'up to ' * (cutting.granularity > 1)}{counted(cutting.granularity, 'layer')}"
     words = execution_words(one.way.runtime, one.estimate.level)
-    return ", ".join(filter(None, [one.way.system, words, size, cut]))
+    return ", ".join(filter(None, [one.way.system, words, bricks_words(cutting.granularity), cut]))
 
 
 def _kinds(graph: LayerGraph, path: Sequence[int]) -> str:

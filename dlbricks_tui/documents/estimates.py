@@ -98,12 +98,17 @@ def judged_by_way(estimates: Iterable[SystemEstimate]) -> list[tuple[SharedSetti
     return [(group, found) for group, held in groups.items() if (found := accuracy(held)) is not None]
 
 
+def _brick_size(it: tuple[SharedSettings, Accuracy]) -> str:
+    shared, _ = it
+    return counted(shared.granularity, "layer") + ("" if shared.cut.value == "chain" else f" {shared.cut.value}")
+
+
 def accuracy_parts(judged: Sequence[tuple[SharedSettings, Accuracy]]) -> Iterator[Part]:
     """Yield the agreement of estimates with end-to-end latencies, a line for each way of measuring."""
     columns: tuple[Column[tuple[SharedSettings, Accuracy]], ...] = (
         name_column("system", lambda it: f"{it[0].way.system}, {runtime_words(it[0].way.runtime)}"),
         name_column("level", lambda it: it[0].way.level.value),
-        Column("G", lambda it: f"{it[0].granularity}{'' if it[0].cut.value == 'chain' else f' {it[0].cut.value}'}"),
+        Column("bricks of", _brick_size),
         *accuracy_columns(lambda it: it[1]),
     )
     yield Heading("Sequential estimate over end to end")

@@ -16,6 +16,7 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.fleet.request import FleetHostState, HostRow
+from dlbricks_tui.wording.answers import runtime_words
 from dlbricks_tui.wording.fleets import WORKING
 from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, counted, duration, milliseconds, names_of
 
@@ -56,16 +57,18 @@ def fleet_parts(found: FleetResult, hosts: Sequence[HostRow]) -> Iterator[Part]:
         name_column("model", lambda it: firsts[id(it)].model if id(it) in firsts else "")
     ]
     if len(runtimes) > 1:
-        names.append(name_column("runtime", lambda it: firsts[id(it)].runtime if id(it) in firsts else ""))
+        names.append(
+            name_column("runtime", lambda it: runtime_words(firsts[id(it)].runtime) if id(it) in firsts else "")
+        )
     estimates = [it for model in found.models for it in model.estimates]
     yield BLANK_LINE
     yield Table((*names, *estimate_columns()), estimates)
     yield Sentence("; ".join(_legend(estimates, runtimes)), "muted")
     ordered = [it for it in found.models if it.order]
     for model in ordered:
-        name = f"{model.model} by {model.runtime}" if len(runtimes) > 1 else model.model
+        name = f"{model.model} by {runtime_words(model.runtime)}" if len(runtimes) > 1 else model.model
         order = " < ".join(" = ".join(rank) for rank in model.order)
-        yield Sentence(f"{name}: {order} ({'settled with 95 % confidence' if model.settled else 'not settled'})")
+        yield Sentence(f"{name}: {order} ({'95 % sure' if model.settled else 'not sure yet'})")
     if ordered:
         yield Sentence("a < b: a is faster; a = b: equally fast, within 2 %", "muted")
 
@@ -73,7 +76,7 @@ def fleet_parts(found: FleetResult, hosts: Sequence[HostRow]) -> Iterator[Part]:
 def _legend(estimates: Sequence[FleetEstimate], runtimes: set[str]) -> Iterator[str]:
     """Yield what the figures are, and what the signs mean that stand before some of them."""
     if len(runtimes) == 1:
-        yield f"by {min(runtimes)}"
+        yield f"by {runtime_words(min(runtimes))}"
     yield "latencies in milliseconds"
     told = "".join(map(latency_on, estimates))
     if PREDICTED in told:
@@ -177,7 +180,7 @@ def hosts_sentence(model: FleetModel) -> str:
     if slowest.host not in fastest:
         times = (slowest.sequential_ms or 0.0) / (best.sequential_ms or 1.0)
         words += f"; {slowest.host} takes {times:.2f} times as long"
-    return f"{words}; the order is {'settled' if model.settled else 'open'}."
+    return f"{words}; the order is {'sure' if model.settled else 'not sure yet'}."
 
 
 _MEASURED, _PREDICTED = ("=", "█"), (PREDICTED, "░")

@@ -117,7 +117,7 @@ class PartDetails:
             if part is not None:
                 yield from _once(part)
         yield from _lacking(part, latency)
-        if latency.critical:
+        if latency.critical and not self._is_whole:
             # More workers do not shorten the critical path.
             yield Fact("", "on the critical path", style="accent")
 

@@ -24,7 +24,7 @@ _COLUMNS: tuple[Column[Score], ...] = (
     Column("to", lambda it: milliseconds(it.high_ms)),
     Column("measured", lambda it: milliseconds(it.measured_ms)),
     Column("error", lambda it: signed_percent(it.error)),
-    Column("held", lambda it: "yes" if it.holds else "no"),
+    Column("in interval", lambda it: "yes" if it.holds else "no"),
 )
 
 
@@ -45,7 +45,7 @@ def _summary(found: Sequence[Score]) -> list[str]:
     held = sum(it.holds for it in found)
     lines = [
         f"{counted(len(found), 'model')}: median error {percent(median(errors), 1)}, {within} within 20 %; "
-        f"the 95 % interval held {held} of {counted(len(found), 'time')}"
+        f"the 95 % interval contained the latency {held} of {counted(len(found), 'time')}"
     ]
     bases = Counter(it.basis for it in found)
     lines += [f"{bases[basis]} {told}" for basis, told in _TOLD.items() if bases[basis]]

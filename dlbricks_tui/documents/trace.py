@@ -193,12 +193,12 @@ def overhead_of(level: LevelTrace) -> str:
 def level_answer(level: LevelTrace, slowest: LayerTime | None = None) -> str:
     """Return what a level says, with the slowest layer of the trace at the layer level.
 
-    `3.410 ms per inference, +0.2000 ms (+6.2 %) by the profiler; slowest layer conv0, 12.0 %`
+    `3.410 ms per inference, +0.2000 ms (+6.2 %) added by the profiler; slowest layer conv0, 12.0 %`
     """
     whole_ms, overhead = inference_of(level), overhead_of(level)
     if whole_ms is None:
         return "no inference was timed"
-    told = f"{in_ms(whole_ms)} per inference" + (f", {overhead} {_INSTRUMENTS[level.level]}" if overhead else "")
+    told = f"{in_ms(whole_ms)} per inference" + (f", {overhead} added {_INSTRUMENTS[level.level]}" if overhead else "")
     if slowest is None or level.level is not TraceLevel.LAYER or whole_ms <= 0:
         return told
     return f"{told}; slowest layer {slowest.layer.name}, {percent(slowest.in_model_ms / whole_ms, 1)}"

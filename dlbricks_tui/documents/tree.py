@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.regions import Leaf, Parallel, Repeat
 from dlbricks_tui.documents.lines import cut
 from dlbricks_tui.documents.outline import SMALLEST_MODULE, Outline, shape_of
 from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Sentence, Table
 from dlbricks_tui.models.library import input_text, shape_text
+from dlbricks_tui.wording.layers import bricks_words
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 
 if TYPE_CHECKING:
@@ -84,7 +87,7 @@ def _totals(decomposition: Decomposition) -> Iterator[Part]:
         f"{bricks:,} unique ({percent(bricks / sequences, 1)}), {len(decomposition.suite):,} in different surroundings"
     )
     yield Sentence(graph.name, "heading")
-    yield Sentence(f"level {graph.level.value}, {cutting_words(decomposition)}")
+    yield Sentence(f"{graph.level.value} layers, {cutting_words(decomposition)}")
     yield Sentence(f"{held}: {unique}")
     yield from (Sentence(f"input {input_text(entry)} {shape_text(entry.type)}") for entry in graph.inputs)
 
@@ -92,7 +95,9 @@ def _totals(decomposition: Decomposition) -> Iterator[Part]:
 def cutting_words(decomposition: Decomposition) -> str:
     """Return how a model was cut."""
     how = decomposition.cutting
-    return f"granularity {how.granularity}, cut {how.cut.value}, order {how.order.value}"
+    cut = [] if how.cut is Cut.CHAIN else [f"cut {how.cut.value}"]
+    order = [] if how.order is LayerOrder.BRANCH else [f"order {how.order.value}"]
+    return ", ".join([bricks_words(how.granularity), *cut, *order])
 
 
 def _columns(width: int, times: Sequence[SequenceTime]) -> tuple[Column[TreeLine], ...]:

@@ -141,13 +141,13 @@ def curve_sentences(points: Sequence[Point]) -> tuple[str, str]:
         if not known:
             continue
         (low, first), (high, last) = known[0], known[-1]
-        axis = "batch" if by_batch else "threads"
+        in_words = batch_in_words if by_batch else threads_in_words
         if len(known) == 1:
-            name = ", ".join(filter(None, (each.name, f"{axis} {low}")))
+            name = ", ".join(filter(None, (each.name, in_words(low))))
             latencies.append(f"{name}: {in_ms(first.latency_ms or 0.0)}")
             throughputs.append(f"{name}: {milliseconds(first.per_second or 0.0)} per second")
             continue
-        name = each.name or f"{axis} {low} to {high}"
+        name = each.name or f"{'batch' if by_batch else 'threads'} {low} to {high}"
         latencies.append(f"{name}: {milliseconds(first.latency_ms or 0.0)} to {in_ms(last.latency_ms or 0.0)}")
         rates = [milliseconds(it.per_second or 0.0) for it in (first, last)]
         throughputs.append(f"{name}: {rates[0]} to {rates[1]} per second")
@@ -239,7 +239,7 @@ def curve_series(points: Sequence[Point]) -> list[CurveSeries]:
 
 
 def _series_name(point: Point, points: Sequence[Point], *, by_batch: bool) -> str:
-    words = [point.runtime or "default"] if len({it.runtime for it in points}) > 1 else []
+    words = [runtime_title(point.runtime or "default")] if len({it.runtime for it in points}) > 1 else []
     words += [point.precision.value] if len({it.precision for it in points}) > 1 else []
     words += kernels_in_words(point.kernels) if len({it.kernels for it in points}) > 1 else ()
     words += [threads_in_words(point.threads)] if by_batch and len({it.threads for it in points}) > 1 else []

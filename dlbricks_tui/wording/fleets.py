@@ -62,9 +62,9 @@ def fleet_line(progress: FleetProgress) -> str:
 
 
 def settled_line(settled: Iterable[bool]) -> str:
-    """Return how many orders of hosts are settled."""
+    """Return for how many models the order of hosts is settled."""
     found = list(settled)
-    return f"{sum(found)} of {len(found)} orders settled"
+    return f"the order of hosts is sure for {sum(found)} of {counted(len(found), 'model')}"
 
 
 def note_line(event: Event, progress: FleetProgress) -> str:

@@ -30,6 +30,11 @@ def usual_beginning(names: Sequence[str]) -> str:
     return common_beginning(ordered[odd : len(ordered) - odd])
 
 
+def bricks_words(granularity: int) -> str:
+    """Return the size of bricks: `bricks of 1 layer`, `bricks of up to 3 layers`."""
+    return f"bricks of {'up to ' * (granularity > 1)}{counted(granularity, 'layer')}"
+
+
 def title_of(graph: LayerGraph, slow: SlowPart) -> str:
     """Return the titles of its layers: `conv 3x3 64 > pool 2x2`."""
     return " > ".join(layer_title(graph.layers[index]) for index in slow.part.layers)

@@ -106,8 +106,8 @@ def test_the_estimates_of_each_model_on_each_host_are_printed_or_one_document_of
     status, out, told = fleet(*asked)
     assert status == 1, "a host was refused"
     assert "~31.00" in out and "$1.21" in out
-    assert "resnet50_v1: m8g < c7i (settled with 95 % confidence)" in out
-    assert "squeezenet1.1: c7i < m8g (not settled)" in out
+    assert "resnet50_v1: m8g < c7i (95 % sure)" in out
+    assert "squeezenet1.1: c7i < m8g (not sure yet)" in out
     assert "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed" in told
     document = json.loads(fleet(*asked, "--json")[1])
     with pytest.raises(SystemExit):

@@ -47,7 +47,7 @@ def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:
     rows = [line for line in stream.getvalue().splitlines() if "of 60" in line]
     assert ["c7i" in rows[-2], "50 of 60" in rows[-2], "m8g" in rows[-1]] == [True, True, True]
     assert "45 of 60" not in stream.getvalue(), "events between two pictures are not painted"
-    assert "1 of 2 orders settled" in stream.getvalue()
+    assert "the order of hosts is sure for 1 of 2 models" in stream.getvalue()
 
 
 def test_the_reason_why_a_host_cannot_be_reached_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,7 +83,7 @@ def test_the_text_shows_totals_modules_branches_and_occurrences_of_bricks(capsys
     lines = view(capsys, "resnet18_v1")
     assert lines[:4] == [
         "resnet18_v1",
-        "level written, granularity 1, cut chain, order branch",
+        "written layers, bricks of 1 layer",
         f"68 layers: 28 unique (41.2 %), {contexts} in different surroundings",
         "input data 1x3x224x224",
     ]

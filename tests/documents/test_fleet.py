@@ -106,7 +106,10 @@ def test_hosts_are_fastest_so_far_until_that_is_final() -> None:
 
 def test_a_model_is_fastest_on_the_first_host_while_there_is_no_order() -> None:
     estimates = estimate(2.0, "b"), estimate(3.0, "a"), estimate(None, "c")
-    assert hosts_sentence(model(estimates=estimates)) == "b: 2.000 ms; a takes 1.50 times as long; the order is open."
+    assert (
+        hosts_sentence(model(estimates=estimates))
+        == "b: 2.000 ms; a takes 1.50 times as long; the order is not sure yet."
+    )
     settled = model(("b", "a"), settled=True, estimates=estimates)
-    assert hosts_sentence(settled) == "b and a: 2.000 ms; the order is settled."
+    assert hosts_sentence(settled) == "b and a: 2.000 ms; the order is sure."
     assert hosts_sentence(model(estimates=estimates[2:])) == "No host has an estimate yet."

@@ -162,7 +162,7 @@ def test_a_layer_among_several_has_no_latency_of_its_own() -> None:
 def test_the_model_shows_its_inputs_and_outputs() -> None:
     text = told(sample("resnet50_v1"), None)
     assert "input      1x3x224x224 data" in text and "output     1x1000 resnet50_v1_dense0_fwd" in text
-    assert "layers     174" in text and "level      written, granularity 1, cut chain, order branch" in text
+    assert "layers     174" in text and "level      written, bricks of 1 layer" in text
 
 
 def test_control_codes_in_names_are_escaped() -> None:

@@ -13,11 +13,13 @@ def texts(*found: Score) -> list[str]:
 
 def test_the_worst_model_comes_first_below_the_summary() -> None:
     summary, history, left_out, refused, _, heading, worst, best = texts(GOOD, BAD)
-    assert summary == "2 models: median error 17.2 %, 1 within 20 %; the 95 % interval held 1 of 2 times"
+    assert (
+        summary == "2 models: median error 17.2 %, 1 within 20 %; the 95 % interval contained the latency 1 of 2 times"
+    )
     assert history == "1 predicted from earlier results"
     assert left_out == "1 predicted from the results of other models, as there are no earlier ones"
     assert refused.startswith("1 without some layers")
-    assert heading.split()[-6:] == ["PREDICTED", "FROM", "TO", "MEASURED", "ERROR", "HELD"]
+    assert heading.split()[-5:] == ["TO", "MEASURED", "ERROR", "IN", "INTERVAL"]
     assert worst.split() == ["mobilenet0.25", "2.000", "1.500", "2.600", "2.900", "-31.0", "%", "no"]
     assert best.split()[-1] == "yes"
 

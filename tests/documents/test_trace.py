@@ -68,11 +68,11 @@ def test_a_level_says_what_it_takes_what_it_adds_and_its_slowest_layer() -> None
     model, layer, primitive = trace.levels
     assert level_answer(model) == "1.000 ms per inference"
     assert level_answer(layer, slowest_first(layer_times(trace))[0]) == (
-        "1.200 ms per inference, +0.2000 ms (+20.0 %) by the profiler; slowest layer conv0, 50.0 %"
+        "1.200 ms per inference, +0.2000 ms (+20.0 %) added by the profiler; slowest layer conv0, 50.0 %"
     )
     assert (
         level_answer(primitive, slowest_first(layer_times(trace))[0])
-        == "1.300 ms per inference, +0.1000 ms (+8.3 %) by the output of oneDNN"
+        == "1.300 ms per inference, +0.1000 ms (+8.3 %) added by the output of oneDNN"
     )
 
 

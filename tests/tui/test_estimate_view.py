@@ -202,12 +202,12 @@ def test_the_headline_names_settings_that_are_not_as_usual(measured: DataFolder)
     headline = Headline()
     for choices, expert, told in (
         (Choices(), False, ""),
-        (Choices(), True, "fused, G 1, chain"),
-        (unusual, False, "G 3"),
+        (Choices(), True, "fused, bricks of 1 layer, chain"),
+        (unusual, False, "bricks of up to 3 layers"),
     ):
         headline.show("resnet18_v1", choices, view.document.one, expert=expert)
         shown = "".join(span.text for span in headline.lines(160)[0])
-        assert told in shown and ("G 1" in shown) is expert
+        assert told in shown and ("bricks of 1 layer" in shown) is expert
         assert f"14.56 ms measured {AGE} ago MXNet, 2 threads, batch 1" in shown
 
 
@@ -305,7 +305,7 @@ def test_the_answer_of_another_system_names_it(measured: DataFolder) -> None:
 
 def test_the_runtime_of_the_measurements_is_named(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 120, more=True))
-    assert any(f", {RUNTIME.id}, written layers" in row for row in shown_rows)
+    assert any(", MXNet 1.9.1, 2 threads, written layers" in row for row in shown_rows)
 
 
 def test_an_impossible_estimate_shows_the_reason_and_what_to_do(measured: DataFolder) -> None:

@@ -240,7 +240,7 @@ async def test_the_workbench_starts_with_the_cutting_of_the_config(new: DataFold
     app = DlbricksApp(Session(new, small_library(new.path / "samples")), None, Sources(new.config, {}))
     async with running(app, (160, 40)):
         head = app.screen._compositor.render_strips()[0].text
-        assert "G 3" in head and "overlap" in head and "8 workers" in head
+        assert "bricks of up to 3 layers" in head and "overlap" in head and "8 workers" in head
 
 
 async def test_a_run_uses_the_settings_of_the_current_config(measured: DataFolder) -> None:

@@ -170,7 +170,7 @@ async def test_the_head_and_the_span_panel_tell_what_is_selected_without_colours
         # The selected span, others with cells of their own, and narrow ones.
         assert re.search("█conv0….*▌.*███", row_with(pilot, "▸    layers"))
         head = re.sub(r"\s+", " ", screen_text(pilot).partition("━")[0])
-        added = r"\+[\d.]+ ms \(\+5\.0 %\) by the profiler; slowest layer squeezenet1\.1_conv0_fwd, [\d.]+ %"
+        added = r"\+[\d.]+ ms \(\+5\.0 %\) added by the profiler; slowest layer squeezenet1\.1_conv0_fwd, [\d.]+ %"
         assert re.match(
             rf" Where does the time of {MODEL} go, layer by layer\? Layer level: [\d.]+ ms per inference, {added}", head
         )

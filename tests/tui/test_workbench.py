@@ -212,7 +212,7 @@ async def test_the_opened_model_shows_its_estimate_which_follows_the_settings(me
         await press(pilot, "j", "j", "j", "l")
         assert "resnet18_v1  29.11 ms measured" in screen_text(pilot)
         await press(pilot, "plus")
-        assert "G 2" in screen_text(pilot)
+        assert "bricks of up to 2 layers" in screen_text(pilot)
 
 
 async def test_a_narrow_terminal_shows_one_panel_and_the_opened_model(measured: DataFolder) -> None:

@@ -6,7 +6,7 @@ from dlbricks_tui.wording.fleets import fleet_line, host_line, note_line, settle
 
 
 def test_the_orders_that_are_settled_are_counted() -> None:
-    assert settled_line([True, False]) == "1 of 2 orders settled"
+    assert settled_line([True, False]) == "the order of hosts is sure for 1 of 2 models"
 
 
 def test_a_host_has_time_left_only_while_it_measures() -> None:

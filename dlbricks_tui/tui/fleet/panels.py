@@ -28,6 +28,7 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.run.boxes import RunRows, StoredRunsScreen
 from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
 from dlbricks_tui.tui.widgets.panel import Orders, TablePanel
+from dlbricks_tui.wording.answers import runtime_words
 from dlbricks_tui.wording.numbers import names_of
 
 
@@ -81,7 +82,7 @@ class FleetModelsPanel(TablePanel[FleetModel]):
     IDENTITY = attrgetter("model", "runtime")
     ABOUT = (
         "The models of the fleet run, with the host that is fastest so far. ~: a part is predicted; part: a part is "
-        "missing. An order is settled once it is right with 95 % confidence."
+        "missing. An order is sure once it is right with 95 % confidence."
     )
 
     def columns(self) -> tuple[Column[FleetModel], ...]:
@@ -92,7 +93,7 @@ class FleetModelsPanel(TablePanel[FleetModel]):
             Column("$/million", lambda it: _of_fastest(it, dollars)),
             Column(
                 "order",
-                lambda it: "settled" if it.settled else "open",
+                lambda it: "sure" if it.settled else "not sure",
                 style=lambda it: "good" if it.settled else "warn",
             ),
         )
@@ -131,7 +132,7 @@ class RankingPanel(TablePanel[FleetEstimate]):
     def show(self, model: FleetModel | None) -> None:
         self.show_items(() if model is None else model.estimates)
         self.show_picture(None if model is None else hosts_picture(model))
-        self.show_title("" if model is None else f" for {model.model}, {model.runtime}")
+        self.show_title("" if model is None else f" for {model.model}, {runtime_words(model.runtime)}")
 
     def show_counts(self) -> None:
         """Leave the title as it is: it names the model."""

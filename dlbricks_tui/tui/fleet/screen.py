@@ -209,5 +209,5 @@ def _answer_of(view: FleetView | None) -> Line:
     is_settled = all(it.settled for it in models)
     found = f" {fastest_sentence(models, is_final=is_settled)}"
     if is_settled:
-        return line(Span(f"{found}; settled.", "good"))
+        return line(Span(f"{found}; the order is sure.", "good"))
     return line(Span(found, "strong"), Span(f"; {settled_line(it.settled for it in models)}.", "warn"))

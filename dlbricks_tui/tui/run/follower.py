@@ -25,6 +25,7 @@ from dlbricks_tui.runs.progress import Disturbances, ProgramProgress, RunProgres
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, stated_precision
 from dlbricks_tui.tui.run.snapshot import BrickState, ReplayPace, RunBrick, RunModel, RunSnapshot, RunTally
 from dlbricks_tui.wording.events import counts_of, doing_now, noise_note, note_of
+from dlbricks_tui.wording.layers import bricks_words
 from dlbricks_tui.wording.numbers import capitalised, duration
 from dlbricks_tui.wording.runs import Note, Tone
 
@@ -181,7 +182,7 @@ class SnapshotBuilder:
         whole = ("end to end",) if started.end_to_end else ()
         precisions = {stated_precision(it) for it in (started.runtime, *self._progress.runtimes)}
         unchecked = (each.in_words for each in CHOSEN_PRECISIONS if each in precisions and each.is_unchecked)
-        return (started.level, f"G {started.granularity}", *whole, *unchecked, started.runtime)
+        return (started.level, bricks_words(started.granularity), *whole, *unchecked, started.runtime)
 
     def _drift(self) -> float | None:
         if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:

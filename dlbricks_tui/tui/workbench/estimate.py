@@ -31,6 +31,7 @@ from dlbricks_tui.tui.workbench.estimate_rows import (
     replaces,
 )
 from dlbricks_tui.wording.answers import combination_words, figure_text, origin_words
+from dlbricks_tui.wording.layers import bricks_words
 from dlbricks_tui.wording.numbers import counted, milliseconds
 
 if TYPE_CHECKING:
@@ -299,7 +300,7 @@ class Headline(LineBar):
     def _expert_words(self, width: int) -> list[str]:
         """Return the expert settings: all of them to an expert, else those that are not as usual."""
         how, shown = self._choices, shown_settings(self._choices, expert=self._expert)
-        words = {LEVEL: how.level.value, GRANULARITY: f"G {how.granularity}"}
+        words = {LEVEL: how.level.value, GRANULARITY: bricks_words(how.granularity)}
         if width >= _ROOMY:
             words |= {CUT: how.cut.value, WORKERS: counted(how.workers, "worker")}
         return [word for setting, word in words.items() if setting in shown]
