@@ -74,7 +74,7 @@ def bounds_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
         _Numbers("BEST", lambda it: it.best_ms, milliseconds, text=_best),
         _Numbers("ROOFLINE", lambda it: it.roofline_ms, milliseconds),
         _Numbers("x BEST", lambda it: it.over_best, "{:.2f}".format, mean_ratio),
-        _Numbers("x PARALLEL", lambda it: it.over_parallel, "{:.2f}".format, mean_ratio),
+        _Numbers("x PATH", lambda it: it.over_parallel, "{:.2f}".format, mean_ratio),
         _Numbers("x ROOFLINE", lambda it: it.over_roofline, "{:.2f}".format, mean_ratio),
     ]
     return _table("BOUNDS in ms", "geometric mean", columns, models)
@@ -119,7 +119,7 @@ def _notes(models: Sequence[ModelRow]) -> list[str]:
     """Return what columns and signs mean, of those that the tables have."""
     gains = [gain for it in models for gain in it.gains.values()]
     notes = {
-        "x: the latency over the best, over the best in parallel, and over the roofline": True,
+        "x: the latency over the best, over the longest path through it, and over the roofline": True,
         "( ) estimate: the model was not timed end to end": any(
             it.measured_ms is None and it.estimate_ms is not None for it in models
         ),

@@ -45,7 +45,7 @@ def _summary(found: Sequence[Score]) -> list[str]:
     held = sum(it.holds for it in found)
     lines = [
         f"{counted(len(found), 'model')}: median error {percent(median(errors), 1)}, {within} within 20 %; "
-        f"the 95 % interval contained the latency {held} of {counted(len(found), 'time')}"
+        f"the 95 % interval was right {held} of {counted(len(found), 'time')}"
     ]
     bases = Counter(it.basis for it in found)
     lines += [f"{bases[basis]} {told}" for basis, told in _TOLD.items() if bases[basis]]

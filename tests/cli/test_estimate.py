@@ -306,9 +306,7 @@ def test_scores_compare_predictions_with_what_was_measured_since(with_records: C
     assert vgg["low_ms"] < vgg["predicted_ms"] < vgg["high_ms"]
     assert vgg["error"] == pytest.approx(vgg["predicted_ms"] / vgg["measured_ms"] - 1)
     _, text, _ = with_records([], *asked)
-    assert re.search(
-        r"2 models: median error .* %, \d within 20 %; the 95 % interval contained the latency \d of 2 times", text
-    )
+    assert re.search(r"2 models: median error .* %, \d within 20 %; the 95 % interval was right \d of 2 times", text)
     assert "1 predicted from earlier results" in text
     # All measured models need no names.
     _, table, _ = with_records([], "estimate", "--score", "--system", "c5.xlarge", "--csv")

@@ -13,9 +13,7 @@ def texts(*found: Score) -> list[str]:
 
 def test_the_worst_model_comes_first_below_the_summary() -> None:
     summary, history, left_out, refused, _, heading, worst, best = texts(GOOD, BAD)
-    assert (
-        summary == "2 models: median error 17.2 %, 1 within 20 %; the 95 % interval contained the latency 1 of 2 times"
-    )
+    assert summary == "2 models: median error 17.2 %, 1 within 20 %; the 95 % interval was right 1 of 2 times"
     assert history == "1 predicted from earlier results"
     assert left_out == "1 predicted from the results of other models, as there are no earlier ones"
     assert refused.startswith("1 without some layers")

@@ -61,10 +61,8 @@ async def test_a_fleet_run_is_followed_and_its_rankings_are_sorted(new: DataFold
         assert isinstance(screen, FleetScreen)
         text = screen_text(pilot)
         assert "Which host is fastest for resnet50_v1, squeezenet1.1?" in text
-        assert (
-            "The fastest host so far differs: m8g for 1 model, c7i for 1 model; the order of hosts is sure for 1 of 2 models."
-            in text
-        )
+        assert "The fastest host so far differs: m8g for 1 model, c7i for 1 model; the order" in text
+        assert "; the order of hosts is sure for 1 of 2 models." in text
         assert "measuring" in text and "45 of 60" in text and "42 s" in text
         assert "it has dlbricks 0.1.0, and 0.2.0 is needed" in text
         assert "~31.00" in text and "$1.21" in text
