@@ -48,7 +48,7 @@ class KnownLatency:
     predicted: bool = False
     end_to_end_ms: float | None = None
     per_second: float | None = None
-    # The runtime and its variant: `mxnet, 2 threads, batch 1`.
+    # The runtime and its variant: `MXNet, 2 threads, batch 1`.
     combination: str = ""
     # The time of the oldest measurement in it, in seconds since 1970; None if nothing was measured.
     since: float | None = None
@@ -143,7 +143,7 @@ COLUMNS = (
     ModelColumn("task", "task", 21, "the task, such as object detection", _task, False),
     ModelColumn("per_second", "per s", 8, "images, sentences or rows in a second, by the answer", _per_second),
     ModelColumn("measured", "measured", 8, "the end-to-end latency in ms", _measured),
-    ModelColumn("runtime", "runtime", 11, "the runtime of the answer", _runtime, False),
+    ModelColumn("runtime", "runtime", 12, "the runtime of the answer", _runtime, False),
     ModelColumn("age", "age", 6, "the age of the oldest measurement in the answer", _age),
     ModelColumn("estimate", "ms", 10, "the answer in ms: the fastest one measured, or a predicted range", _estimate),
 )
