@@ -27,12 +27,15 @@ from dlbricks_tui.wording.numbers import ago, counted, gibibytes, partly, price_
 if TYPE_CHECKING:
     from dlbricks_tui.store.records import RuntimeRecord
 
+# Facts that have a name of their own.
+_FACTS = {"quota_cores": "limit of cores", "governor": "frequency", "vectors": "instructions", "kernel": "Linux kernel"}
+
 
 def system_columns(known: Sequence[KnownSystem]) -> tuple[Column[KnownSystem], ...]:
     """Return the columns of a list of systems; those of their peaks only if one of them has any."""
     peaks: tuple[Column[KnownSystem], ...] = (
         Column("gflop/s", lambda it: speed(_highest_arithmetic(it)), is_optional=True),
-        Column("GB/s", lambda it: speed(_highest_bandwidth(it)), is_optional=True),
+        Column("memory GB/s", lambda it: speed(_highest_bandwidth(it)), is_optional=True),
     )
     return (
         name_column("system", lambda it: f"{'this host ' if it.is_host else ''}{it.system.id}"),
@@ -67,7 +70,7 @@ def system_parts(known: KnownSystem, runtimes: Mapping[str, RuntimeRecord]) -> I
     words = {None: "unknown", True: "yes", False: "no"}
     for name, value in system.facts:
         told = words[value] if value is None or isinstance(value, bool) else str(value)
-        yield Fact(name.replace("_", " "), told)
+        yield Fact(_FACTS.get(name, name.replace("_", " ")), told)
     for each in known.peaks:
         yield Fact("at most", f"{speeds(each)}, with {counted(each.threads, 'thread')}")
     if not known.ways:
