@@ -21,6 +21,7 @@ from dlbricks_tui.cli.parser import (
 )
 from dlbricks_tui.settings.kinds import share, whole
 from dlbricks_tui.store.change import USUAL_SHARE, Verdict
+from dlbricks_tui.wording.answers import runtime_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,7 +140,8 @@ class _Runs:
 
         self._number += 1
         if not self._quiet:
-            narrate(f"run {self._number} of {self._of}: {names_of(request.model_names)} by {request.runtime.identity}")
+            by = runtime_words(request.runtime.identity)
+            narrate(f"run {self._number} of {self._of}: {names_of(request.model_names)} by {by}")
         with shown(quiet=self._quiet) as progress:
             return execute(create_run(request, self._data), request, Workplace(self._data), host_queue(), progress.take)
 

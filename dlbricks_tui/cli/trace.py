@@ -47,6 +47,7 @@ from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
 from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.traces.file import find_trace, read_trace, stored_traces
 from dlbricks_tui.traces.trace import Trace, TraceLevel
+from dlbricks_tui.wording.answers import runtime_words
 from dlbricks_tui.wording.numbers import too_many_threads
 from dlbricks_tui.wording.tracing import message_line
 
@@ -140,7 +141,7 @@ def _traced(args: argparse.Namespace) -> Trace:
 
     if not args.quiet:
         levels = ", ".join(it.value for it in order.levels)
-        narrate(f"tracing {order.source.name} by {order.execution.runtime.identity}: {levels}")
+        narrate(f"tracing {order.source.name} by {runtime_words(order.execution.runtime.identity)}: {levels}")
     with signals_interrupt():
         return trace_model(order, args.data, JobNarration(message_line, quiet=args.quiet).take)
 

@@ -59,7 +59,7 @@ RESULT_COLUMNS: Mapping[str, ResultColumn] = {
     "context": ResultColumn("context", 14, "the context of the brick"),
     "model": ResultColumn("model key", KEY_DIGITS, "the key of the model"),
     "system": ResultColumn("system", 16, "the system"),
-    "runtime": ResultColumn("runtime", 18, "the framework with its version; a result has the rest", 12),
+    "runtime": ResultColumn("runtime", 19, "the framework with its version; a result has the rest", 13),
     "level": ResultColumn("level", 7, "written or fused layers"),
     "protocol": ResultColumn("protocol", 13, "the method of measuring"),
     "batch_size": ResultColumn("batch", 6, "the batch size"),

@@ -167,7 +167,7 @@ async def test_results_of_one_name_are_told_apart_on_80_columns(new: DataFolder)
     assert answer == " 4 results of 1 model; the newest 1 h ago"
     assert heading.split()[1:8] == ["model", "runtime", "threads", "batch", "ms", "age↑", "part"]
     model, brick = [it for it in rows if "whole model" in it], [it for it in rows if "whole model" not in it]
-    told = sorted(tuple(row.split("onnxruntime")[1].split()[1:3]) for row in model)
+    told = sorted(tuple(row.split("ONNX Runtim")[1].split()[1:3]) for row in model)
     assert told == [("1", "1"), ("2", "1"), ("2", "8")] and len(brick) == 1
     assert all(" 1 h " in row for row in rows)
 

@@ -24,6 +24,7 @@ from dlbricks_tui.runs.events import (
 from dlbricks_tui.runs.progress import Disturbances, ProgramProgress, RunProgress
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, stated_precision
 from dlbricks_tui.tui.run.snapshot import BrickState, ReplayPace, RunBrick, RunModel, RunSnapshot, RunTally
+from dlbricks_tui.wording.answers import runtime_words
 from dlbricks_tui.wording.events import counts_of, doing_now, noise_note, note_of
 from dlbricks_tui.wording.layers import bricks_words
 from dlbricks_tui.wording.numbers import capitalised, duration
@@ -179,10 +180,11 @@ class SnapshotBuilder:
         started = self._progress.started
         if started is None:
             return ()
+        size = (bricks_words(started.granularity),) if started.granularity > 1 else ()
         whole = ("end to end",) if started.end_to_end else ()
         precisions = {stated_precision(it) for it in (started.runtime, *self._progress.runtimes)}
         unchecked = (each.in_words for each in CHOSEN_PRECISIONS if each in precisions and each.is_unchecked)
-        return (started.level, bricks_words(started.granularity), *whole, *unchecked, started.runtime)
+        return (started.level, *size, *whole, *unchecked, runtime_words(started.runtime))
 
     def _drift(self) -> float | None:
         if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:

@@ -33,6 +33,7 @@ from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Panel, TablePanel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import TextLines, text_of
+from dlbricks_tui.wording.answers import runtime_words
 from dlbricks_tui.wording.layers import usual_beginning
 from dlbricks_tui.wording.numbers import milliseconds
 
@@ -332,7 +333,7 @@ class TracesPanel(TablePanel["StoredTrace"]):
         self.columns_changed()
 
     def searched(self, item: StoredTrace) -> str:
-        return f"{item.header.runtime} {item.header.when[:16]} {item.header.id}"
+        return f"{item.header.runtime} {runtime_words(item.header.runtime)} {item.header.when[:16]} {item.header.id}"
 
     def copied(self) -> str | None:
         return self.selected.header.id if self.selected else None
