@@ -85,10 +85,10 @@ def test_a_wide_list_drops_columns_rather_than_parts_of_names() -> None:
         columns_in(FIRST_COLUMNS),
     )
     assert names == len(long.name)
-    assert names_room(names, columns, 78) < names == names_room(names, columns, 88)
+    assert names_room(names, columns, 78) < names == names_room(names, columns, 89)
     # Beside other panels they are whole where the three most important columns have room.
-    assert names_room(names, columns, 74, is_wide=True) == names > names_room(names, columns, 73, is_wide=True)
-    assert [it.name for it in fitting(columns_in(FIRST_COLUMNS), 88, len(long.name))[0]] == [
+    assert names_room(names, columns, 75, is_wide=True) == names > names_room(names, columns, 74, is_wide=True)
+    assert [it.name for it in fitting(columns_in(FIRST_COLUMNS), 89, len(long.name))[0]] == [
         *("layers", "unique", "runtime", "age", "estimate")
     ]
 
