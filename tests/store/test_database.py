@@ -1,25 +1,30 @@
+"""Acknowledged records stay, even if writers are killed or write at the same time."""
+
+import json
 import os
+import random
 import signal
+import subprocess
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO, cast
 
 import pytest
+import tinydb
 
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.errors import StoreBusyError, StoreError
+from dlbricks_tui.store.index import INDEX_NAME
 from dlbricks_tui.store.lock import StoreLock
-from dlbricks_tui.store.records import BrickForm, Measurement, System
-from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, equal
-from tests.store.processes import run_python
+from dlbricks_tui.store.records import BrickForm, Measurement
+from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
+from dlbricks_tui.store.verification import verify
+from tests.soak import TOLD
+from tests.store.processes import Acknowledged, keep_killing, run_python, start_writer
 from tests.store.samples import brick, counts, form, measurement, one_of_each, system
-
-
-def test_added_records_survive_reopening(tmp_path: Path) -> None:
-    with ResultsDatabase(tmp_path) as store:
-        assert store.add(*one_of_each()) == len(one_of_each())
-    with ResultsDatabase(tmp_path) as store:
-        for record in one_of_each():
-            assert store.records(type(record)) == [record]
 
 
 def test_reading_a_missing_store_creates_no_file(tmp_path: Path) -> None:
@@ -95,16 +100,6 @@ def test_selected_results_can_be_read_after_two_compactions_by_others(tmp_path: 
         assert selected.result(0) == record
 
 
-def test_two_open_stores_write_in_turns(tmp_path: Path) -> None:
-    with ResultsDatabase(tmp_path) as one, ResultsDatabase(tmp_path) as other:
-        for _ in range(3):
-            one.add(measurement())
-            other.add(measurement())
-            other.compact()
-        one.refresh()
-        assert len(one.select()) == len(other.select()) == 6
-
-
 def test_readers_do_not_wait_for_the_lock_and_a_writer_that_waits_too_long_names_its_process(tmp_path: Path) -> None:
     with ResultsDatabase(tmp_path) as store:
         store.add(measurement())
@@ -144,20 +139,6 @@ def test_a_measurement_without_a_number_is_refused_and_one_with_flags_doubtful(t
         assert store.add(measurement()) == 1
 
 
-def test_a_brick_key_leads_to_its_form(tmp_path: Path) -> None:
-    with ResultsDatabase(tmp_path) as store:
-        store.add(measurement(), form(), measurement())
-        assert next(iter(store.records(BrickForm, equal(key=brick()))), None) == form()
-        assert next(iter(store.records(BrickForm, equal(key=brick(1)))), None) is None
-
-
-def test_the_latest_description_of_a_system_counts(tmp_path: Path) -> None:
-    with ResultsDatabase(tmp_path) as store:
-        store.add(system(cores=4), system("other"), system(cores=2))
-        assert by_id(store.systems()) == {"c5.xlarge": system(cores=2), "other": system("other")}
-        assert len(store.records(System)) == 3
-
-
 def test_records_need_no_database_and_a_look_up_no_package_but_tinydb_and_numpy() -> None:
     code = """
 import sys, dlbricks_tui.store.records
@@ -167,3 +148,107 @@ open_results("/nowhere").select("system=c5.xlarge")
 print({"networkx", "onnx", "textual", "rich"} & set(sys.modules))
 """
     assert run_python(code).stdout == "set()\nset()\n"
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.name not in ("lock", INDEX_NAME)}
+
+
+def test_plain_tinydb_opens_a_compacted_file(tmp_path: Path) -> None:
+    with ResultsDatabase(tmp_path) as store:
+        store.add(*one_of_each(), *(measurement(brick=brick(number)) for number in range(20)))
+        path = store.compact()
+    with tinydb.TinyDB(path, access_mode="r") as database:
+        assert database.tables() == {"dlbricks", *TABLES}
+        measurements = database.table("measurements")
+        assert len(measurements) == 21
+        assert measurements.count(tinydb.where("brick") == brick(3)) == 1
+        assert [document.doc_id for document in measurements.all()] == list(range(1, 22))
+        assert database.table("systems").all()[0]["instance_type"] == "c5.xlarge"
+
+
+def test_compacting_keeps_the_documents_of_the_journal_byte_for_byte(tmp_path: Path) -> None:
+    with ResultsDatabase(tmp_path) as store:
+        store.add(*one_of_each())
+        before = counts(store)
+        _, *written = (tmp_path / "journal-0.jsonl").read_bytes().splitlines()
+        for _ in range(3):
+            content = store.compact().read_bytes()
+            assert counts(store) == before
+            assert all(text in content for text in written)
+        for record in one_of_each():
+            assert store.records(type(record)) == [record]
+    assert [json.loads(text)["table"] for text in written] == [name for name in json.loads(content) if name in TABLES]
+
+
+def test_the_previous_generation_is_kept_until_the_next_compaction(tmp_path: Path) -> None:
+    with ResultsDatabase(tmp_path) as store:
+        store.add(measurement())
+        store.compact()
+        assert names(tmp_path) == {"journal-0.jsonl", "results-1.json"}
+        store.add(measurement())
+        store.compact()
+        assert names(tmp_path) == {"results-1.json", "journal-1.jsonl", "results-2.json"}
+        store.compact()
+        assert names(tmp_path) == {"results-2.json", "results-3.json"}
+
+
+def test_an_empty_store_can_be_compacted(tmp_path: Path) -> None:
+    with ResultsDatabase(tmp_path) as store:
+        path = store.compact()
+        assert not any(counts(store).values())
+        store.add(measurement())
+    with tinydb.TinyDB(path, access_mode="r") as database:
+        assert database.tables() == {"dlbricks"}
+    # The draft of a killed compaction is deleted.
+    (tmp_path / "results-2.json.4711.new").write_bytes(b'{"dlbricks": {\n"1": {"che')
+    with ResultsDatabase(tmp_path) as store:
+        assert len(store.select()) == 1
+        assert not store.damage
+        store.compact()
+    assert names(tmp_path) == {"results-1.json", "journal-1.jsonl", "results-2.json"}
+
+
+def test_kills_at_random_moments_lose_no_acknowledged_result(tmp_path: Path) -> None:
+    keep_killing(tmp_path, 3)
+
+
+def test_two_writers_at_once_lose_nothing(tmp_path: Path) -> None:
+    writers: list[subprocess.Popen[bytes]] = [start_writer(tmp_path, "add", "30") for _ in range(2)]
+    acknowledged = {line for writer in writers for line in writer.communicate()[0].decode().split() if line[0] == "+"}
+    assert [writer.returncode for writer in writers] == [0, 0]
+    with ResultsDatabase(tmp_path) as store:
+        assert {f"+{uuid}" for uuid in store.select().values("id")} == acknowledged
+    assert len(acknowledged) == 60
+    assert not verify(tmp_path).damage
+
+
+@pytest.mark.soak
+def test_kills_full_disks_and_compactions_lose_nothing_acknowledged(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """`SOAK_SECONDS` sets another length, such as an hour."""
+    end = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "300"))
+    chance, acknowledged, kills = random.Random(47), Acknowledged(), 0
+    readers = [start_writer(tmp_path, "read") for _ in range(3)]
+    while time.monotonic() < end:
+        writers = [start_writer(tmp_path, "churn") for _ in range(2)]
+        heads = [cast(IO[bytes], writer.stdout).readline() for writer in writers]
+        for writer, head in zip(writers, heads, strict=True):
+            time.sleep(chance.uniform(0, 1))
+            writer.kill()
+            kills += 1
+            acknowledged.take(head + writer.communicate()[0])
+        acknowledged.check(tmp_path)
+        # So that an hour does not fill the disk.
+        if len(acknowledged.there) > 20_000:
+            with ResultsDatabase(tmp_path) as store:
+                store.delete(acknowledged.there)
+            acknowledged.there.clear()
+    assert [reader.poll() for reader in readers] == [None] * 3
+    for reader in readers:
+        reader.kill()
+        reader.communicate()
+    record_property(TOLD, f"{kills} kills of writers, some on a full disk: no acknowledged result lost")
+    # A writer that was killed may have announced a deletion and not made it.
+    assert verify(tmp_path).records["measurements"] == len(acknowledged.there | acknowledged.perhaps_deleted)

@@ -1,9 +1,12 @@
 import dataclasses
+import json
 import re
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
+import tinydb
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,9 +20,12 @@ from dlbricks_tui.store.documents import (
     to_record,
 )
 from dlbricks_tui.store.entries import EntryKind, JournalEntry, entry_on, line_of
+from dlbricks_tui.store.errors import OtherVersionError
+from dlbricks_tui.store.journal import JournalStorage
+from dlbricks_tui.store.labels import kind_of_label, label_of
+from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
 from dlbricks_tui.store.records import (
     Constants,
-    Fact,
     Facts,
     Record,
     Statistics,
@@ -29,7 +35,6 @@ from tests.store.samples import (
     failure,
     form,
     measurement,
-    one_of_each,
     run,
     runtime,
     system,
@@ -69,11 +74,6 @@ def test_every_record_survives_a_round_trip(record: Record) -> None:
     assert entry_on(line) == JournalEntry(EntryKind.PUT, table, 7, fields_of(record))
     assert record_of(table, entry_on(line).document or {}) == record
     assert to_record(to_document(record)) == record
-
-
-def test_records_of_different_tables_are_distinguished() -> None:
-    assert [to_document(record)["table"] for record in one_of_each()] == list(TABLES)
-    assert [to_record(to_document(record)) for record in one_of_each()] == one_of_each()
 
 
 def test_a_document_is_one_line() -> None:
@@ -126,12 +126,88 @@ def test_an_event_without_a_time_or_a_uuid_cannot_exist(field: str, value: str) 
             dataclasses.replace(record, **replaced)
 
 
-def test_facts_keep_their_order_and_types() -> None:
-    told: tuple[tuple[str, Fact], ...] = (("b", 1), ("a", 1.5), ("c", None), ("d", "x"), ("e", False))
-    assert to_record(to_document(system(facts=told))) == system(facts=told)
-
-
 @pytest.mark.parametrize("facts", [[[None, None]], [["a", 1]], [], "a", None, {"a": [1]}, {"a": {}}])
 def test_facts_are_an_object_with_single_values(facts: object) -> None:
     with pytest.raises(BrokenDocumentError, match="wrong value"):
         to_record({**to_document(system()), "facts": facts})
+
+
+@pytest.mark.parametrize(
+    ("canonical", "label"),
+    [
+        (form(28).canonical, "Convolution 3x3/2 1x64x56x28"),
+        *(
+            (json.dumps({"operators": operators, "data": [[[1, 3], "float32"]]}), f"{label} 1x3")
+            for operators, label in (
+                ([{"op": "relu"}], "relu"),
+                ([{"op": "Pooling", "params": {"kernel": [7, 7]}}], "Pooling 7x7"),
+                ([{"op": "Pooling", "params": {"kernel": [2, 3], "stride": [1, 1]}}], "Pooling 2x3"),
+                ([{"op": "Pooling", "params": {"kernel": [2, 3], "stride": [1, 2]}}], "Pooling 2x3/1x2"),
+                ([{"op": name} for name in "abcde"], "a+b+c+d+..."),
+            )
+        ),
+        (json.dumps({"operators": [{"op": "zeros"}], "data": []}), "zeros"),
+        ('{"data":[[null,"int64"]],"operators":[{"inputs":[],"op":"onnx."}]}', "onnx."),
+        *((unknown, "") for unknown in ("", "nonsense", "[]", '{"operators": []}', '{"operators": [5], "data": []}')),
+    ],
+)
+def test_a_label_names_operator_window_and_input(canonical: str, label: str) -> None:
+    assert label_of(canonical) == label
+
+
+def test_a_fused_operator_is_labelled_by_its_parts() -> None:
+    conv = ["conv", [["kernel", [3, 3]], ["stride", [2, 2]]], [[0, 0], [1, 0]], []]
+    inner = json.dumps(["variable", "variable", conv, ["relu", [], [[2, 0]], []], [[3, 0]]])
+    fused = {"op": "mxnet._sg_mkldnn_conv", "params": {"with_act": True}, "inner": [inner]}
+    assert label_of(json.dumps({"operators": [fused], "data": [[[1, 3], "float32"]]})) == "conv+relu 3x3/2 1x3"
+    loop = {"op": "mxnet._foreach", "inner": [inner]}
+    assert label_of(json.dumps({"operators": [loop], "data": []})) == "foreach"
+
+
+@pytest.mark.parametrize(
+    ("label", "kind"),
+    [
+        ("conv+relu 3x3/2 1x64x56x56", "convolution"),
+        ("batch_norm+relu 1x64x56x56", "batchnorm"),
+        ("a+b+c+conv+... 1x3", "convolution"),
+        ("contrib_quantize 1x3", "quantize"),
+        ("my_own 1x3", "other"),
+        ("", "other"),
+    ],
+)
+def test_a_label_tells_the_kind_of_its_brick(label: str, kind: str) -> None:
+    assert kind_of_label(label).value == kind
+
+
+def older(folder: Path) -> tinydb.TinyDB:
+    return tinydb.TinyDB(folder, storage=SchemaMiddleware(ChecksumMiddleware(JournalStorage)))
+
+
+def newer(folder: Path) -> tinydb.TinyDB:
+    def rename_age(line: bytes) -> bytes:
+        return line.replace(b'"age"', b'"years"')
+
+    return tinydb.TinyDB(folder, storage=SchemaMiddleware(ChecksumMiddleware(JournalStorage), 2, {1: rename_age}))
+
+
+def test_documents_of_an_older_schema_are_migrated_as_they_are_read(tmp_path: Path) -> None:
+    with older(tmp_path) as database:
+        database.insert({"age": 7})
+    with newer(tmp_path) as database:
+        assert database.all() == [{"years": 7}]
+        database.insert({"years": 8})
+        # A compaction writes all lines in the newer schema.
+        database.storage.compact()
+        assert database.all() == [{"years": 7}, {"years": 8}]
+    assert b'"age"' not in (tmp_path / "results-1.json").read_bytes()
+    with pytest.raises(OtherVersionError, match="newer dlbricks"):
+        older(tmp_path).all()
+
+
+def test_a_schema_without_a_migration_is_damage(tmp_path: Path) -> None:
+    with older(tmp_path) as database:
+        database.insert({"age": 7})
+    storage = SchemaMiddleware(ChecksumMiddleware(JournalStorage), 2)
+    with tinydb.TinyDB(tmp_path, storage=storage) as database:
+        assert database.all() == []
+    assert [each.reason for each in storage.generation.damage] == ["has the unknown schema 1"] * 2

@@ -64,33 +64,24 @@ def test_the_index_is_saved_once_enough_lines_are_new(tmp_path: Path, monkeypatc
     assert saved.read_bytes() == before
 
 
-def test_a_saved_index_is_ignored_after_the_file_was_changed(filled: Path) -> None:
+@pytest.mark.parametrize(("change", "results"), [("flipped", 61), ("truncated", 14), ("compacted", 61)])
+def test_a_saved_index_is_ignored_after_the_file_was_changed(filled: Path, change: str, results: int) -> None:
     file = filled / "journal-0.jsonl"
     content = bytearray(file.read_bytes())
-    content[-3] ^= 1
+    if change == "compacted":
+        with ResultsDatabase(filled) as store:
+            store.compact()
+        file.unlink()
+        file = filled / "results-1.json"
+        content = bytearray(file.read_bytes())
+    if change == "truncated":
+        content = bytearray(b"".join(content.splitlines(keepends=True)[:25]))
+    else:
+        content[content.rindex(b'"samples_ms"')] ^= 1
     file.write_bytes(content)
     with ResultsDatabase(filled) as store:
-        assert len(store.damage) == 1
-        assert len(store.select()) == 61
-
-
-def test_a_saved_index_is_ignored_after_the_file_was_truncated(filled: Path) -> None:
-    file = filled / "journal-0.jsonl"
-    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:25]))
-    with ResultsDatabase(filled) as store:
-        assert len(store.select()) == 14
-
-
-def test_a_saved_index_of_a_compacted_file_is_ignored_after_the_file_was_changed(filled: Path) -> None:
-    with ResultsDatabase(filled) as store:
-        path = store.compact()
-    (filled / "journal-0.jsonl").unlink()
-    content = bytearray(path.read_bytes())
-    content[content.rindex(b'"samples_ms"')] ^= 1
-    path.write_bytes(content)
-    with ResultsDatabase(filled) as store:
-        assert len(store.damage) == 1
-        assert len(store.select()) == 61
+        assert len(store.select()) == results
+        assert len(store.damage) == (change != "truncated")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)

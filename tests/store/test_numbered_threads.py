@@ -26,7 +26,6 @@ from tests.store.samples import (
     end_to_end,
     failure,
     form,
-    imported,
     load_test,
     measurement,
     proof,
@@ -116,24 +115,6 @@ def test_a_store_of_an_earlier_version_opens_with_the_numbers_of_its_systems_and
     with ResultsDatabase(tmp_path) as store:
         assert records_in(store) == list(after.values())
     assert (tmp_path / "journal-0.jsonl").stat().st_size == size
-
-
-def test_the_default_and_its_number_are_one_combination_whose_newest_result_counts(tmp_path: Path) -> None:
-    measured = end_to_end(when="2026-11-22T08:00:00+00:00", system=SHARED, runtime=MXNET.format(2))
-    of_earlier_version(tmp_path, described(MXNET.format(2), 2), measured)
-    with ResultsDatabase(tmp_path) as store:
-        found = store.select("of=model").summaries()
-        assert [it.runtime for it in found] == [MXNET.format(2)] * 2
-        assert found[0].id == measured.uuid
-
-
-def test_imported_results_stay_imported(tmp_path: Path) -> None:
-    theirs = measurement(system=SHARED, runtime=MXNET.format("default"))
-    of_earlier_version(tmp_path, theirs, imported(theirs.uuid))
-    with ResultsDatabase(tmp_path) as store:
-        store.compact()
-    with ResultsDatabase(tmp_path) as store:
-        assert {it.id: it.origin for it in store.select().summaries()}[theirs.uuid] == "signed by ann@example.org"
 
 
 @pytest.mark.parametrize(

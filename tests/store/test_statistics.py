@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.store.change import BRICKS, Timing, Verdict, all_compared, changes_from, compared, timing_of
 from dlbricks_tui.store.statistics import (
     FEWEST_SAMPLES,
     adjusted,
@@ -18,21 +19,9 @@ from dlbricks_tui.store.statistics import (
     rank_sum_p_value,
     summarise,
     t_p_value,
-    trimmed_mean,
 )
 
 latencies = st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=60)
-
-
-def test_the_trimmed_mean_drops_a_fifth_at_either_end() -> None:
-    assert trimmed_mean([1000, 2, 3, 4, 0]) == 3
-    assert trimmed_mean([*range(50)]) == statistics.mean(range(10, 40))
-
-
-def test_the_trimmed_mean_reproduces_the_papers_means() -> None:
-    # Fifty runs whose first one is slow, as in the authors' files: the mean uses thirty.
-    samples = [733.0] + [155.0] * 24 + [156.0] * 20 + [170.0] * 5
-    assert trimmed_mean(samples) == pytest.approx(statistics.mean(sorted(samples)[10:40]))
 
 
 @given(latencies)
@@ -57,12 +46,6 @@ def test_intervals_cover_the_true_mean_95_percent_of_the_time() -> None:
     # Of a symmetric distribution the trimmed mean is the mean.
     found = [summarise([chance.gauss(10, 1) for _ in range(40)]) for _ in range(400)]
     assert 0.91 <= statistics.mean(each.low_ms <= 10 <= each.high_ms for each in found) <= 0.98
-
-
-def test_more_samples_make_the_interval_narrower() -> None:
-    chance = random.Random(2)
-    few, many = (summarise([chance.gauss(10, 1) for _ in range(count)]) for count in (20, 2000))
-    assert many.high_ms - many.low_ms < (few.high_ms - few.low_ms) / 4
 
 
 def test_equal_samples_have_an_interval_of_zero_width_and_none_are_refused() -> None:
@@ -112,15 +95,6 @@ def test_equal_samples_do_not_differ_and_too_few_are_not_judged() -> None:
     assert rank_sum_p_value([1.0] * FEWEST_SAMPLES, [2.0] * 25) is not None
 
 
-def test_false_positives_occur_at_the_stated_rate() -> None:
-    chance = random.Random(3)
-    found = [
-        rank_sum_p_value([chance.expovariate(1) for _ in range(25)], [chance.expovariate(1) for _ in range(25)])
-        for _ in range(400)
-    ]
-    assert 0.02 < sum(it is not None and it < 0.05 for it in found) / len(found) < 0.08
-
-
 @pytest.mark.parametrize(("distance", "freedom"), [(2.776, 4), (2.306, 8), (1.960, math.inf)])
 def test_p_values_by_students_distribution_are_those_of_its_tables(distance: float, freedom: float) -> None:
     assert t_p_value(distance, freedom) == pytest.approx(0.05, rel=0.02)
@@ -163,11 +137,148 @@ def test_the_exact_p_value_counts_all_orders() -> None:
         larger = [sum(one > other for one in it for other in samples if other not in it) for it in orders]
         expected = min(1.0, 2 * sum(it <= extreme for it in larger) / len(orders))
         assert exact_rank_sum_p_value(first, second) == pytest.approx(expected)
-
-
-def test_the_exact_p_value_is_near_the_approximate_one_and_careful_with_equal_samples() -> None:
-    chance = random.Random(4)
-    first, second = ([chance.gauss(mean, 1) for _ in range(10)] for mean in (0.0, 1.2))
-    assert exact_rank_sum_p_value(first, second) == pytest.approx(rank_sum_p_value(first, second), abs=0.01)
     assert exact_rank_sum_p_value([1.0] * 5, [1.0] * 6) == 1.0
-    assert exact_rank_sum_p_value([1.0] * 5, [2.0] * 5) == pytest.approx(2 / 252)
+
+
+def samples(around_ms: float, count: int = 40, spread: float = 0.01, seed: int = 1) -> list[float]:
+    chance = random.Random(seed)
+    return [around_ms * (1 + chance.gauss(0, spread)) for _ in range(count)]
+
+
+def measured(around_ms: float, count: int = 40, spread: float = 0.01, seed: int = 1, processes: int = 3) -> Timing:
+    """The latency over processes that differ as samples do only."""
+    return timing_of([samples(around_ms, count, spread, 10 * seed + number) for number in range(processes)])
+
+
+def estimated(value_ms: float, half: float) -> Timing:
+    return Timing(value_ms=value_ms, low_ms=value_ms * (1 - half), high_ms=value_ms * (1 + half))
+
+
+@pytest.mark.parametrize(
+    ("is_ms", "verdict"),
+    [
+        (10.0, Verdict.SAME),
+        (10.2, Verdict.SAME),
+        (10.6, Verdict.SLOWER),
+        (9.4, Verdict.FASTER),
+    ],
+)
+def test_the_verdict_needs_a_change_beyond_the_limit(is_ms: float, verdict: Verdict) -> None:
+    found = compared(measured(10.0), measured(is_ms, seed=2))
+    assert found.verdict is verdict
+    # A significant change within the limit is the same.
+    assert found.significant == (is_ms != 10.0)
+    if is_ms == 10.2:
+        assert compared(measured(10.0), measured(10.2, seed=2), changes_from(0.01)).verdict is Verdict.SLOWER
+
+
+def test_the_interval_of_the_change_lies_around_it() -> None:
+    found = compared(measured(10.0), measured(11.0, seed=2))
+    assert found.interval[0] < found.change < found.interval[1]
+    assert found.change == pytest.approx(0.1, abs=0.01) and found.interval[1] - found.interval[0] < 0.03
+
+
+def test_too_few_samples_give_no_verdict_however_large_the_change() -> None:
+    found = compared(measured(10.0, count=1), measured(20.0, seed=2))
+    assert (found.verdict, found.p_value, found.significant) == (Verdict.UNKNOWN, None, False)
+    assert found.reason == "fewer than 5 samples"
+    assert compared(measured(10.0, count=1), measured(10.0)).verdict is Verdict.UNKNOWN
+    assert compared(measured(10.0, count=1), estimated(20.0, 0.01)).p_value is None
+
+
+def test_a_few_samples_of_a_slow_model_are_enough() -> None:
+    found = compared(measured(900.0, count=2, spread=0.004), measured(1000.0, count=3, spread=0.004, seed=2))
+    assert found.verdict is Verdict.SLOWER and found.p_value is not None and found.p_value > 1e-4
+    same = compared(measured(900.0, count=2, spread=0.004), measured(901.0, count=3, spread=0.004, seed=2))
+    assert same.verdict is Verdict.SAME
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_few_processes_on_a_side_need_a_larger_change(processes: int, exchanged: bool) -> None:
+    few = measured(10.0, processes=processes)
+    for is_ms, verdict in ((10.0, Verdict.SAME), (11.2, Verdict.UNKNOWN), (20.0, Verdict.SLOWER)):
+        other = measured(is_ms, seed=2)
+        found = compared(other, few) if exchanged else compared(few, other)
+        assert found.verdict is (Verdict.FASTER if exchanged and verdict is Verdict.SLOWER else verdict)
+        assert found.reason == ("processes differ by up to 10.0 %: measure both in 3 runs" if is_ms == 11.2 else "")
+
+
+def test_a_change_of_a_brick_counts_from_one_percent_on_and_the_same_is_within_three() -> None:
+    assert compared(measured(10.0, spread=0.001), measured(10.2, spread=0.001), BRICKS).verdict is Verdict.SLOWER
+    assert compared(measured(10.0, spread=0.001), measured(10.05, spread=0.001), BRICKS).verdict is Verdict.SAME
+
+
+def test_samples_that_vary_too_much_give_no_verdict() -> None:
+    assert compared(measured(10.0, spread=0.3), measured(10.1, spread=0.3, seed=2)).verdict is Verdict.UNKNOWN
+    # A change that may be chance is neither slower nor the same.
+    found = compared(measured(10.0, count=10, spread=0.3), measured(10.5, count=10, spread=0.3, seed=3))
+    assert not found.significant and found.verdict is Verdict.UNKNOWN
+    assert found.reason == "it may be chance, as p is not below 0.05"
+    wide = compared(estimated(10.0, 0.2), estimated(10.1, 0.2))
+    assert wide.reason == "its interval reaches more than 3.0 % to a side"
+
+
+def test_processes_that_differ_hide_a_change_of_that_size() -> None:
+    was = timing_of([samples(10.0), samples(10.8, seed=2), samples(9.3, seed=3)])
+    now = timing_of([samples(10.6, seed=4), samples(11.4, seed=5), samples(9.8, seed=6)])
+    # All samples together differ, as if each had been independent.
+    assert compared(was, now).verdict is Verdict.UNKNOWN
+    together = Timing(value_ms=was.value_ms, low_ms=9.9, high_ms=10.1, samples_ms=was.samples_ms)
+    assert was.high_ms - was.low_ms > together.high_ms - together.low_ms
+
+
+def test_one_process_is_taken_to_differ_as_much_as_several_others_do() -> None:
+    several = timing_of([samples(10.0), samples(10.3, seed=2), samples(9.7, seed=3)])
+    assert several.apart == pytest.approx(0.03, abs=0.005)
+    one = measured(12.0, seed=4, processes=1)
+    # Two processes of them differ by more.
+    for found in (compared(several, one), compared(one, several)):
+        alone = compared(measured(10.0), one)
+        assert found.interval[1] - found.interval[0] > 2 * (alone.interval[1] - alone.interval[0])
+
+
+def test_estimates_are_compared_by_their_intervals() -> None:
+    assert compared(estimated(10.0, 0.01), estimated(10.6, 0.01)).verdict is Verdict.SLOWER
+    assert compared(estimated(10.0, 0.01), estimated(10.1, 0.01)).verdict is Verdict.SAME
+    assert compared(estimated(10.0, 0.2), estimated(10.6, 0.2)).verdict is Verdict.UNKNOWN
+    assert compared(measured(10.0), estimated(9.0, 0.01)).verdict is Verdict.FASTER
+
+
+def test_an_interval_that_reaches_zero_stays_above_minus_one_hundred_percent() -> None:
+    found = compared(estimated(10.0, 1.0), estimated(10.0, 1.0))
+    assert found.interval[0] == -1.0 and found.verdict is Verdict.UNKNOWN
+
+
+def test_a_latency_of_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match="cannot be compared"):
+        Timing(value_ms=0.0, low_ms=0.0, high_ms=0.0)
+
+
+def test_one_low_p_value_of_many_models_is_taken_for_chance() -> None:
+    chance = estimated(10.0, 0.05), estimated(10.8, 0.05)
+    nothing = estimated(10.0, 0.05), estimated(10.0, 0.05)
+    assert [it.verdict for it in all_compared([chance])] == [Verdict.SLOWER]
+    assert {it.verdict for it in all_compared([chance, *([nothing] * 19)])} == {Verdict.UNKNOWN}
+    assert {it.verdict for it in all_compared([chance] * 20)} == {Verdict.SLOWER}
+    assert all_compared([]) == []
+    # A model without a p-value stays unknown.
+    found = all_compared([(measured(10.0, count=1), measured(20.0)), (measured(10.0), measured(12.0, seed=2))])
+    assert [it.verdict for it in found] == [Verdict.UNKNOWN, Verdict.SLOWER]
+
+
+positive = st.floats(0.01, 1000)
+halves = st.floats(0.0, 0.5)
+
+
+@given(positive, positive, halves, halves, st.floats(0.001, 0.5))
+def test_exchanging_the_timings_never_turns_slower_into_slower(
+    was_ms: float, is_ms: float, was_half: float, is_half: float, by: float
+) -> None:
+    there = compared(estimated(was_ms, was_half), estimated(is_ms, is_half), changes_from(by))
+    back = compared(estimated(is_ms, is_half), estimated(was_ms, was_half), changes_from(by))
+    for verdict, opposite in ((Verdict.SLOWER, Verdict.FASTER), (Verdict.FASTER, Verdict.SLOWER)):
+        if there.verdict is verdict:
+            # A change of exactly the limit may be below it as a share of the larger latency.
+            assert back.verdict is opposite or abs(back.change) <= by
+    assert there.interval[0] <= there.change <= there.interval[1]
