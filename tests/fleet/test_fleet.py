@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from onnx import ModelProto
@@ -27,7 +27,6 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement
 from tests.fleet.cluster import Cluster
-from tests.fleet.ssh_hosts import hosts_over_ssh
 from tests.models.onnx_models import floats, model, saved
 from tests.runs.killing import eventually
 
@@ -99,32 +98,6 @@ def test_each_result_is_stored_once_although_a_host_and_the_driver_are_killed(
     tmp_path: Path, data: DataFolder, cluster: Cluster
 ) -> None:
     folder = fleet_of(tmp_path, data, scheduler=cluster.address)
-    check_that_each_result_is_stored_once(folder, data, cluster)
-
-
-@pytest.mark.soak
-def test_the_same_holds_over_ssh(tmp_path: Path, data: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "person"))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    with hosts_over_ssh(tmp_path) as hosts:
-        folder = fleet_of(tmp_path, data, hosts=hosts.entries)
-        check_that_each_result_is_stored_once(folder, data, hosts)
-
-
-class Hosts(Protocol):
-    """Hosts that a test can kill."""
-
-    def data_of(self, name: str) -> DataFolder:
-        """Return the data folder of a host."""
-
-    def kill_host(self, name: str) -> None:
-        """Kill everything that runs on a host."""
-
-    def start_worker(self, name: str) -> None:
-        """Let a host return."""
-
-
-def check_that_each_result_is_stored_once(folder: FleetFolder, data: DataFolder, cluster: Hosts) -> None:
     start_detached(folder, data)
     # The hosts are paused as soon as they have a task: their runs wait in the middle while the test acts on them.
     for host in HOSTS:

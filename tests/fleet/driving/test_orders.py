@@ -1,4 +1,4 @@
-"""The order of the hosts of a fleet is settled only if it is right, and settled as soon as the intervals allow."""
+"""The order of the hosts of a fleet is settled only if it is right; a host measures what decides most about it."""
 
 import math
 import random
@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.fleet.driving.choosing import ModelOnHost, ParcelWork, UnmeasuredPart, plan_for, seconds_inside
 from dlbricks_tui.fleet.driving.orders import EQUAL_SHARE, HostComparison, HostLatency, Order, sigmas_for
 
 SIGMAS_OF_INTERVAL = 1.959964
@@ -29,57 +30,37 @@ def order_of(latencies: Sequence[HostLatency]) -> Order:
     return HostComparison(latencies).order
 
 
-def test_hosts_that_differ_by_far_are_in_order_and_settled() -> None:
-    order = order_of([latency("slow", 30, 0.05), latency("fast", 10, 0.05), latency("middle", 20, 0.05)])
-    assert order == Order((("fast",), ("middle",), ("slow",)))
-    assert order.settled
-
-
-def test_hosts_within_two_percent_are_one_rank() -> None:
-    order = order_of([latency("a", 10.0, 0.001), latency("b", 10.05, 0.001), latency("c", 12, 0.001)])
-    assert order == Order((("a", "b"), ("c",)))
-
-
-def test_hosts_within_two_percent_are_one_rank_even_if_one_is_certainly_faster() -> None:
-    order = order_of([latency("a", 10.0, 0.0001), latency("b", 10.1, 0.0001)])
-    assert order == Order((("a", "b"),))
-
-
-def test_three_hosts_whose_ends_differ_by_more_than_two_percent_are_not_one_rank() -> None:
-    order = order_of([latency(host, ms, 0.0001) for host, ms in (("a", 10.0), ("b", 10.15), ("c", 10.3))])
-    assert order == Order((("a", "b"), ("c",)))
-
-
-def test_overlapping_intervals_leave_a_group_open_and_the_other_hosts_settled() -> None:
-    order = order_of([latency("a", 10, 0.05), latency("b", 10.4, 0.05), latency("c", 30, 0.05)])
-    assert order.ranks == (("a",), ("b",), ("c",))
-    assert order.open == (("a", "b"),)
-    assert not order.settled
-
-
-def test_a_host_with_a_wide_interval_keeps_all_open_that_it_may_be() -> None:
-    order = order_of([latency("a", 10, 0.02), latency("b", 15, 0.02), latency("wide", 14, 3.0)])
-    assert order.open == (("a", "wide", "b"),)
-
-
-def test_a_host_without_a_latency_has_no_rank_and_nothing_is_settled() -> None:
-    order = order_of([latency("a", 10, 0.01), HostLatency("new", None)])
-    assert order == Order((("a",),), unknown=("new",))
-    assert not order.settled
-
-
-def test_a_host_whose_latency_has_no_upper_bound_counts_as_unknown() -> None:
-    assert order_of([HostLatency("a", 10.0, 9.0, math.inf)]).unknown == ("a",)
-
-
-def test_a_latency_that_may_be_zero_is_slower_than_no_other() -> None:
-    order = order_of([latency("a", 1, 0.01), HostLatency("b", 100.0, 0.0, 101.0)])
-    assert order.open == (("a", "b"),)
-
-
-def test_one_host_and_no_host_are_settled() -> None:
-    assert order_of([]).settled
-    assert order_of([latency("a", 10, 0.5)]) == Order((("a",),))
+@pytest.mark.parametrize(
+    ("hosts", "order"),
+    [
+        ([latency("slow", 30, 0.05), latency("fast", 10, 0.05)], Order((("fast",), ("slow",)))),
+        # Hosts within two percent are one rank, even if one is certainly faster, but not if the ends differ by more.
+        ([latency("a", 10.0, 0.001), latency("b", 10.05, 0.001), latency("c", 12, 0.001)], Order((("a", "b"), ("c",)))),
+        ([latency(*it, 0.0001) for it in (("a", 10.0), ("b", 10.15), ("c", 10.3))], Order((("a", "b"), ("c",)))),
+        # Overlapping intervals leave a group open, and the other hosts settled.
+        (
+            [latency("a", 10, 0.05), latency("b", 10.4, 0.05), latency("c", 30, 0.05)],
+            Order((("a",), ("b",), ("c",)), open=(("a", "b"),)),
+        ),
+        # A host with a wide interval keeps all open that it may be.
+        (
+            [latency("a", 10, 0.02), latency("b", 15, 0.02), latency("wide", 14, 3.0)],
+            Order((("a",), ("wide",), ("b",)), open=(("a", "wide", "b"),)),
+        ),
+        # A latency that may be zero is slower than no other.
+        ([latency("a", 1, 0.01), HostLatency("b", 100.0, 0.0, 101.0)], Order((("a",), ("b",)), open=(("a", "b"),))),
+        # Without a latency, or without an upper bound of it, a host has no rank.
+        ([latency("a", 10, 0.01), HostLatency("new", None)], Order((("a",),), unknown=("new",))),
+        ([HostLatency("a", 10.0, 9.0, math.inf)], Order((), unknown=("a",))),
+        ([latency("a", 10, 0.5)], Order((("a",),))),
+        ([], Order(())),
+    ],
+)
+def test_hosts_are_in_ranks_and_the_order_is_settled_where_no_group_is_open(
+    hosts: list[HostLatency], order: Order
+) -> None:
+    assert order_of(hosts) == order
+    assert order.settled == (not order.open and not order.unknown)
 
 
 def test_more_hosts_need_larger_differences() -> None:
@@ -228,13 +209,95 @@ def test_at_most_five_percent_are_wrong_although_the_order_is_looked_at_after_ea
     assert sum(order.settled for order, _, _ in outcomes) > repeats / 10
 
 
-def test_at_most_five_percent_are_wrong_of_two_hosts_that_are_nearly_equal() -> None:
-    """They are looked at longest, and no other pair needs a part of the 5 %."""
-    chance, settled, wrong, repeats = random.Random(2), 0, 0, 250
-    for _ in range(repeats):
-        truth = {"a": 0.0, "b": chance.gauss(0, 0.005)}
-        order, _ = watched(chance, truth, 20)
-        settled += order.settled
-        wrong += order.settled and is_wrong(order, truth)
-    assert wrong <= 0.05 * repeats
-    assert settled > repeats / 10
+def on_host(host: str, model: str, fixed_half: float, parts: dict[str, UnmeasuredPart], value_ms: float) -> ModelOnHost:
+    """A model on a host, of which bricks are predicted; the rest of its interval does not go away."""
+    half = math.sqrt(fixed_half**2 + sum(part.half_ms for part in parts.values()) ** 2)
+    return ModelOnHost(model, HostLatency(host, value_ms, value_ms - half, value_ms + half), parts)
+
+
+def comparison_of(*models: ModelOnHost) -> HostComparison:
+    return HostComparison([each.latency for each in models])
+
+
+def bricks_of(works: Sequence[ParcelWork]) -> list[str]:
+    return [brick for work in works for brick in work.bricks]
+
+
+def test_the_brick_that_removes_most_doubt_per_second_comes_first() -> None:
+    parts = {"small": UnmeasuredPart(1, 0.1), "large": UnmeasuredPart(30, 5.0), "slow": UnmeasuredPart(30, 5.0)}
+    mine = on_host("a", "m", 0.1, parts, 100)
+    other = ModelOnHost("m", HostLatency("b", 104, 103.9, 104.1), {})
+    works = [ParcelWork("p", ("small",), 1), ParcelWork("q", ("slow",), 50), ParcelWork("r", ("large",), 1)]
+    plan = plan_for([mine], {"m": comparison_of(mine, other)}, works)
+    assert bricks_of(plan)[0] == "large"
+
+
+def test_only_models_with_an_open_order_count() -> None:
+    parts = {"one": UnmeasuredPart(30, 5.0), "two": UnmeasuredPart(30, 5.0)}
+    settled = on_host("a", "settled", 0.1, {"one": parts["one"]}, 100)
+    is_open = on_host("a", "open", 0.1, {"two": parts["two"]}, 100)
+    far, near = (ModelOnHost("", HostLatency("b", ms, ms - 0.1, ms + 0.1), {}) for ms in (300, 104))
+    comparisons = {"settled": comparison_of(settled, far), "open": comparison_of(is_open, near)}
+    plan = plan_for([settled, is_open], comparisons, [ParcelWork("p", ("one",), 1), ParcelWork("q", ("two",), 1)])
+    assert bricks_of(plan) == ["two"]
+
+
+def test_a_pair_that_no_measurement_on_the_host_can_decide_is_left_alone() -> None:
+    """The error of the method stays, and it is wider than the difference."""
+    mine = on_host("a", "m", 10.0, {"brick": UnmeasuredPart(1, 0.05)}, 100)
+    other = ModelOnHost("m", HostLatency("b", 101, 91, 111), {})
+    assert not plan_for([mine], {"m": comparison_of(mine, other)}, [ParcelWork("p", ("brick",), 1)])
+
+
+def test_a_host_without_a_latency_measures_the_bricks_that_have_no_prediction() -> None:
+    parts = {"lacking": UnmeasuredPart(0, math.inf), "predicted": UnmeasuredPart(10, 1.0)}
+    mine = ModelOnHost("m", HostLatency("a", None), parts)
+    other = ModelOnHost("m", HostLatency("b", 100, 99, 101), {})
+    works = [ParcelWork("p", ("predicted",), 1), ParcelWork("q", ("lacking",), 1)]
+    assert bricks_of(plan_for([mine], {"m": comparison_of(mine, other)}, works)) == ["lacking"]
+
+
+def test_a_parcel_whose_bricks_another_one_holds_too_is_not_measured_for_them() -> None:
+    parts = {"one": UnmeasuredPart(30, 5.0), "two": UnmeasuredPart(30, 5.0)}
+    mine = on_host("a", "m", 0.1, parts, 100)
+    other = ModelOnHost("m", HostLatency("b", 100.5, 100.4, 100.6), {})
+    works = [ParcelWork("both", ("one", "two"), 10), ParcelWork("one", ("one",), 9), ParcelWork("two", ("two",), 9)]
+    plan = plan_for([mine], {"m": comparison_of(mine, other)}, works)
+    assert [work.parcel for work in plan] == ["both"]
+
+
+def test_bricks_of_two_models_are_worth_more() -> None:
+    one = on_host("a", "one", 0.1, {"common": UnmeasuredPart(30, 5.0), "own": UnmeasuredPart(30, 5.0)}, 100)
+    two = on_host("a", "two", 0.1, {"common": UnmeasuredPart(30, 5.0)}, 100)
+    other = ModelOnHost("", HostLatency("b", 104, 103.9, 104.1), {})
+    comparisons = {"one": comparison_of(one, other), "two": comparison_of(two, other)}
+    plan = plan_for([one, two], comparisons, [ParcelWork("p", ("own",), 1), ParcelWork("q", ("common",), 1)])
+    assert bricks_of(plan)[0] == "common"
+
+
+def test_enough_bricks_are_planned_for_the_pair_and_no_more() -> None:
+    parts = {str(number): UnmeasuredPart(1, 0.3) for number in range(50)}
+    mine = on_host("a", "m", 0.1, parts, 100)
+    other = ModelOnHost("m", HostLatency("b", 110, 109.9, 110.1), {})
+    works = [ParcelWork("p", (brick,), 0.1) for brick in parts]
+    plan = plan_for([mine], {"m": comparison_of(mine, other)}, works)
+    taken = set(bricks_of(plan))
+    left = {brick: part for brick, part in parts.items() if brick not in taken}
+    after = on_host("a", "m", 0.1, left, 100)
+    assert 0 < len(left) < len(parts)
+    assert comparison_of(after, other).order.settled
+
+
+def test_a_plan_of_many_tasks_is_a_third_of_what_is_needed() -> None:
+    parts = {str(number): UnmeasuredPart(0.02, 0.02) for number in range(3_000)}
+    mine = on_host("a", "m", 0.1, parts, 100)
+    other = ModelOnHost("m", HostLatency("b", 100.1, 100.05, 100.15), {})
+    plan = plan_for([mine], {"m": comparison_of(mine, other)}, [ParcelWork("p", (brick,), 1.0) for brick in parts])
+    assert 120 <= len(plan) <= 1_000
+
+
+@pytest.mark.parametrize(
+    ("latency_ms", "least", "most"), [(0.1, 0.1, 1), (10, 1, 4), (1_000, 5, 6), (60_000, 300, 301)]
+)
+def test_a_parcel_takes_seconds_and_a_slow_one_some_runs(latency_ms: float, least: float, most: float) -> None:
+    assert least <= seconds_inside(latency_ms) <= most

@@ -1,19 +1,24 @@
-"""The cluster over SSH: its workers come back, end with their connection, and hide the keys."""
+"""The cluster over SSH: its workers come back, end with their connection, and hide the keys; what dask calls there."""
 
 import asyncio
 import os
 import queue
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from dlbricks_tui import __version__
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine import cluster as cluster_module
+from dlbricks_tui.fleet.engine import on_worker
 from dlbricks_tui.fleet.engine import worker as worker_module
 from dlbricks_tui.fleet.engine.cluster import FleetCluster, HostWorker, seconds_before_retry, worker_command
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
+from dlbricks_tui.fleet.engine.scheduler import check_address
+from dlbricks_tui.fleet.errors import FleetError, HostError
 from dlbricks_tui.fleet.request import HostEntry
 from tests.fleet.ssh_server import SshServer, is_alive
 from tests.runs.killing import eventually
@@ -152,3 +157,103 @@ def _assert_hides_keys(pid: int, certificates: Certificates) -> None:
         if path.exists():
             assert secret not in path.read_bytes()
             assert b"pem" not in path.read_bytes()
+
+
+def test_variables_that_dask_sets_for_its_workers_do_not_reach_measuring_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import dask.config
+    import distributed  # noqa: F401
+
+    presets = dask.config.get("distributed.nanny.pre-spawn-environ")
+    assert "OMP_NUM_THREADS" in presets
+    for name, value in presets.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("OMP_PROC_BIND", "true")
+    monkeypatch.setattr(on_worker, "_at_host", lambda: SimpleNamespace(report=lambda _: "{}"))
+    assert on_worker.call("report") == "answer {}"
+    assert not presets.keys() & os.environ.keys()
+    # The user's own are kept.
+    assert os.environ["OMP_PROC_BIND"] == "true"
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    on_worker.call("report")
+    assert os.environ["OMP_NUM_THREADS"] == "4"
+
+
+@pytest.mark.parametrize("text", [b"answer {}", None, "", "{}", "answers {}", "answer " + 100 * "x"])
+def test_an_answer_in_another_form_is_refused(text: object) -> None:
+    with pytest.raises(HostError, match="the host answered with something else"):
+        on_worker.answer_in(text, 50)
+
+
+def test_an_answer_is_told_from_an_error() -> None:
+    assert on_worker.answer_in('answer {"a": 1}', 50) == '{"a": 1}'
+    with pytest.raises(HostError, match="no space left"):
+        on_worker.answer_in("error no space left", 50)
+
+
+class Callback:
+    """A periodic callback that notes if it runs."""
+
+    def __init__(self) -> None:
+        self.running = True
+        self.callback_time = 20.0
+
+    def is_running(self) -> bool:
+        return self.running
+
+    def start(self) -> None:
+        self.running = True
+
+    def stop(self) -> None:
+        self.running = False
+
+
+def worker_of(callbacks: dict[str, Any]) -> Any:
+    """Return a worker with some callbacks."""
+    return SimpleNamespace(periodic_callbacks=callbacks, status=SimpleNamespace(name="running"))
+
+
+def test_a_worker_wakes_rarely_and_its_heartbeats_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_worker, "HEARTBEAT_SECONDS", 0.1)
+    callbacks = {name: Callback() for name in ("tick", "ticks", "monitor", "heartbeat", "keep-alive")}
+    callbacks["keep-alive"].callback_time = 60_000
+    beats: list[str] = []
+
+    async def live() -> None:
+        worker = worker_of(callbacks)
+
+        async def heartbeat() -> None:
+            beats.append(worker.status.name)
+            worker.status.name = "closed"
+
+        worker.heartbeat = heartbeat
+        # Every driver asks for it.
+        for _ in range(2):
+            on_worker.calm(worker)
+        await asyncio.sleep(0.35)
+
+    asyncio.run(live())
+    assert beats == ["running"]
+    assert [name for name, it in callbacks.items() if not it.running] == ["tick", "ticks", "heartbeat"]
+    assert (callbacks["monitor"].callback_time, callbacks["keep-alive"].callback_time) == (100, 60_000)
+
+
+@pytest.mark.parametrize("address", ["tls://10.0.0.1:8786", "tcp://127.0.0.1:1", "tcp://[::1]:1", "tcp://localhost:1"])
+def test_an_address_with_tls_or_on_the_loopback_is_used(address: str) -> None:
+    assert check_address(address, allow_plain=False).port
+
+
+def test_an_address_without_tls_needs_leave_if_others_can_reach_it() -> None:
+    for address in ("tcp://10.0.0.1:8786", "tcp://0.0.0.0:8786", "tcp://bench.example.com:8786"):
+        with pytest.raises(FleetError, match="neither encryption nor certificates"):
+            check_address(address, allow_plain=False)
+        assert check_address(address, allow_plain=True).scheme == "tcp"
+
+
+@pytest.mark.parametrize(
+    "address", ["", "10.0.0.1:8786", "tls://", "tls://host", "tls://host:99999", "ws://host:1", "tls://[:1"]
+)
+def test_what_is_no_address_is_told_in_one_line(address: str) -> None:
+    with pytest.raises(FleetError, match="is no address of a scheduler: write it like tls:"):
+        check_address(address, allow_plain=False)

@@ -94,13 +94,6 @@ def test_an_environment_whose_interpreter_is_gone_is_none(tmp_path: Path) -> Non
     assert found.interpreter == "" and not found.replaceable
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    assert "may not write" in facts(tmp_path).obstacle
-    tmp_path.chmod(0o700)
-
-
 def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("")
     assert facts(tmp_path).obstacle == f"{tmp_path / 'there'} is a file"
@@ -224,12 +217,6 @@ def test_hosts_that_share_the_folder_make_the_same_environment_once(installer: I
     assert installer.install("three")["environment"] != first["environment"]
 
 
-def test_another_content_is_another_environment(installer: Installer) -> None:
-    installer.prepare("one")
-    installer.prepare("two")
-    assert installer.install("one", "c")["environment"] != installer.install("two", "d")["environment"]
-
-
 def test_an_installation_waits_for_another_one_and_gives_up(installer: Installer) -> None:
     installer.prepare("one")
     (installer.folder / "venvs").mkdir()
@@ -247,20 +234,18 @@ def test_an_installation_waits_for_another_one_and_gives_up(installer: Installer
     assert installer.install("two")["state"] == "done"
 
 
-def test_a_folder_of_someone_else_is_left_as_it_is(installer: Installer) -> None:
+def test_a_folder_that_is_not_its_own_is_left_and_one_that_cannot_be_made_is_told(
+    installer: Installer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     installer.prepare("one")
     (installer.folder / "venv").mkdir()
     assert installer.install("one")["step"] == "link"
     assert (installer.folder / "venv").is_dir() and installer.environments == set()
-
-
-def test_a_folder_that_cannot_be_made_is_told(installer: Installer) -> None:
+    installer.folder = installer.folder / "file"
     installer.folder.write_text("")
     failed = installer.prepare("one")
     assert (failed["step"], failed["is_full"]) == ("folder", False) and "there" in failed["output"]
 
-
-def test_a_full_disk_is_told(installer: Installer, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 

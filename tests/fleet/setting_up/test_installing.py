@@ -54,31 +54,20 @@ def test_the_wheel_has_the_files_that_run_here(wheel: Path, tmp_path: Path) -> N
     } <= unpacked.keys()
 
 
-def test_the_record_names_each_file_with_its_hash(wheel: Path) -> None:
+def test_the_wheel_has_the_command_the_extras_and_a_record_of_hashes(wheel: Path) -> None:
     with ZipFile(wheel) as opened:
         rows = {
             name: digest for name, digest, _ in csv.reader(opened.read(f"{DIST_INFO}/RECORD").decode().splitlines())
         }
         assert rows.keys() == set(opened.namelist())
+        described = message_from_bytes(opened.read(f"{DIST_INFO}/METADATA"))
+        assert "dlbricks = dlbricks_tui.__main__:main" in opened.read(f"{DIST_INFO}/entry_points.txt").decode()
+        assert described["Version"] == __version__
+        assert {"fleet", "openvino"} <= set(described.get_all("Provides-Extra", []))
         for name, digest in rows.items():
             if digest:
                 found = base64.urlsafe_b64encode(hashlib.sha256(opened.read(name)).digest()).decode().rstrip("=")
                 assert digest == f"sha256={found}", name
-
-
-def test_the_metadata_has_the_command_and_the_extras(wheel: Path) -> None:
-    with ZipFile(wheel) as opened:
-        described = message_from_bytes(opened.read(f"{DIST_INFO}/METADATA"))
-        assert "dlbricks = dlbricks_tui.__main__:main" in opened.read(f"{DIST_INFO}/entry_points.txt").decode()
-    assert described["Version"] == __version__
-    assert {"fleet", "openvino"} <= set(described.get_all("Provides-Extra", []))
-
-
-def test_equal_content_makes_an_equal_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = dict(list(own_files().items())[:5])
-    monkeypatch.setattr(installing, "own_files", lambda: few)
-    first = write_wheel(tmp_path).read_bytes()
-    assert write_wheel(tmp_path).read_bytes() == first
 
 
 def test_hosts_need_the_versions_of_the_frameworks_here_and_their_extras() -> None:
@@ -89,27 +78,6 @@ def test_hosts_need_the_versions_of_the_frameworks_here_and_their_extras() -> No
     assert "platform_machine == 'x86_64'" in packages["openvino"].condition.replace('"', "'")
     assert packages["distributed"].version == metadata.version("distributed")
     assert (needed.extras, needed.frameworks) == (("fleet", "openvino"), ("openvino",))
-
-
-def test_a_framework_of_another_interpreter_is_wanted_in_its_version() -> None:
-    needed = wanted([Runtime("old", "/old/python", "onnxruntime", "1.20.1", "3.11")])
-    (found,) = [it for it in needed.packages if it.name == "onnxruntime"]
-    # Which Pythons that version is made for is not known here.
-    assert (found.version, found.pythons) == ("1.20.1", "")
-
-
-def test_a_dlbricks_that_was_never_installed_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(installing, "DISTRIBUTION", "dlbricks-tui-of-nobody")
-    with pytest.raises(FleetError, match=r"never installed.*pip install"):
-        write_wheel(tmp_path)
-
-
-def test_the_metadata_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("dlbricks_tui.__version__", "0.0.1")
-    with pytest.raises(FleetError, match="another version was installed here"):
-        write_wheel(tmp_path)
 
 
 HERE = HostEntry(name="here", python=sys.executable, folder="~/there")
@@ -191,7 +159,7 @@ def set_up(home: Path, wanted: Wanted, wheels: Path) -> tuple[Examination, Local
 
 
 @pytest.mark.soak
-def test_a_bare_host_is_ready_after_it_was_set_up_and_a_second_time_does_nothing(
+def test_a_host_is_set_up_once_for_each_content_and_a_failure_changes_nothing(
     small: SmallDlbricks, wheels: Path, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
@@ -207,15 +175,6 @@ def test_a_bare_host_is_ready_after_it_was_set_up_and_a_second_time_does_nothing
 
     again, host = set_up(home, small.wanted, wheels)
     assert (again.state, again.installed, host.sent) == (Readiness.READY, "", [])
-
-
-@pytest.mark.soak
-def test_each_content_gets_its_environment_and_a_failure_changes_nothing(
-    small: SmallDlbricks, wheels: Path, tmp_path: Path
-) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    found, _ = set_up(home, small.wanted, wheels)
 
     # The environment before stays for processes that run in it.
     small.text = "one = 2\n"
@@ -312,14 +271,6 @@ def test_a_host_without_ensurepip_is_left_as_it_is(small: SmallDlbricks, wheels:
     assert (host.sent, list(home.iterdir())) == ([], [])
 
 
-def test_a_folder_that_was_not_made_by_it_is_left_as_it_is(small: SmallDlbricks, wheels: Path, tmp_path: Path) -> None:
-    own = tmp_path / "there" / "venv"
-    own.mkdir(parents=True)
-    found, host = set_up(tmp_path, small.wanted, wheels)
-    assert "was not made by" in refusal(found)
-    assert (host.sent, list(own.iterdir())) == ([], [])
-
-
 @pytest.mark.parametrize("files", [(), ("README.md",), ("dlbricks_tui-0.2.0-py3-none-any.whl",)])
 def test_a_folder_without_wheels_is_refused_before_any_host_is_reached(files: Sequence[str], tmp_path: Path) -> None:
     for name in files:
@@ -332,38 +283,40 @@ def test_a_folder_without_wheels_is_refused_before_any_host_is_reached(files: Se
 
 
 @pytest.mark.parametrize(
-    ("output", "wheels", "said"),
+    ("step", "output", "wheels", "said"),
     [
-        (
-            "Failed to establish a new connection\nERROR: No matching distribution found for textual",
-            OWN,
-            "--wheels DIR",
-        ),
-        ("ERROR: No matching distribution found for onnx==1.99 (from x)", OWN, "has no onnx==1.99"),
-        ("ERROR: No matching distribution found for onnx==1.99", SENT, "-d /wheels 'onnx==1.99'"),
-        ("ERROR: first\nERROR: the \x1blast\nmore", OWN, r"pip failed: the \x1blast"),
-        ("killed", OWN, "pip failed: killed"),
-        ("", OWN, "it printed nothing"),
+        ("pip", "Failed to establish a new connection\nERROR: No matching distribution", OWN, "--wheels DIR"),
+        ("pip", "ERROR: No matching distribution found for onnx==1.99 (from x)", OWN, "has no onnx==1.99"),
+        ("pip", "ERROR: No matching distribution found for onnx==1.99", SENT, "-d /wheels 'onnx==1.99'"),
+        ("pip", "ERROR: first\nERROR: the \x1blast\nmore", OWN, r"pip failed: the \x1blast"),
+        ("pip", "killed", OWN, "pip failed: killed"),
+        ("pip", "", OWN, "it printed nothing"),
+        ("full disk", "", OWN, "the disk is full: free 2.0 GiB for ~/there"),
+        ("venv", "oh", OWN, "sudo apt install python3-venv"),
+        ("lock", "oh", OWN, "try again"),
+        ("link", "oh", OWN, "move it away"),
+        ("folder", "oh", OWN, "writable"),
     ],
-    ids=["no network", "no version", "no wheel", "an error", "no error", "nothing"],
 )
-def test_what_pip_says_becomes_one_line_with_a_cure(output: str, wheels: Wheels, said: str) -> None:
-    line = reason("pip", output, HERE, wheels, is_full=False)
+def test_a_step_that_fails_becomes_one_line_with_a_cure(step: str, output: str, wheels: Wheels, said: str) -> None:
+    line = reason(step, output, HERE, wheels, is_full=step == "full disk")
     assert said in line and line.isprintable()
 
 
 @pytest.mark.parametrize(
-    ("step", "said"),
+    ("name", "value", "said"),
     [
-        ("venv", "sudo apt install python3-venv"),
-        ("lock", "try again"),
-        ("link", "move it away"),
-        ("folder", "writable"),
+        (
+            "dlbricks_tui.fleet.setting_up.installing.DISTRIBUTION",
+            "dlbricks-tui-of-nobody",
+            "never installed",
+        ),
+        ("dlbricks_tui.__version__", "0.0.1", "another version was installed here"),
     ],
 )
-def test_each_step_that_fails_says_what_to_do(step: str, said: str) -> None:
-    assert said in reason(step, "oh", HERE, OWN, is_full=False)
-
-
-def test_a_full_disk_says_how_much_to_free() -> None:
-    assert "the disk is full: free 2.0 GiB for ~/there" in reason("pip", "", HERE, OWN, is_full=True)
+def test_a_dlbricks_that_is_not_installed_here_makes_no_wheel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, value: str, said: str
+) -> None:
+    monkeypatch.setattr(name, value)
+    with pytest.raises(FleetError, match=said):
+        write_wheel(tmp_path)
