@@ -22,30 +22,65 @@ SEAT = Path(__file__).parent / "seat"
 _GUIDE = ROOT / "docs" / "guides" / "many-hosts.md"
 
 
-def scheduler_of_the_guide() -> list[str]:
-    """Return the options with which the guide starts a scheduler, for any free port of the loopback."""
+def scheduler_of_the_guide(port: str) -> list[str]:
+    """Return the options with which the guide starts a scheduler, for a port of the loopback."""
     found = re.search(r"^    dask scheduler (.*\\\n.*)$", _GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
     assert found is not None
-    return shlex.split(found[1].replace("\\\n", " ").replace("10.0.0.1", "127.0.0.1").replace("8786", "0"))
+    return shlex.split(found[1].replace("\\\n", " ").replace("10.0.0.1", "127.0.0.1").replace("8786", port))
 
 
 @dataclass
-class Cluster:
-    """A scheduler, and workers by the name of their host."""
+class SchedulerProcess:
+    """A dask scheduler, and the processes of hosts by name."""
 
     path: Path
     certificates: Certificates
+    address: str = "tls://127.0.0.1:0"
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+
+    def start_scheduler(self) -> None:
+        """Start it as the guide does, on the port that it had before."""
+        file = self.path / "scheduler.json"
+        file.unlink(missing_ok=True)
+        # The guide names the certificates as its reader is in their folder.
+        options = scheduler_of_the_guide(self.address.rpartition(":")[2])
+        options = [str(self.certificates.folder / it) if it.endswith(".pem") else it for it in options]
+        self.start_process("", ["distributed.cli.dask_scheduler", *options, "--scheduler-file", str(file)], {})
+        eventually(lambda: file.exists() and file.read_text().endswith("}"))
+        self.address = json.loads(file.read_text())["address"]
+
+    def end_process(self, name: str) -> None:
+        """Kill a process; the empty name is that of the scheduler."""
+        self.processes[name].kill()
+        self.processes[name].wait()
+
+    def stop(self) -> None:
+        """End everything."""
+        for name in self.processes:
+            self.end_process(name)
+
+    def start_process(self, name: str, arguments: list[str], environment: dict[str, str]) -> None:
+        """Start a module with some more variables."""
+        with (self.path / f"{name or 'scheduler'}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+                env={**os.environ, **environment},
+            )
+
+
+@dataclass
+class Cluster(SchedulerProcess):
+    """A scheduler, and workers by the name of their host."""
+
     cores: dict[str, int] = field(default_factory=dict)
 
     def start(self, hosts: int) -> None:
         """Start everything."""
-        file = self.path / "scheduler.json"
-        # The guide names the certificates as its reader is in their folder.
-        options = [str(self.certificates.folder / it) if it.endswith(".pem") else it for it in scheduler_of_the_guide()]
-        self._start("", ["distributed.cli.dask_scheduler", *options, "--scheduler-file", str(file)], {})
-        eventually(lambda: file.exists() and file.read_text().endswith("}"))
-        self.address = json.loads(file.read_text())["address"]
+        self.start_scheduler()
         for number, name in enumerate(("one", "two")[:hosts], start=1):
             self.cores[name] = number
             self.start_worker(name)
@@ -64,7 +99,7 @@ class Cluster:
         authority, certificate, key = map(str, self.certificates.of_hosts)
         options += ["--tls-ca-file", authority, "--tls-cert", certificate, "--tls-key", key]
         folders = ["--local-directory", str(folder / "dask")]
-        self._start(name, ["distributed.cli.dask_worker", self.address, *options, *folders], environment)
+        self.start_process(name, ["distributed.cli.dask_worker", self.address, *options, *folders], environment)
 
     def data_of(self, name: str) -> DataFolder:
         """Return the data folder of a host."""
@@ -72,8 +107,7 @@ class Cluster:
 
     def kill_host(self, name: str) -> None:
         """Kill everything that runs on a host, as a power cut does."""
-        self.processes[name].kill()
-        self.processes[name].wait()
+        self.end_process(name)
         for state in RunFolders(self.data_of(name).runs).states():
             if state.active:
                 # Its process leads a session of its own.
@@ -82,20 +116,6 @@ class Cluster:
 
     def stop(self) -> None:
         """End everything."""
-        for name in self.processes:
-            if name:
-                self.kill_host(name)
-        for process in self.processes.values():
-            process.kill()
-            process.wait()
-
-    def _start(self, name: str, arguments: list[str], environment: dict[str, str]) -> None:
-        with (self.path / f"{name or 'scheduler'}.log").open("ab") as log:
-            self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=ROOT,
-                env={**os.environ, **environment},
-            )
+        for name in filter(None, self.processes):
+            self.kill_host(name)
+        super().stop()

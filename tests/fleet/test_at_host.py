@@ -62,17 +62,8 @@ def test_what_is_no_parcel_is_refused(tmp_path: Path, sha256: str, suffix: str, 
     with pytest.raises(HostError, match=reason):
         at_host.take(str(tmp_path), sha256, suffix, content)
     assert not list(tmp_path.rglob("*.onnx"))
-
-
-def test_a_hash_is_never_taken_for_a_path(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="no hash"):
         at_host.missing(str(tmp_path), ["../../etc/passwd"])
-
-
-def test_a_disk_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "parcels").write_text("no folder")
-    with pytest.raises(HostError, match=r"cannot write .*parcels: "):
-        at_host.take(str(tmp_path), SHA256, ".onnx", CONTENT)
 
 
 def test_the_parcels_used_longest_ago_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,17 +95,14 @@ def test_settings_of_the_shell_are_not_those_of_the_runtimes(tmp_path: Path, mon
     # The processes of dask set these for their own sake.
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
-    for runtime in runtimes_here(DataFolder(tmp_path)):
-        assert "threads-default" in runtime.identity
-        assert "MALLOC" not in runtime.identity
-        assert "OMP_NUM_THREADS" not in runtime.environment(os.environ)
-
-
-def test_a_host_starts_its_own_number_of_threads_unless_the_request_states_one(tmp_path: Path) -> None:
     data = DataFolder(tmp_path)
     (onnx,) = (it for it in runtimes_here(data) if it.framework == "onnxruntime")
     assert runtime_here(data, onnx) == onnx.on(processors_here())
     assert runtime_here(data, onnx.with_threads(7)).settings.threads == 7
+    for runtime in runtimes_here(data):
+        assert "threads-default" in runtime.identity
+        assert "MALLOC" not in runtime.identity
+        assert "OMP_NUM_THREADS" not in runtime.environment(os.environ)
 
 
 @pytest.fixture
@@ -175,12 +163,6 @@ def test_a_task_measures_its_bricks_only_and_one_without_bricks_the_others(host:
     assert len(others) > 1
 
 
-def test_bricks_that_are_timed_alone_are_sent_in_their_contexts(host: FakeHost, parcel: Parcel) -> None:
-    messages = host.carry_out(task_of(parcel, method=Method.ALONE))
-    assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks
-    assert all(it["context"] for it in records(messages, "measurements"))
-
-
 def test_a_failure_is_sent_with_its_reason_and_not_tried_again(
     tmp_path: Path, parcel: Parcel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +204,12 @@ def test_another_version_of_the_framework_is_refused(host: FakeHost, parcel: Par
     assert re.match(r"this host has no mxnet 1\.8\.0; its frameworks are mxnet 1\.9\.1", ended.reason)
 
 
-def test_a_host_whose_disk_cannot_be_written_says_so(host: FakeHost, parcel: Parcel) -> None:
+def test_a_host_whose_disk_cannot_be_written_says_so_in_one_line(
+    host: FakeHost, parcel: Parcel, tmp_path: Path
+) -> None:
+    (tmp_path / "parcels").write_text("no folder")
+    with pytest.raises(HostError, match=r"cannot write .*parcels: "):
+        at_host.take(str(tmp_path), SHA256, ".onnx", CONTENT)
     host.data.runs.write_text("no folder")
     ended = host.carry_out(task_of(parcel))[-1]
     assert ended.state == "failed"
@@ -303,8 +290,5 @@ def test_a_task_that_is_cancelled_before_it_has_a_run_gets_none(host: FakeHost, 
     control(str(host.data.path), "task-1", "cancel")
     messages = host.carry_out(task_of(parcel))
     assert (messages[-1].state, host.started) == ("cancelled", [])
-
-
-def test_a_host_does_what_it_knows_only(host: FakeHost) -> None:
     with pytest.raises(HostError, match="is none of them"):
         control(str(host.data.path), "task-1", "explode")

@@ -27,9 +27,7 @@ def test_keys_can_be_read_by_their_owner_only(certificates: Certificates) -> Non
     keys = [path for path in certificates.folder.iterdir() if b"PRIVATE KEY" in path.read_bytes()]
     assert {path.name for path in keys} == {"driver-key.pem", "host-key.pem"}
     assert {mode(path) for path in keys} == {0o600}
-
-
-def test_a_host_gets_no_key_of_the_driver(certificates: Certificates) -> None:
+    # A host gets no key of the driver.
     assert {path.name for path in certificates.of_hosts} == {"authority.pem", "host.pem", "host-key.pem"}
 
 
@@ -59,11 +57,6 @@ def test_a_key_that_others_can_read_is_refused(certificates: Certificates) -> No
         certificates.for_host()
 
 
-def test_missing_certificates_name_the_command_that_makes_them(tmp_path: Path) -> None:
-    with pytest.raises(FleetError, match="`dlbricks fleet init`"):
-        Certificates(tmp_path).for_driver()
-
-
 def test_a_host_without_certificates_is_told_to_copy_those_of_its_fleet(
     tmp_path: Path, certificates: Certificates
 ) -> None:
@@ -75,12 +68,11 @@ def test_a_host_without_certificates_is_told_to_copy_those_of_its_fleet(
         in told
     )
     assert "init" not in told, "that would make another authority"
-    assert certificates.copying_to("there").endswith(
-        f"scp -p {certificates.folder}/{{authority,host,host-key}}.pem HOST:there"
-    )
-
-
-def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(FleetError, match="`dlbricks fleet init`"):
+        Certificates(tmp_path).for_driver()
     (tmp_path / "file").touch()
     with pytest.raises(FleetError, match="Not a directory"):
         Certificates(tmp_path / "file" / "certificates").create()
+    assert certificates.copying_to("there").endswith(
+        f"scp -p {certificates.folder}/{{authority,host,host-key}}.pem HOST:there"
+    )

@@ -41,48 +41,28 @@ WITHOUT_KEY = FULL.replace('key = "keys/id"\n', "")
 MUTATED: dict[str, tuple[str, str, int, int, str]] = {
     "misspelt key": ('address = "10', 'adress = "10', 11, 1, "adress is unknown: did you mean address?"),
     "key in capitals": ('user = "me"', 'USER = "me"', 18, 1, "did you mean user?"),
-    "misspelt price": ("price_per_hour = 0.1785", "price_per_hours = 0.1785", 12, 1, "did you mean price_per_hour?"),
     "unknown key": ("python =", "colour =", 22, 1, "colour is unknown: the keys are name, address"),
-    "misspelt default": ('user = "ubuntu"', 'users = "ubuntu"', 3, 1, "did you mean user?"),
     "misspelt table": ("[defaults]", "[default]", 2, 2, "default is unknown: did you mean defaults?"),
-    "unknown table": ("[defaults]", "[settings]", 2, 2, "settings is unknown: the tables are defaults, host"),
-    "plural table": ('[[host]]\nname = "old', '[[hosts]]\nname = "old', 14, 3, "hosts is unknown: did you mean host?"),
     "name among the defaults": ('user = "ubuntu"', 'name = "ubuntu"', 3, 1, "name belongs to one host"),
-    "address among the defaults": ('user = "ubuntu"', 'address = "h"', 3, 1, "address belongs to one host"),
     "no name": ('name = "c7i"\n', "", 9, 3, "this host has no name"),
     "a name twice": ("old-xeon.2", "C7I", 15, 1, "another host has the name"),
     "empty name": ('"c7i"', '""', 10, 1, "write up to 63 letters"),
-    "name with a slash": ('"c7i"', '"../c7i"', 10, 1, "write up to 63 letters"),
     "name with a line break": ('"c7i"', '"c7i\\n"', 10, 1, "write up to 63 letters"),
-    "name that is a number": ('"c7i"', "7", 10, 1, "write up to 63 letters"),
     "name that is too long": ('"c7i"', f'"{"c" * 64}"', 10, 1, "write up to 63 letters"),
     "address that is an option": ('"10.0.0.4"', '"-oProxyCommand=x"', 11, 1, "write a host name"),
-    "address with a space": ('"10.0.0.4"', '"10.0.0.4 "', 11, 1, "write a host name"),
-    "address with a user": ('"10.0.0.4"', '"me@10.0.0.4"', 11, 1, "write a host name"),
     "port as text": ("port = 22\n", 'port = "22"\n', 17, 1, "from 1 to 65535"),
-    "port zero": ("port = 22\n", "port = 0\n", 17, 1, "from 1 to 65535"),
     "port too large": ("port = 22\n", "port = 65536\n", 17, 1, "from 1 to 65535"),
-    "port that is true": ("port = 22\n", "port = true\n", 17, 1, "from 1 to 65535"),
-    "default port too large": ("port = 2222", "port = 222222", 4, 1, "from 1 to 65535"),
     "user that is a command": ('"me"', '"$(id)"', 18, 1, "name of a user"),
-    "user that is an option": ('"me"', '"-l"', 18, 1, "name of a user"),
     "key that is not there": ("keys/id", "keys/other", 19, 1, "there is no file"),
     "public key": ("keys/id", "keys/id.pub", 19, 1, "this is the public key"),
     "empty key": ('"keys/id"', '""', 19, 1, "write the path of a private key"),
     "jump with spaces": ('"none"', '"a b"', 20, 1, "[USER@]HOST[:PORT]"),
-    "jump to a large port": ('"none"', '"gateway:70000"', 20, 1, "[USER@]HOST[:PORT]"),
     "jump with an empty hop": ("2200,inner", "2200,,inner", 5, 1, "[USER@]HOST[:PORT]"),
-    "jump as a list": ('"none"', '["a", "b"]', 20, 1, "[USER@]HOST[:PORT]"),
     "relative folder": ("/data/dlbricks", "data", 21, 1, "an absolute path on the host"),
-    "folder of another user": ("/data/dlbricks", "~other/data", 21, 1, "an absolute path on the host"),
     "folder with a control code": ("/data/dlbricks", "/data\\u001b", 21, 1, "an absolute path on the host"),
     "python with arguments": ("python3.12", "python3 -O", 22, 1, "the name of a command"),
-    "python that is an option": ("python3.12", "-c", 22, 1, "the name of a command"),
     "price as text": ("0.1785", '"0.1785"', 12, 1, "dollars per hour as a number"),
-    "negative price": ("0.1785", "-0.1785", 12, 1, "dollars per hour as a number"),
     "infinite price": ("0.1785", "inf", 12, 1, "dollars per hour as a number"),
-    "price that is no number": ("0.1785", "nan", 12, 1, "dollars per hour as a number"),
-    "default price as text": ("price_per_hour = 0.2", 'price_per_hour = "0.2"', 7, 1, "dollars per hour as a number"),
     "text without quotes": ('"10.0.0.4"', "gateway", 11, 11, "this is not TOML"),
     "no closing quote": ('"10.0.0.4"', '"10.0.0.4', 11, 20, "close the text with a quote"),
     "no closing bracket": ("[defaults]", "[defaults", 2, 10, "add the closing ]"),
@@ -124,10 +104,9 @@ def test_hosts_are_read_in_their_order_with_the_defaults_of_the_file(folder: Pat
         price_per_hour=1.0,
     )
     assert isinstance(second.price_per_hour, float)
-
-
-def test_a_host_needs_only_a_name(folder: Path) -> None:
-    assert hosts_of('[[host]]\nname = "h"', "fleet.toml", folder) == (HostEntry(name="h"),)
+    # A host needs only a name; files of Windows are read.
+    path.write_bytes(b"\xef\xbb\xbf[[host]]\r\nname = 'h'\r\n")
+    assert read_hosts(path) == (HostEntry(name="h"),)
 
 
 @pytest.mark.parametrize("case", MUTATED)
@@ -183,12 +162,6 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | 
         read_hosts(path)
     with pytest.raises(HostsFileError, match="is a directory"):
         read_hosts(tmp_path)
-
-
-def test_a_file_of_windows_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "fleet.toml"
-    path.write_bytes(b"\xef\xbb\xbf[[host]]\r\nname = 'h'\r\n")
-    assert read_hosts(path) == (HostEntry(name="h"),)
 
 
 def _refused(text: str, folder: Path) -> str:

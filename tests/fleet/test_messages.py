@@ -1,6 +1,7 @@
 """Messages of fleets as text: what one side writes the other reads, and nothing else."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,17 +79,13 @@ def without(text: str, name: str) -> str:
     return json.dumps({key: value for key, value in json.loads(text).items() if key != name})
 
 
-def test_a_report_is_read_as_it_was_written() -> None:
+def test_all_are_read_as_they_were_written_in_their_order() -> None:
     assert report_from(report_text(REPORT)) == REPORT
-
-
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda it: type(it).__name__)
-def test_a_message_is_read_as_it_was_written(message: HostMessage) -> None:
-    assert message_from(message_text(message)) == message
-
-
-def test_the_outcome_of_a_task_has_its_messages_in_order() -> None:
-    assert outcome_from(outcome_text(MESSAGES)) == MESSAGES
+    assert tuple(message_from(message_text(it)) for it in MESSAGES) == outcome_from(outcome_text(MESSAGES)) == MESSAGES
+    forged = json.loads(outcome_text(MESSAGES))
+    forged["messages"].append({"kind": "TaskEnded", "task": "t", "state": "finished"})
+    with pytest.raises(MessageError, match="reason"):
+        outcome_from(json.dumps(forged))
 
 
 def test_a_task_is_read_without_what_concerns_the_users_host_only() -> None:
@@ -99,12 +96,7 @@ def test_a_task_is_read_without_what_concerns_the_users_host_only() -> None:
     assert request.runtime.settings == REQUEST.runtime.settings
     assert (request.runtime.framework, request.runtime.version) == ("mxnet", "1.9.1")
     assert (request.models, request.inputs, request.values, request.batch_sizes) == ((), (), (), ())
-
-
-def test_a_task_tells_no_names_of_models_files_inputs_and_users() -> None:
-    text = task_text(TASK)
-    assert "secret" not in text
-    assert "/home" not in text
+    assert "secret" not in task_text(TASK) and "/home" not in task_text(TASK)
 
 
 @pytest.mark.parametrize(
@@ -142,34 +134,38 @@ def test_anything_else_is_no_message(text: str) -> None:
         message_from(text)
 
 
+RUNTIME = json.loads(report_text(REPORT))["runtimes"][0]
+
+
 @pytest.mark.parametrize(
-    "values",
+    ("read", "text", "values"),
     [
-        {"methods": {"inside": 1}},
-        {"methods": []},
-        {"runtimes": [{"name": "mxnet"}]},
-        {"runtimes": [json.loads(report_text(REPORT))["runtimes"][0]] * 101},
-        {"dlbricks": 1.5},
-        {"system": None},
-        {"clock": "x" * 2000},
+        *(
+            (report_from, report_text(REPORT), values)
+            for values in (
+                {"methods": {"inside": 1}},
+                {"methods": []},
+                {"runtimes": [{"name": "mxnet"}]},
+                {"runtimes": [RUNTIME] * 101},
+                {"dlbricks": 1.5},
+                {"system": None},
+                {"clock": "x" * 2000},
+            )
+        ),
+        *(
+            (task_from, task_text(TASK), values)
+            for values in (
+                {"request": {"schema": 1}},
+                {"request": []},
+                {"parcels": [1]},
+                {"bricks": "all"},
+                {"id": None},
+            )
+        ),
     ],
 )
-def test_anything_else_is_no_report(values: dict[str, Any]) -> None:
+def test_anything_else_is_no_report_and_no_task(
+    read: Callable[[str], object], text: str, values: dict[str, Any]
+) -> None:
     with pytest.raises(MessageError):
-        report_from(changed(report_text(REPORT), **values))
-
-
-@pytest.mark.parametrize(
-    "values",
-    [{"request": {}}, {"request": {"schema": 1}}, {"request": []}, {"parcels": [1]}, {"bricks": "all"}, {"id": None}],
-)
-def test_anything_else_is_no_task(values: dict[str, Any]) -> None:
-    with pytest.raises(MessageError):
-        task_from(changed(task_text(TASK), **values))
-
-
-def test_an_outcome_with_a_forged_message_is_refused() -> None:
-    forged = json.loads(outcome_text(MESSAGES))
-    forged["messages"].append({"kind": "TaskEnded", "task": "t", "state": "finished"})
-    with pytest.raises(MessageError, match="reason"):
-        outcome_from(json.dumps(forged))
+        read(changed(text, **values))

@@ -15,11 +15,10 @@ from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine import cluster as cluster_module
 from dlbricks_tui.fleet.engine import on_worker
 from dlbricks_tui.fleet.engine import worker as worker_module
-from dlbricks_tui.fleet.engine.cluster import FleetCluster, HostWorker, seconds_before_retry, worker_command
+from dlbricks_tui.fleet.engine.cluster import FleetCluster, HostWorker, seconds_before_retry
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
 from dlbricks_tui.fleet.engine.scheduler import check_address
 from dlbricks_tui.fleet.errors import FleetError, HostError
-from dlbricks_tui.fleet.request import HostEntry
 from tests.fleet.ssh_server import SshServer, is_alive
 from tests.runs.killing import eventually
 
@@ -29,18 +28,6 @@ _SECONDS = 60.0
 def test_the_wait_for_the_next_try_doubles_up_to_a_minute() -> None:
     assert [seconds_before_retry(failures, lambda: 1.0) for failures in (0, 1, 2, 5, 6, 1000)] == [1, 2, 4, 32, 60, 60]
     assert seconds_before_retry(3, lambda: 0.0) == 6
-
-
-@pytest.mark.parametrize(
-    ("folder", "begin"),
-    [
-        ("", "exec ~/.local/share/dlbricks/venv/bin/python -I"),
-        ("~/my data", "exec ~/'my data/venv/bin/python' -I"),
-        ("/data", "exec /data/venv/bin/python -I"),
-    ],
-)
-def test_the_command_names_the_interpreter_of_the_host(folder: str, begin: str) -> None:
-    assert worker_command(HostEntry(name="h", folder=folder)).startswith(begin)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The engine on a real dask scheduler and real workers, over TLS on loopback, as processes; hosts sleep."""
 
 import json
-import os
 import queue
 import signal
 import socket
@@ -9,10 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -34,68 +31,30 @@ from dlbricks_tui.fleet.engine.engine import (
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.messages import Parcel, Task
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
+from tests.fleet.cluster import ROOT, SchedulerProcess
 from tests.fleet.fake_hosts import REQUEST
 from tests.runs.killing import eventually
 
 pytest.importorskip("distributed")
 
-ROOT = Path(__file__).parents[3]
 HOST = "tests.fleet.sleeping_host"
 HOSTS = ("one", "two")
 PATIENCE_SECONDS = 60.0
 PARCEL = Parcel(sha256="a" * 64, suffix=".onnx", content=b"layers")
 
 
-@dataclass
-class Cluster:
-    """A scheduler, its workers by name, and an engine that is connected to them."""
-
-    path: Path
-    certificates: Certificates
-    address: str = "tls://127.0.0.1:0"
-    processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
-
-    def start_scheduler(self) -> None:
-        """Start a scheduler as a user would, on the port that it had before."""
-        file = self.path / "scheduler.json"
-        file.unlink(missing_ok=True)
-        place = urlsplit(self.address)
-        options = ["--host", str(place.hostname), "--port", str(place.port), "--protocol", "tls", "--no-dashboard"]
-        names = ("authority", "driver", "driver-key")
-        for option, name in zip(("--tls-ca-file", "--tls-cert", "--tls-key"), names, strict=True):
-            options += [option, str(self.certificates.folder / f"{name}.pem")]
-        self._start("", "distributed.cli.dask_scheduler", *options, "--scheduler-file", str(file))
-        eventually(lambda: file.exists() and file.read_text().endswith("}"))
-        self.address = json.loads(file.read_text())["address"]
+class Cluster(SchedulerProcess):
+    """A scheduler, its workers by name, whose hosts sleep, and an engine that is connected to them."""
 
     def start_worker(self, name: str) -> None:
-        self._start(name, HOST, self.address, name, str(self.certificates.folder))
-
-    def _start(self, name: str, *arguments: str) -> None:
-        with (self.path / "processes.log").open("ab") as log:
-            self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", *arguments],
-                cwd=ROOT,
-                env={**os.environ, DATA_FOLDER_VARIABLE: str(self.data_of(name))},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-
-    def end_scheduler(self) -> None:
-        self.processes[""].kill()
-        self.processes[""].wait()
+        data = {DATA_FOLDER_VARIABLE: str(self.data_of(name))}
+        self.start_process(name, [HOST, self.address, name, str(self.certificates.folder)], data)
 
     def data_of(self, name: str) -> Path:
         return self.path / f"data of {name}"
 
     def engine(self) -> Engine:
         return Engine(self.address, self.certificates.for_driver())
-
-    def stop(self) -> None:
-        for process in self.processes.values():
-            process.kill()
-            process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -155,13 +114,6 @@ def started(cluster: Cluster, host: str) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def test_a_host_is_asked_for_its_report(cluster: Cluster, engine: Engine) -> None:
-    found = reported(engine, "one")
-    assert isinstance(found, Reported)
-    assert (found.host, found.error) == ("one", "")
-    assert json.loads(found.text)["data"] == str(cluster.data_of("one"))
-
-
 def test_a_host_gets_a_parcel_that_it_lacks_once(cluster: Cluster, engine: Engine) -> None:
     second = cluster.engine()
     second.start()
@@ -171,7 +123,9 @@ def test_a_host_gets_a_parcel_that_it_lacks_once(cluster: Cluster, engine: Engin
         assert (cluster.data_of("one") / PARCEL.sha256).read_bytes() == PARCEL.content
     # Others of the same fleet go on.
     second.close()
-    assert reported(engine, "one") == reported(engine, "one")
+    found = reported(engine, "one")
+    assert isinstance(found, Reported) and found.error == ""
+    assert json.loads(found.text)["data"] == str(cluster.data_of("one"))
 
 
 def test_messages_of_a_task_come_in_order_before_its_end(engine: Engine) -> None:
@@ -214,8 +168,7 @@ def test_a_host_that_dies_loses_its_task_once_and_is_found_again(
     engine.carry_out("two", task("lethal", "seconds=600"), [PARCEL])
     engine.report("two")
     eventually(lambda: "lethal" in started(cluster, "two"))
-    cluster.processes["two"].kill()
-    cluster.processes["two"].wait()
+    cluster.end_process("two")
     # There is no news of its task and the report, but that they may be lost.
     assert next_news(engine, HostLeft, TaskOver, Reported) == HostLeft("two")
     assert reported(engine, "two") == CallLost("two")
@@ -280,7 +233,7 @@ def test_a_worker_and_the_engine_return_to_a_scheduler_that_was_away_and_end_soo
     cluster: Cluster, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_module, "_SECONDS_BETWEEN_CHECKS", 0.1)
-    cluster.end_scheduler()
+    cluster.end_process("")
     assert {next_news(engine, HostLeft) for _ in HOSTS} == {HostLeft(host) for host in HOSTS}
     # Soon enough for the first try of each to return.
     address = cluster.address
