@@ -25,31 +25,10 @@ def main() -> None:
     worker = runpy.run_path(str(INSIDE / "__main__.py"))
     sys.path.insert(0, str(INSIDE))
     worker["_make_package_known"]()
-    if "onnxruntime" in sys.argv:
-        spoil_onnx_runtime()
-    else:
-        spoil_mxnet()
+    spoil_onnx_runtime()
     # It puts itself in order once more.
     sys.path.insert(0, str(INSIDE))
     worker["main"]()
-
-
-def spoil_mxnet() -> None:
-    from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
-
-    # Our modules need the names that numpy lacks.
-    mxnet = load_mxnet()
-    from dlbricks_tui.runtime.inside.mxnet_backend import BoundSymbol
-
-    def break_values(network: Any) -> None:
-        network.outputs[0][:] = float("nan")
-
-    faults: dict[str, Fault] = {
-        **FAULTS,
-        "devour": lambda _: mxnet.nd.ones((MOST_ELEMENTS,), dtype="float64").wait_to_read(),
-        "not a number": break_values,
-    }
-    spoil(BoundSymbol, faults, lambda network: network._file.operators, lambda network, fault: network._asked(fault))
 
 
 def spoil_onnx_runtime() -> None:

@@ -130,6 +130,16 @@ def test_a_batch_that_memory_cannot_hold_is_left_out_once_and_the_others_are_mea
     assert "net at batch size 1,000,000,000 needs about" in refused.reason
     assert [it.estimate.variant.batch for it in outcome.estimates or ()] == [1]
     assert outcome.state.bricks.measured == outcome.state.bricks.total > 0
+    # A single combination keeps its plain name.
+    events.clear()
+    carried_out(site, request(site, threads=(1,)), events.append)
+    assert {it.model for it in events if isinstance(it, EstimateChanged)} == {"net"}
+    (planned,) = [it for it in events if isinstance(it, Planned)]
+    assert (planned.combination, planned.number, planned.of) == ("", 1, 1)
+    # A limit of memory counts in place of the host's.
+    events.clear()
+    carried_out(site, request(site, 1, 4, threads=(1,), memory_limit_bytes=20_000), events.append)
+    assert [it.model for it in events if isinstance(it, ModelLeftOut)] == ["net (batch 4)"]
 
 
 def test_a_run_whose_batches_are_all_too_large_fails_before_anything_loads(site: Site) -> None:
@@ -138,18 +148,3 @@ def test_a_run_whose_batches_are_all_too_large_fails_before_anything_loads(site:
         carried_out(site, request(site, 10**9), events.append)
     assert not any(isinstance(it, Planned | ProgramLoaded) for it in events)
     assert RunFolders(site.data.runs).find("last").state().state is State.FAILED
-
-
-def test_a_limit_of_memory_counts_in_place_of_the_hosts(site: Site) -> None:
-    events: list[Event] = []
-    carried_out(site, request(site, 1, 4, threads=(1,), memory_limit_bytes=20_000), events.append)
-    assert [it.model for it in events if isinstance(it, ModelLeftOut)] == ["net (batch 4)"]
-
-
-def test_a_single_combination_keeps_its_plain_name(site: Site) -> None:
-    events: list[Event] = []
-    carried_out(site, request(site, threads=(1,)), events.append)
-    assert {it.model for it in events if isinstance(it, EstimateChanged)} == {"net"}
-    (planned,) = [it for it in events if isinstance(it, Planned)]
-    assert (planned.combination, planned.number, planned.of) == ("", 1, 1)
-    assert not any(isinstance(it, PartStarted) for it in events)

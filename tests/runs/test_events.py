@@ -1,3 +1,5 @@
+"""Events of runs: kept in files, followed, added up to progress, and replayed."""
+
 import dataclasses
 import json
 from datetime import timezone
@@ -8,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import (
     Event,
@@ -19,9 +22,13 @@ from dlbricks_tui.jobs.events import (
     from_line,
     to_line,
 )
-from dlbricks_tui.measure.events import RoundDone, RoundRepeated
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.replay import FASTEST, MOST_IDLE_SECONDS, SLOWEST, Replay, events_so_far, play, timed
+from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.runs.events import EVENTS, ProgramLoaded, RunEvents
-from tests.runs.live_runs import ended, loaded, measured, planned
+from dlbricks_tui.runs.progress import RunProgress
+from tests.runs.live_runs import at, ended, in_the_middle, loaded, measured, planned, put_run, started
+from tests.runs.runs import BRICKS, MODEL, Measured
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
@@ -61,11 +68,6 @@ def test_every_event_survives_a_round_trip(event: Event) -> None:
 )
 def test_unknown_lines_are_ignored(line: bytes) -> None:
     assert not isinstance(from_line(line, EVENTS), Event)
-
-
-def test_an_unknown_field_is_ignored(tmp_path: Path) -> None:
-    found = from_line(b'{"event":"Paused","when":"2026-11-21T08:00:00+00:00","why":"new"}', EVENTS)
-    assert found == Paused() and isinstance(found, Event) and found.when == "2026-11-21T08:00:00+00:00"
 
 
 def test_a_missing_field_gets_its_default() -> None:
@@ -124,11 +126,6 @@ def test_an_unwritable_event_file_is_named(tmp_path: Path) -> None:
         RunEvents(tmp_path).new()
 
 
-def test_samples_keep_their_values_to_the_last_bit(tmp_path: Path) -> None:
-    event = RoundDone(samples_ms=((1, (0.1 + 0.2,)),), null_call_ms=1 / 3, reference_ms=None, seconds_left=1e-9)
-    assert from_line(to_line(event), EVENTS) == event
-
-
 def test_the_calibration_of_an_earlier_version_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     own = RoundDone(samples_ms=((1, (1.5,)),), null_call_ms=None, reference_ms=5.0, seconds_left=7.0)
@@ -144,3 +141,144 @@ def test_the_calibration_of_an_earlier_version_is_left_out(tmp_path: Path) -> No
     for end, after in ((former("Calibrated", error=0.01), (own, ended())), (b"", (ended(),))):
         path.write_bytes(b"".join(map(to_line, told)) + calibration + end + b"".join(map(to_line, after)))
         assert RunEvents(path).new() == (*told, *after)
+
+
+def test_events_give_the_progress_of_a_run_at_every_moment(measured: Measured) -> None:
+    progress = RunProgress()
+    shares: list[float] = []
+    for event in measured.events:
+        progress.take(event)
+        if progress.total:
+            shares.append(progress.done / progress.total)
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+    assert (progress.state, progress.total, progress.done) == (State.FINISHED, BRICKS + 1, BRICKS + 1)
+    assert (progress.bricks_measured, progress.models_measured, progress.failed) == (BRICKS, 1, [])
+    assert progress.being_sampled == ()
+    assert progress.estimates[MODEL].missing_layers == 0
+    for program in progress.programs.values():
+        assert program.measured is not None
+        assert len(program.samples_ms) == program.measured.samples + program.measured.warm_up
+
+
+def test_the_time_left_decreases_and_follows_the_estimate_of_the_run() -> None:
+    progress = RunProgress()
+    said: list[float | None] = []
+    for event in (
+        planned(0, expected_seconds=100.0),
+        loaded(1, 10),
+        RoundRepeated(when=at(20), reason="noise", seconds=1.0, seconds_left=140.0),
+        RoundRepeated(when=at(30), reason="noise", seconds=1.0, seconds_left=125.0),
+        RoundDone(when=at(40), samples_ms=(), null_call_ms=None, reference_ms=None, seconds_left=110.0),
+        Paused(when=at(45)),
+        Resumed(when=at(1000)),
+        BatchStarted(when=at(1001), number=1, of=1, programs=2, seconds_left=90.0),
+        loaded(2, 2000),
+    ):
+        progress.take(event)
+        said.append(progress.seconds_left)
+    assert said == [100.0, 90.0, 140.0, 125.0, 110.0, 105.0, 105.0, 90.0, 0.0]
+
+
+def test_torn_lines_do_not_stop_a_viewer(measured: Measured) -> None:
+    progress = RunProgress()
+    for event in measured.events:
+        if not isinstance(event, ProgramLoaded):
+            progress.take(event)
+    assert progress.done == progress.total == BRICKS + 1
+
+
+WHOLE_RUN = [*in_the_middle(), ended()]
+
+
+class Clock:
+    """A clock that a test sets, and that moves on while a replay waits."""
+
+    def __init__(self) -> None:
+        self.now = 50.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        # A timer is never early, and often a little late.
+        self.now += seconds + 0.001
+
+
+def progress_of(events: list[Event]) -> RunProgress:
+    progress = RunProgress()
+    for event in events:
+        progress.take(event)
+    return progress
+
+
+@given(st.floats(0.01, 10_000), st.integers(0, len(WHOLE_RUN)))
+def test_at_any_speed_a_replay_ends_as_the_run_did(speed: float, length: int) -> None:
+    clock, events = Clock(), WHOLE_RUN[:length]
+    replayed = list(play(Replay(timed(events), speed, clock), clock.wait))
+    assert replayed == events
+    assert progress_of(replayed) == progress_of(events)
+
+
+def test_events_come_when_they_came_in_the_run_and_sooner_at_a_higher_speed() -> None:
+    clock = Clock()
+    replay = Replay(timed([started(0), planned(2), loaded(1, 6)]), 2.0, clock)
+    assert [type(it).__name__ for it in replay.due()] == ["RunStarted"]
+    assert replay.seconds_to_wait == 1.0
+    clock.now += 0.9
+    assert replay.due() == ()
+    clock.now += 0.2
+    assert len(replay.due()) == 1 and not replay.ended
+    clock.now += 2.0
+    assert len(replay.due()) == 1 and replay.ended
+    assert replay.seconds_to_wait is None
+
+
+def test_a_pause_holds_the_position_and_a_change_of_speed_keeps_it() -> None:
+    clock = Clock()
+    replay = Replay(timed([started(0), loaded(1, 10)]), 1.0, clock)
+    assert len(replay.due()) == 1
+    clock.now += 4
+    replay.pause()
+    clock.now += 100
+    assert (replay.position, replay.seconds_to_wait) == (4.0, None)
+    replay.go_on()
+    replay.change_speed(2)
+    assert (replay.position, replay.seconds_to_wait) == (4.0, 3.0)
+    for _ in range(40):
+        replay.change_speed(2)
+    assert replay.speed == FASTEST
+    for _ in range(80):
+        replay.change_speed(0.5)
+    assert replay.speed == SLOWEST
+
+
+def test_time_in_which_nothing_worked_is_shortened() -> None:
+    hours = 3 * 3600.0
+    waited = timed([Waiting(when=at(0), holder="ada"), started(hours)])
+    paused = timed([Paused(when=at(0)), Resumed(when=at(hours))])
+    resumed = timed([loaded(1, 0), started(hours)])
+    assert [it[-1].seconds for it in (waited, paused, resumed)] == [MOST_IDLE_SECONDS] * 3
+    # A clock that was set back keeps the order of events.
+    assert [it.seconds for it in timed([started(10), planned(4), loaded(1, 6)])] == [0.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_number_that_is_no_speed_is_refused(speed: float) -> None:
+    with pytest.raises(JobError, match="give a number above 0"):
+        Replay((), speed, Clock())
+
+
+def test_lines_of_newer_versions_torn_lines_and_wrong_times_are_skipped(tmp_path: Path) -> None:
+    folder = put_run(DataFolder(tmp_path), WHOLE_RUN)
+    with folder.events_file.open("ab") as file:
+        file.write(b'{"event":"Teleported","when":"2026-11-21T08:02:00+00:00"}\n')
+        file.write(b'{"event":"Resumed","when":"yesterday"}\n{"event":"Resumed","when":"2026-11-21T08:02:00"}\n')
+        file.write(b'{"event":"Resumed","when":7}\n{"event":"Resu')
+    assert [it.event for it in events_so_far(folder, RunEvents(folder.events_file))] == WHOLE_RUN
+
+
+def test_a_run_without_events_cannot_be_replayed(tmp_path: Path) -> None:
+    folder = put_run(DataFolder(tmp_path), [])
+    with pytest.raises(JobError, match="has no events to replay"):
+        events_so_far(folder, RunEvents(folder.events_file))

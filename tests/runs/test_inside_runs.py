@@ -23,7 +23,6 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import EstimateChanged, ProgramMeasured
-from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Statistics
@@ -64,6 +63,10 @@ def test_measured_bricks_are_reused_by_the_next_run(measured_inside: Measured, t
     again = site.run(site.request(method=Method.INSIDE))
     assert again.bricks == Tally(BRICKS, reused=BRICKS)
     assert site.contents().measurements == contents.measurements
+    # Results of the two methods are never mixed.
+    assert site.run(site.request(rule=FixedRuns(5))).bricks == Tally(BRICKS, measured=BRICKS)
+    assert {it.protocol for it in site.contents().measurements} == {method.id for method in Method}
+    assert estimated(site, MODEL).estimate.coverage.complete
 
 
 @pytest.mark.parametrize("cutting", [Cutting(3), Cutting(10, Cut.RUNNABLE), Cutting(4, Cut.OVERLAP)])
@@ -82,25 +85,15 @@ def test_a_run_of_longer_sequences_measures_layers_and_estimates_the_same(
     assert found.estimate.coverage.own_carrier == found.estimate.coverage.layers
 
 
-def test_an_estimate_equals_the_latency_of_the_model(measured_inside: Measured) -> None:
-    found = estimated(measured_inside.site, MODEL)
-    assert found.estimate.coverage.complete
-    assert found.error == pytest.approx(0, abs=0.01)
-    assert found.estimate.coverage.own_carrier == found.estimate.coverage.layers
-
-
-def test_an_estimate_of_a_model_with_repeated_modules_equals_its_latency(measured_repeats: Measured) -> None:
-    found = estimated(measured_repeats.site, "resnet18_v1")
-    assert found.estimate.coverage.complete
-    assert found.estimate.coverage.own_carrier == 0
-    assert found.error == pytest.approx(0, abs=0.01)
-
-
-def test_results_of_the_two_methods_are_never_mixed(measured_inside: Measured, tmp_path: Path) -> None:
-    site = measured_inside.copied(tmp_path / "data")
-    assert site.run(site.request(rule=FixedRuns(5))).bricks == Tally(BRICKS, measured=BRICKS)
-    assert {it.protocol for it in site.contents().measurements} == {method.id for method in Method}
-    assert estimated(site, MODEL).estimate.coverage.complete
+def test_an_estimate_equals_the_latency_of_the_model_also_of_one_with_repeated_modules(
+    measured_inside: Measured, measured_repeats: Measured
+) -> None:
+    for measured, model in ((measured_inside, MODEL), (measured_repeats, "resnet18_v1")):
+        found = estimated(measured.site, model)
+        coverage = found.estimate.coverage
+        assert coverage.complete
+        assert found.error == pytest.approx(0, abs=0.01)
+        assert coverage.own_carrier == (coverage.layers if model == MODEL else 0)
 
 
 def test_a_brick_with_a_wide_interval_is_reported_although_its_carrier_is_known_well(
@@ -144,22 +137,15 @@ def test_a_run_that_stops_keeps_the_samples_of_its_carriers(site: Site) -> None:
     assert len(site.contents().measurements) == 21
 
 
-def test_a_run_of_whole_models_times_no_brick(site: Site) -> None:
-    request = site.request(**INSIDE, bricks=False)
-    assert read_request(create_run(request, site.data).request_file) == request
-    state = site.run(request)
-    assert (state.state, state.bricks.total, state.whole_models) == (State.FINISHED, 0, Tally(1, measured=1))
-    contents = site.contents()
-    assert (len(contents.measurements), len(contents.end_to_end)) == (0, 1)
-
-
 def test_whole_models_are_timed_with_the_engine_that_a_runtime_names(
     site: Site, measured_inside: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_FACTOR_TO_PROFILE", "3")
     by_default = FAKE.with_default_engine()
     assert by_default is not None
-    site.run(site.request(**INSIDE, bricks=False))
+    state = site.run(site.request(**INSIDE, bricks=False))
+    assert (state.state, state.bricks.total, state.whole_models) == (State.FINISHED, 0, Tally(1, measured=1))
+    assert not site.contents().measurements
     site.run(site.request(**INSIDE, runtime=by_default))
     contents, quick = site.contents(), measured_inside.site.contents()
     whole = {it.runtime: it.statistics.trimmed_mean_ms for it in contents.end_to_end}

@@ -2,11 +2,12 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import ModelProto, TensorProto
+from onnx import TensorProto
 from onnx.helper import make_node, make_tensor
 
 from dlbricks_tui.answers.reported import find_contents
@@ -38,42 +39,6 @@ def quick(path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tu
     few = ["--threads", "1", "--fixed-runs", "3", "--end-to-end", "--json"]
     status, out, told = dlbricks(path, capsys, "run", *few, *arguments)
     return status, json.loads(out or "null"), told
-
-
-def encoder() -> ModelProto:
-    """Return the attention and the two linear layers of a small transformer."""
-    nodes = [
-        make_node("MatMul", ["x", "q"], ["query"]),
-        make_node("MatMul", ["x", "k"], ["key"]),
-        make_node("Transpose", ["key"], ["turned"], perm=[0, 2, 1]),
-        make_node("MatMul", ["query", "turned"], ["likeness"]),
-        make_node("Softmax", ["likeness"], ["shares"], axis=-1),
-        make_node("MatMul", ["shares", "x"], ["mixed"]),
-        make_node("MatMul", ["mixed", "u"], ["up"]),
-        make_node("Relu", ["up"], ["active"]),
-        make_node("MatMul", ["active", "d"], ["y"]),
-    ]
-    weights = [floats("q", (16, 16)), floats("k", (16, 16)), floats("u", (16, 64)), floats("d", (64, 16))]
-    return model(nodes, {"x": ("batch", 8, 16)}, ["y"], weights)
-
-
-@pytest.mark.soak
-def test_a_quantised_copy_is_measured_as_the_same_model_in_int8(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = saved(tmp_path, encoder())
-    status, found, told = quick(path, capsys, "--precision", "int8", "--runtime", ONNX_RUNTIME.own_runtime)
-    assert status == 0, told
-    assert UNCHECKED in told
-    (estimate,) = found["models"]
-    assert (estimate["model"], estimate["precision"]) == ("net", "int8")
-    assert "threads-1 precision-int8" in estimate["runtime"]
-    assert estimate["coverage"]["missing"] == 0
-    assert estimate["measured_ms"] > 0
-    assert "DynamicQuantizeMatMul" in {it["type"] for it in estimate["types"]} | _kernels(tmp_path)
-    # The same command again has nothing to measure.
-    status, again, _ = quick(path, capsys, "--precision", "int8", "--runtime", ONNX_RUNTIME.own_runtime)
-    assert (status, again["bricks"]["run"], again["end_to_end"]["reused"]) == (0, 0, 1)
 
 
 def _kernels(folder: Path) -> set[str]:
@@ -132,16 +97,6 @@ def test_precisions_are_measured_in_one_run_and_kept_apart_and_int8_says_that_ac
     assert second.endswith("int8, accuracy not checked")
 
 
-def test_a_file_with_half_precision_is_not_quantised_and_the_refusal_says_what_to_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    weight = make_tensor("w", TensorProto.FLOAT16, (16, 4), [1.0] * 64)
-    path = saved(tmp_path, model([make_node("MatMul", ["x", "w"], ["y"])], {"x": (1, 16)}, ["y"], [weight]))
-    status, _, told = dlbricks(path, capsys, "estimate", "--precision", "int8")
-    assert (status, len(told.splitlines())) == (2, 1)
-    assert "has weights of type float16, and the quantiser needs float32: give the file that it was made from" in told
-
-
 def test_a_file_that_is_quantised_runs_as_it_is_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mobilenetv2_int8.onnx"
     path.write_bytes((SAMPLE_MODELS / "onnx" / path.name).read_bytes())
@@ -153,26 +108,46 @@ def test_a_file_that_is_quantised_runs_as_it_is_and_says_so(tmp_path: Path, caps
     assert "mobilenetv2_int8 is quantised in its file, and runs as it is: choose precision f32" in told
 
 
-@pytest.mark.parametrize("command", ["run", "estimate"])
-def test_a_precision_that_the_runtime_lacks_is_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
-    path = saved(tmp_path, small())
-    status, _, told = dlbricks(path, capsys, command, "--precision", "bf16", "--runtime", ONNX_RUNTIME.own_runtime)
-    assert status == 2
-    (line,) = told.splitlines()
-    assert "computes in f32, int8 and not in bf16: choose another precision" in line
+def of_half_precision(folder: Path) -> Path:
+    weight = make_tensor("w", TensorProto.FLOAT16, (16, 4), [1.0] * 64)
+    return saved(folder, model([make_node("MatMul", ["x", "w"], ["y"])], {"x": (1, 16)}, ["y"], [weight]))
 
 
-def test_models_of_a_format_that_no_runtime_quantises_are_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def of_mxnet(folder: Path) -> Path:
+    path = folder / "net-symbol.json"
+    path.write_bytes((SAMPLE_MODELS / "table1" / "adain-symbol.json").read_bytes())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("write", "arguments", "said"),
+    [
+        (
+            of_half_precision,
+            ("estimate", "--precision", "int8"),
+            "has weights of type float16, and the quantiser needs float32: give the file that it was made from",
+        ),
+        (of_mxnet, ("estimate", "--precision", "int8"), "no runtime here computes MXNet models, such as net, in int8"),
+        *(
+            (
+                lambda folder: saved(folder, small()),
+                (command, "--precision", "bf16", "--runtime", ONNX_RUNTIME.own_runtime),
+                "computes in f32, int8 and not in bf16: choose another precision",
+            )
+            for command in ("run", "estimate")
+        ),
+    ],
+)
+def test_a_precision_that_the_runtime_or_the_file_lacks_is_refused_in_one_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    write: Callable[[Path], Path],
+    arguments: tuple[str, ...],
+    said: str,
 ) -> None:
-    path = tmp_path / "net-symbol.json"
-    sample = SAMPLE_MODELS / "table1" / "adain-symbol.json"
-    path.write_bytes(sample.read_bytes())
-    status, _, told = dlbricks(path, capsys, "estimate", "--precision", "int8")
+    status, _, told = dlbricks(write(tmp_path), capsys, *arguments)
     assert status != 0
-    assert "no runtime here computes MXNet models, such as net, in int8" in told
+    assert len(told.splitlines()) == 1 and said in told
 
 
 def executed(path: Path, precision: Precision) -> str:
@@ -201,18 +176,11 @@ def test_a_report_reads_models_as_the_runtime_of_the_results_has_them_in_their_p
 
 
 @pytest.mark.openvino
-@pytest.mark.soak
-def test_openvino_computes_quantised_copies_with_integers(tmp_path: Path) -> None:
-    path = saved(tmp_path, encoder())
-    assert "i8" in executed(path, Precision.INT8).lower()
-    assert "i8" not in executed(path, Precision.F32).lower()
-
-
-@pytest.mark.openvino
 def test_openvino_computes_in_bf16_or_says_in_one_line_that_the_processor_cannot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = saved(tmp_path, encoder())
+    product = make_node("MatMul", ["x", "w"], ["y"])
+    path = saved(tmp_path, model([product], {"x": (8, 16)}, ["y"], [floats("w", (16, 64))]))
     try:
         assert "bf16" in executed(path, Precision.BF16)
         assert "bf16" not in executed(path, Precision.F32)

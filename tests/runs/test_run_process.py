@@ -1,7 +1,10 @@
 """Signals, pausing, waiting and kills of runs, and what they leave."""
 
 import os
+import re
+import shlex
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
@@ -21,6 +24,11 @@ from dlbricks_tui.runs.events import ProgramMeasured, RunEnded, WorkerReplaced
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
+from dlbricks_tui.share.suites.running import start_detached
+from dlbricks_tui.store.entries import head_of, line_of
+from dlbricks_tui.store.errors import OtherVersionError
+from dlbricks_tui.store.files import journal_name
+from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from tests.host.lines import turn_of
 from tests.runs.killing import (
     VICTIMS,
@@ -32,7 +40,7 @@ from tests.runs.killing import (
     results_told,
     workers_of,
 )
-from tests.runs.runs import BRICKS, Site
+from tests.runs.runs import BRICKS, FAKE_WORKER, Site
 from tests.soak import TOLD
 
 RULE = FixedRuns(FEWEST_SAMPLES + 1)
@@ -269,3 +277,32 @@ def test_no_kill_loses_an_acknowledged_result_or_leaves_a_process_behind(
     contents = site.contents()
     assert len(set(contents.measured)) == BRICKS
     assert contents.end_to_end
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A site whose interpreter starts the fake worker whatever it is told to start."""
+    interpreter = tmp_path / "python"
+    interpreter.write_text(f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {FAKE_WORKER} "$@"\n')
+    interpreter.chmod(0o755)
+    return Site(tmp_path / "data")
+
+
+def test_a_run_that_cannot_start_is_reported_with_the_reason(site: Site) -> None:
+    folder = create_run(site.request(), site.data)
+    folder.request_file.write_text("{}")
+    with pytest.raises(JobError, match=rf"did not start: {re.escape(str(folder.request_file))} is no request"):
+        start_detached(folder, site.data)
+
+
+OLDER, NEWER = b'{"table":"dlbricks","format":"dlbricks 0.1"}', with_schema(line_of(head_of()), 999)
+
+
+@pytest.mark.parametrize("head", [OLDER, NEWER], ids=["older", "newer"])
+def test_a_store_of_another_version_is_refused_before_there_is_a_run(site: Site, head: bytes) -> None:
+    journal = site.data.store / journal_name(0)
+    journal.parent.mkdir(parents=True)
+    journal.write_bytes(with_checksum(head) + b"\n")
+    with pytest.raises(OtherVersionError):
+        create_run(site.request(), site.data)
+    assert not site.data.runs.exists()

@@ -1,4 +1,4 @@
-"""Probes: runs that measure a few bricks, and predict all others from a system that the store already knows."""
+"""Runs that measure a few bricks: probes, which predict all others from another system, and runs with a target."""
 
 import os
 import signal
@@ -7,15 +7,19 @@ from dataclasses import replace
 
 import pytest
 
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
+from dlbricks_tui.estimate.prediction import stored
+from dlbricks_tui.estimate.prediction.nearest import NearestBricks
 from dlbricks_tui.estimate.prediction.other_systems import FEWEST_IN_COMMON
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import State, Tally
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import Planned, ProgramMeasured
 from dlbricks_tui.runs.planning import PROBE_RULE
-from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, Measurement, RuntimeRecord
@@ -92,11 +96,6 @@ def test_a_probe_without_a_system_to_compare_with_is_refused(
         probed(site, Method.ALONE, 6)
 
 
-def test_a_probe_is_resumed_as_a_probe(site: Site) -> None:
-    request = site.request(probe_bricks=7)
-    assert read_request(create_run(request, site.data).request_file) == request
-
-
 def test_an_interrupted_probe_keeps_its_results_and_predicts_from_them(site: Site, measured: Measured) -> None:
     known_elsewhere(site, measured)
     results = 0
@@ -123,3 +122,38 @@ def test_a_probe_takes_what_fits_in_its_time(site: Site, measured: Measured) -> 
     request = site.request(method=Method.ALONE, rule=PROBE_RULE, probe_bricks=BRICKS, time_budget_seconds=20.0)
     outcome = execute(create_run(request, site.data), request, site.place, site.queue)
     assert 0 < outcome.state.bricks.total < BRICKS
+
+
+class Sure(NearestBricks):
+    """Predicts a millisecond for every brick, within a tenth."""
+
+    def predict(self, bricks: list[Unmeasured]) -> list[Latency | None]:  # type: ignore[override]
+        return [Latency(1.0, 0.9, 1.1) for _ in bricks]
+
+
+def test_a_run_measures_only_as_many_bricks_as_its_target_needs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "prior_of", lambda *_: Sure({}, (), 1.0))
+    asked = site.request(target=0.3, rule=FixedRuns(5))
+    outcome = execute(create_run(asked, site.data), asked, site.place, site.queue)
+    assert outcome.state.state is State.FINISHED
+    assert outcome.estimates is not None
+    ((model, found),) = outcome.estimates
+    coverage = found.estimate.coverage
+    assert 0 < len(site.contents().measurements) < BRICKS
+    assert coverage.predicted == coverage.missing > 0
+    composed = found.estimate.composed
+    assert composed is not None
+    assert composed.doubt.predicted_above_ms <= 0.3 * composed.sequential_ms
+    assert model == decompose(model.graph, asked.cutting)
+
+
+def test_a_run_with_an_unreachable_target_measures_everything(site: Site) -> None:
+    state = site.run(site.request(target=1e-6, rule=FixedRuns(5)))
+    assert (state.state, state.bricks.measured) == (State.FINISHED, BRICKS)
+    assert len(site.contents().measurements) == BRICKS
+
+
+def test_a_run_within_its_target_measures_nothing_more(known: Site) -> None:
+    before = known.contents().measurements
+    assert known.run(known.request(target=0.5)).state is State.FINISHED
+    assert known.contents().measurements == before
