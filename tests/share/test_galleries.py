@@ -1,24 +1,44 @@
-"""Folders of results: what is taken, what is left out, and who is named."""
+"""Folders of results: what is taken, what is left out, who is named, and what is hostile."""
 
 import dataclasses
 import gzip
 import json
 import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dlbricks_tui.cli import results_import
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.share.errors import GalleryError, SignatureError
 from dlbricks_tui.share.galleries import Imported, Trust, import_paths
 from dlbricks_tui.share.signatures import export_signed, signers_of
+from dlbricks_tui.store import importing
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import to_document
+from dlbricks_tui.store.documents import Document, to_document
 from dlbricks_tui.store.exporting import export_all
-from dlbricks_tui.store.records import Import, Record
+from dlbricks_tui.store.records import Import, Measurement, Provenance, Record, Run, System
 from tests.share.signing import allow, ssh_key
-from tests.store.samples import brick, form, measurement, runtime, system, write_file
+from tests.store.samples import (
+    brick,
+    end_to_end,
+    form,
+    measurement,
+    provenance,
+    run,
+    runtime,
+    system,
+    write_file,
+)
+from tests.store.samples import (
+    imported as import_record,
+)
 
 LATER = "2026-11-22T08:00:00.000000+00:00"
 
@@ -91,12 +111,9 @@ def test_all_files_of_a_folder_are_imported_without_hidden_ones_links_and_others
     assert (path.ignored, done.complete, done.claims) == (2, True, ())
     assert listed(data, "system") == ["fast", "slow"]
     assert set(listed(data, "origin")) == {"unsigned"}
-
-
-def test_a_second_import_adds_nothing(gallery: Path, data: DataFolder) -> None:
-    first, second = imported(data, gallery), imported(data, gallery)
-    assert [it.report.new for it in first.paths[0].files] == [5, 2]
-    assert [(it.report.new, it.report.known) for it in second.paths[0].files] == [(0, 5), (0, 5)]
+    # A second import adds nothing.
+    (again,) = imported(data, gallery).paths
+    assert [(it.report.new, it.report.known) for it in again.files] == [(0, 5), (0, 5)]
     with ResultsDatabase(data.store) as store:
         assert [it.file for it in store.records(Import)] == ["fast/2026-11-21.json", "slow/2026-11-21.json"]
 
@@ -149,15 +166,6 @@ def test_a_file_by_another_key_is_refused_unless_signatures_are_ignored(
         imported(data, signed)
     (path,) = imported(data, signed, ignored=True).paths
     assert (path.files[0].report.new, path.files[0].signer) == (1, "")
-
-
-def test_a_signed_file_is_taken_for_one_even_if_its_beginning_was_changed(
-    gallery: Path, data: DataFolder, tmp_path: Path
-) -> None:
-    signed = publish(gallery / "a.json", measurement(system="fast"), signed_by=ssh_key(tmp_path / "bob"))
-    signed.write_bytes(signed.read_bytes().replace(b'"dlbricks"', b'"something"'))
-    done = imported(data, gallery)
-    assert "was changed after it was signed" in done.paths[0].files[0].refusal
 
 
 def test_conflicting_claims_are_kept_and_shown(
@@ -260,3 +268,114 @@ def test_files_that_cannot_be_read_and_pipes_are_named(
         "/pipe.json: it is not a regular file",
         "/secret.json: Permission denied",
     ]
+
+
+OWN = measurement(5.0, uuid="0a" * 16)
+GOOD = measurement(1.0, uuid="0b" * 16, brick=brick(1))
+DESCRIBED: tuple[Record, ...] = (form(), form(1), system(), runtime())
+SEEN: tuple[Document, ...] = tuple(map(to_document, DESCRIBED))
+HERE = fingerprint()
+ELSEWHERE = System(id=HERE.id, name=HERE.name, cpu="Another CPU", cores=HERE.cores + 1, memory_bytes=1 << 30)
+
+
+def changed(**fields: Any) -> Document:
+    return {**to_document(measurement(9.0, uuid="0c" * 16)), **fields}
+
+
+def records(*documents: Document) -> Callable[[Path], object]:
+    return lambda path: write_file(path, *SEEN, *documents)
+
+
+def lines(content: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(content)
+
+
+HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "wrong types": (records(changed(samples_ms="many")), "has a wrong value"),
+    "this host as another machine": (records(to_document(ELSEWHERE)), "processor 'Another CPU' instead of"),
+    "a known system as another machine": (
+        records(to_document(system(cores=96))),
+        "with 96 cores instead of 4",
+    ),
+    "results of another machine under a known id": (
+        lambda path: write_file(path, SEEN[0], to_document(system(cpu="Abacus")), changed(), changed(uuid="0d" * 16)),
+        "which the file describes as another machine",
+    ),
+    "a table of others": (records({"table": "config", "schema": 1, "shell": "rm"}), "does not have: config"),
+    "a newer schema": (records(changed(schema=99)), "was written by a newer dlbricks (schema 99"),
+    "control characters": (records(changed(system="\x1b[2J\n")), "\\x1b[2J"),
+    "an endless line": (lines(b'{"dlbricks": {' + b" " * (1 << 21)), "has a line of more than 1 MiB"),
+    "a decompression bomb": (
+        lines(gzip.compress(b'{"dlbricks": {\n' + b"\n" * (2 << 20))),
+        "unlike any export",
+    ),
+    "a packed file that was cut": (lines(gzip.compress(b'{"dlbricks": {}}')[:-9]), "is packed and incomplete"),
+    "a store's own file": (lines(b'{"check":"00000000","schema":1,"table":"runs"}\n'), "is part of a store"),
+}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Sequence[str]]:
+    """Import all hostile files and a good one; return the lines about each file, by its name."""
+    gallery, data = tmp_path_factory.mktemp("gallery"), tmp_path_factory.mktemp("data")
+    files = {name: f"hostile-{number:02}.json" for number, name in enumerate(HOSTILE)}
+    for name, file in files.items():
+        HOSTILE[name][0](gallery / file)
+    write_file(gallery / "good.json", *SEEN, to_document(GOOD))
+    with ResultsDatabase(data / "store") as store:
+        store.add(form(), system(), runtime(), OWN)
+    out, err = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        # The limits are those of large files; these are small.
+        patch.setattr(importing, "_SMALL_BYTES", 1 << 20)
+        patch.setattr(importing, "_LONGEST_LINE", 1 << 20)
+        patch.setattr(results_import, "_MOST_NAMED", 100)
+        status = main(["--data-dir", str(data), "results", "import", str(gallery)])
+    assert (status, out.getvalue()) == (1, "")
+    with ResultsDatabase(data / "store") as store:
+        assert store.records(Measurement) == [GOOD, OWN]
+        assert store.systems() == (system(),)
+    lines = err.getvalue().splitlines()
+    assert all(len(line) < 700 and line.isprintable() for line in lines)
+    return {name: [line for line in lines if file in line] for name, file in files.items()}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_named_in_one_line_and_the_others_imported(
+    told: Mapping[str, Sequence[str]], name: str
+) -> None:
+    # One line, and one more for the results of a system that was refused.
+    assert len(told[name]) <= 1 + ("machine under" in name)
+    assert HOSTILE[name][1] in told[name][-1]
+
+
+def test_a_file_cannot_say_where_a_store_has_its_records_from(tmp_path: Path) -> None:
+    data, file = tmp_path / "data", tmp_path / "file.json"
+    with ResultsDatabase(data / "store") as store:
+        store.add(form(), system(), runtime(), OWN)
+    write_file(file, *SEEN, to_document(import_record(OWN.uuid, GOOD.uuid)), to_document(GOOD))
+    assert main(["--data-dir", str(data), "results", "import", str(file)]) == 0
+    with ResultsDatabase(data / "store") as store:
+        found = store.select(order=["id"])
+        assert found.values("origin") == ["own", "unsigned"]
+
+
+def test_a_forged_file_changes_no_record_of_this_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Claims about this host are kept beside its own results, and never count before them."""
+    data, file = tmp_path / "data", tmp_path / "file.json"
+    told: tuple[Run, Provenance] = run(system=HERE.id), provenance(system=HERE.id)
+    with ResultsDatabase(data / "store") as store:
+        store.add(form(), HERE, runtime(), *told, end_to_end(system=HERE.id))
+    later = {"system": HERE.id, "when": "2026-11-22T08:00:00.000000+00:00"}
+    claims: list[Record] = [
+        run(state="failed", **later),
+        provenance(evaluation="forged", **later),
+        end_to_end(3.0, **later),
+    ]
+    write_file(file, *map(to_document, claims))
+    assert main(["--data-dir", str(data), "results", "import", str(file), "--json"]) == 0
+    (document,) = json.loads(capsys.readouterr().out)
+    assert [it["origin"] for it in document["claims"][0]["claimed"]] == ["own", "unsigned"]
+    with ResultsDatabase(data / "store") as store:
+        assert store.runs() == (told[0],)
+        assert store.provenance_of("r1", "mxnet-1.9.1") == told[1]

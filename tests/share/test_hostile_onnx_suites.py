@@ -28,7 +28,7 @@ from dlbricks_tui.share.networks.onnx_network import onnx_network
 from dlbricks_tui.share.suites import onnx_checks, suite_files
 from dlbricks_tui.share.suites.manifest import Manifest, SuiteBrick, sha256
 from dlbricks_tui.share.suites.onnx_excerpts import OnnxReader
-from dlbricks_tui.share.suites.suite_files import SuiteArchive, network_name, open_suite, write_suite
+from dlbricks_tui.share.suites.suite_files import open_suite, write_suite
 from tests.models.onnx_models import small
 from tests.models.table_framework import TableFramework
 
@@ -197,7 +197,6 @@ def unknown_field(made: ModelProto) -> None:
 CHANGES: Mapping[str, tuple[Change, str]] = {
     "external data by an absolute path": (stored("weight99", "/etc/passwd"), "array in another file"),
     "external data by a relative path": (stored("weight99", "../../secret"), "array in another file"),
-    "external data in the file itself": (stored("weight99", "excerpt.onnx"), "array in another file"),
     "external data in an attribute": (
         lambda made: made.graph.node[-1].attribute.append(
             AttributeProto(name="value", t=TensorProto(data_location=TensorProto.EXTERNAL))
@@ -207,11 +206,8 @@ CHANGES: Mapping[str, tuple[Change, str]] = {
     "a function": (function, "functions|version the file does not declare"),
     "training": (lambda made: made.training_info.add(), "training_info"),
     "a domain of its own": (node("Relu", domain="mine"), "other domains"),
-    "a domain that nothing uses": (lambda made: made.opset_import.append(make_opsetid("mine", 1)), "other domains"),
     "an operator that loads a program": (node("EPContext", domain="com.microsoft"), "runs code or opens files"),
-    "an operator of Snapdragon's engine": (node("Snpe", domain="com.microsoft"), "runs code or opens files"),
     "an operator that runs Python": (node("PythonOp", domain="com.microsoft"), "runs code or opens files"),
-    "an operator that runs PyTorch": (node("ATen", domain="com.microsoft"), "runs code or opens files"),
     "an operator that writes to a socket": (node("Send", domain="com.microsoft"), "runs code or opens files"),
     "an operator that does not exist": (node("Sabotage"), "no operator of the installed onnx"),
     "an attribute that is not declared": (attribute("secret", i=1), "does not declare"),
@@ -221,18 +217,12 @@ CHANGES: Mapping[str, tuple[Change, str]] = {
     "loops in loops": (nested(9), "nested more than"),
     "the name of a producer": (lambda made: setattr(made, "producer_name", "unobtainium"), "producer_name"),
     "a comment on the model": (lambda made: setattr(made, "doc_string", "unobtainium"), "doc_string"),
-    "a comment on a node": (lambda made: setattr(made.graph.node[0], "doc_string", "hello"), "doc_string"),
-    "a comment on a tensor": (lambda made: setattr(made.graph.input[0], "doc_string", "hello"), "doc_string"),
     "the name of a graph": (lambda made: setattr(made.graph, "name", "unobtainium"), "names or comments"),
     "the name of a node": (lambda made: setattr(made.graph.node[-1], "name", "unobtainium"), "a node called"),
     "the name of a tensor": (lambda made: made.graph.output.add(name="t9_\x1b[31m"), "no node writes|a tensor called"),
     "the name of an axis": (
         lambda made: setattr(made.graph.input[0].type.tensor_type.shape.dim[0], "dim_param", "unobtainium"),
         "an axis called",
-    ),
-    "the meaning of an axis": (
-        lambda made: setattr(made.graph.input[0].type.tensor_type.shape.dim[0], "denotation", "DATA_BATCH"),
-        "denotation",
     ),
     "types of inner tensors": (lambda made: made.graph.value_info.add(name="t0_0"), "value_info"),
     "metadata of the model": (lambda made: made.metadata_props.add(key="author", value="me"), "other metadata"),
@@ -248,8 +238,6 @@ CHANGES: Mapping[str, tuple[Change, str]] = {
     "a newer format": (lambda made: setattr(made, "ir_version", 99), "version 99 of the ONNX format"),
     "newer operators": (lambda made: setattr(made.opset_import[0], "version", 999), "version 999 of ONNX's operators"),
     "weights": (array(random((8, 3, 3, 3))), "weights do not travel"),
-    "weights of 16 bits": (array(random((8, 3, 3, 3), "float16")), "weights do not travel"),
-    "weights of 64 bits": (array(random((8, 3, 3, 3), "float64")), "weights do not travel"),
     "weights of 8 bits": (array(random((8, 3, 3, 3), "int8")), "weights do not travel"),
     "weights as indices": (array(random((300, 300), "int64")), "weights do not travel"),
     "weights in a loop": (weight_inside(random((8, 16))), "weights do not travel"),
@@ -269,7 +257,6 @@ CHANGES: Mapping[str, tuple[Change, str]] = {
     "a huge filled weight": (filled(1 << 20, 1 << 20), "GiB of memory"),
     "a weight of a negative size": (filled(8, -3, 3, 3), "negative size"),
     "a huge expansion": (sized("Expand", 1 << 15, 3, 1 << 10, 16), "GiB of memory|negative size"),
-    "a huge repetition": (sized("Tile", 1 << 15, 1 << 10, 1, 1), "GiB of memory"),
     "a huge resize": (sized("Resize", 1, 3, 1 << 15, 1 << 15), "GiB of memory"),
     "tensors that double": (doubled(20), "GiB of memory"),
 }
@@ -365,55 +352,100 @@ def test_an_honest_zip_file_is_read(suite: Path) -> None:
     assert brick_refusals(suite) == ["", ""]
 
 
-@pytest.mark.parametrize("name", ["../evil", "/etc/passwd", "bricks/../../evil", "notes.txt", "bricks/\x1b[31m"])
-def test_a_zip_file_holds_only_what_its_manifest_describes(suite: Path, name: str) -> None:
-    rewritten(suite, lambda files: files.update({name: b"hello"}))
-    assert "which its manifest does not describe" in refusal(suite)
+def patched(marker: bytes, offset: int, value: bytes) -> Callable[[Path], object]:
+    """Change bytes of the list of contents, at its last entry or its end."""
+
+    def patch(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        place = content.index(marker) + offset
+        content[place : place + len(value)] = value
+        path.write_bytes(content)
+
+    return patch
+
+
+def updated(name: str, content: bytes) -> Callable[[Path], object]:
+    return lambda path: rewritten(path, lambda files: files.update({name: content}))
+
+
+def holed(path: Path) -> None:
+    with path.open("r+b") as file:
+        # A hole in the file, so that no disk is filled.
+        file.truncate(1 << 40)
+
+
+def commented(path: Path) -> None:
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = b"unobtainium"
+
+
+def doubled_name(path: Path) -> None:
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("suite.json", b"{}")
+
+
+def piped(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def linked(path: Path) -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(made, "w") as other:
+        link, *names = archive.namelist()
+        info = zipfile.ZipInfo(link)
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+        other.writestr(info, "/etc/passwd")
+        for name in names:
+            other.writestr(name, archive.read(name))
+    path.write_bytes(made.getvalue())
+
+
+ZIPS: Mapping[str, tuple[Callable[[Path], object], str]] = {
+    "a path outside": (updated("../evil", b"hello"), "which its manifest does not describe"),
+    "an absolute path": (updated("/etc/passwd", b"hello"), "which its manifest does not describe"),
+    "control codes": (updated("bricks/\x1b[31m", b"hello"), "which its manifest does not describe"),
+    "another file": (updated("notes.txt", b"hello"), "which its manifest does not describe"),
+    "two files of one name": (doubled_name, "has two files of one name"),
+    "unusual compression": (lambda path: rewritten(path, lambda files: None, zipfile.ZIP_LZMA), "an unusual way"),
+    "a bomb": (updated("suite.json", b" " * ((1 << 20) + 1)), "suite.json in "),
+    "a list of contents of a million files": (
+        patched(b"PK\5\6", 12, (200 << 20).to_bytes(4, "little")),
+        "list of contents of 209,715,200 bytes",
+    ),
+    "a huge file": (holed, "holds more than 256 MiB"),
+    "a comment": (commented, "another one than ours"),
+    "something behind it": (lambda path: path.write_bytes(path.read_bytes() + b"more"), "another one than ours"),
+    "a pipe": (piped, "not a folder"),
+}
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_two_files_of_one_name_are_refused(suite: Path) -> None:
-    with zipfile.ZipFile(suite, "a") as archive:
-        archive.writestr("suite.json", b"{}")
-    assert "suite.json" in refusal(suite) or "two files of one name" in refusal(suite)
-
-
-@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_unusual_compression_is_refused(suite: Path, method: int) -> None:
-    rewritten(suite, lambda files: None, method)
-    assert "packed in an unusual way" in refusal(suite)
-
-
-def test_an_encrypted_brick_is_refused_and_the_others_are_read(suite: Path) -> None:
-    content = bytearray(suite.read_bytes())
-    # The flags of the first entry in the list of contents.
-    content[content.index(b"PK\1\2") + 8] |= 1
-    suite.write_bytes(content)
-    first, second = brick_refusals(suite)
-    assert "encrypted" in first
-    assert second == ""
-
-
-def test_a_zip_bomb_is_not_unpacked(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("attack", ZIPS)
+def test_a_hostile_zip_file_is_refused(suite: Path, attack: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite_files, "MOST_MANIFEST_BYTES", 1 << 20)
-    rewritten(suite, lambda files: files.update({"suite.json": b" " * ((1 << 20) + 1)}))
-    assert f"suite.json in {suite} holds more than" in refusal(suite)
+    change, expected = ZIPS[attack]
+    change(suite)
+    assert expected in refusal(suite)
 
 
-def test_a_brick_that_unpacks_to_more_than_the_manifest_says_is_refused(suite: Path) -> None:
-    rewritten(suite, lambda files: files.update({f"bricks/{0:032x}.onnx": b" " * (8 << 20)}))
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        # The flags of the first entry in the list of contents, and its size.
+        (patched(b"PK\1\2", 8, b"\1"), "encrypted"),
+        (patched(b"PK\1\2", 24, (7).to_bytes(4, "little")), ""),
+        (updated(f"bricks/{0:032x}.onnx", b" " * (8 << 20)), "holds more than"),
+        (linked, "is not the file that the manifest describes"),
+    ],
+    ids=["encrypted", "lying size", "unpacks to more", "link"],
+)
+def test_a_hostile_brick_is_refused_and_the_others_are_read(
+    suite: Path, change: Callable[[Path], object], expected: str
+) -> None:
+    change(suite)
     first, second = brick_refusals(suite)
-    assert "holds more than" in first
-    assert second == ""
-
-
-def test_a_lying_size_is_refused(suite: Path) -> None:
-    content = bytearray(suite.read_bytes())
-    place = content.index(b"PK\1\2") + 24
-    content[place : place + 4] = (7).to_bytes(4, "little")
-    suite.write_bytes(content)
-    first, second = brick_refusals(suite)
-    assert first
+    assert first and expected in first
     assert second == ""
 
 
@@ -422,51 +454,6 @@ def test_a_truncated_zip_file_is_refused(suite: Path) -> None:
     for length in range(1, len(whole), 97):
         suite.write_bytes(whole[:length])
         assert "is not a suite, or is damaged" in refusal(suite)
-
-
-def test_a_list_of_contents_of_a_million_files_is_not_read(suite: Path) -> None:
-    content = bytearray(suite.read_bytes())
-    place = content.rindex(b"PK\5\6") + 12
-    content[place : place + 4] = (200 << 20).to_bytes(4, "little")
-    suite.write_bytes(content)
-    assert "list of contents of 209,715,200 bytes" in refusal(suite)
-
-
-def test_a_huge_zip_file_is_refused_unread(suite: Path) -> None:
-    with suite.open("r+b") as file:
-        # A hole in the file, so that no disk is filled.
-        file.truncate(1 << 40)
-    assert "holds more than 256 MiB" in refusal(suite)
-
-
-def test_a_zip_file_with_a_comment_or_something_behind_it_is_refused(suite: Path) -> None:
-    whole = suite.read_bytes()
-    with zipfile.ZipFile(suite, "a") as archive:
-        archive.comment = b"unobtainium"
-    assert "another one than ours" in refusal(suite)
-    suite.write_bytes(whole + b"more")
-    assert "another one than ours" in refusal(suite)
-
-
-def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    assert "not a folder" in refusal(tmp_path / "pipe")
-
-
-def test_a_link_in_a_zip_file_is_not_followed(suite: Path) -> None:
-    made = io.BytesIO()
-    with zipfile.ZipFile(suite) as archive, zipfile.ZipFile(made, "w") as other:
-        for number, name in enumerate(archive.namelist()):
-            if number:
-                other.writestr(name, archive.read(name))
-            else:
-                link = zipfile.ZipInfo(name)
-                link.external_attr = (stat.S_IFLNK | 0o777) << 16
-                other.writestr(link, "/etc/passwd")
-    suite.write_bytes(made.getvalue())
-    first, second = brick_refusals(suite)
-    assert "is not the file that the manifest describes" in first
-    assert second == ""
 
 
 @pytest.mark.parametrize(
@@ -487,8 +474,3 @@ def test_a_manifest_that_does_not_fit_is_refused(
 ) -> None:
     rewritten(suite, manifest_changes(change))
     assert expected in refusal(suite)
-
-
-def test_names_of_bricks_are_their_ids(suite: Path) -> None:
-    with SuiteArchive(suite) as opened:
-        assert {network_name(it) for it in opened.manifest.bricks} == {f"{number:032x}.onnx" for number in (0, 1)}

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
 from onnx import ModelProto
 
 from dlbricks_tui.bricks.decomposition import decompose
@@ -21,14 +20,13 @@ from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys
+from dlbricks_tui.share.suites.exporting import assemble, chosen_decoys
 from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking
 from dlbricks_tui.share.suites.packing import PackedBrick, SuiteModel, SuitePair
 from dlbricks_tui.share.suites.seed import seed_of
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
 from tests.share.onnx_network import SECRET, network
-from tests.share.randomness import NUMBERS_OF_SEEDS, check_ids, check_order
 from tests.share.telling_apart import Exported, Told, by_memory, by_regression
 from tests.share.test_privacy import numbers_of_exports
 
@@ -99,23 +97,6 @@ def test_a_suite_holds_no_name_no_comment_and_no_weight_of_the_private_model(tmp
         assert not [secret for secret in (*SECRETS, str(tmp_path)) if secret.encode() in content]
         assert np.float32(WEIGHT).tobytes() not in content
         assert str(WEIGHT).encode() not in content
-
-
-@pytest.fixture(scope="module", params=NUMBERS_OF_SEEDS)
-def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sequence[Assembled]:
-    folder = tmp_path_factory.mktemp("small")
-    mine, decoy = secretive(folder, (24, 40), SECRET), secretive(folder, (16, 48), "decoy")
-    packings = {"onnxruntime": PackedOnce([mine, decoy])}
-    seeds = map(seed_of, (f"seed {number}" for number in range(request.param)))
-    return [assemble([mine], [decoy], seed, Level.WRITTEN, packings) for seed in seeds]
-
-
-def test_the_order_shows_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:
-    check_order(small)
-
-
-def test_the_ids_show_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:
-    check_ids(small)
 
 
 @numbers_of_exports

@@ -1,22 +1,26 @@
-"""A suite has exactly the bricks, and nothing else from their models."""
+"""A suite has exactly the bricks, cut out and joined, and nothing else from their models."""
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_graph, make_node, make_tensor_value_info
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
+from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import Level, NativeNode, TensorType
+from dlbricks_tui.models.graph import Feed, LayerGraph, Level, NativeNode, TensorType
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_file import Framework
@@ -25,9 +29,14 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.errors import UnsuitableLayersError
 from dlbricks_tui.share.networks.mxnet_network import known_operator, packed, spelled
+from dlbricks_tui.share.suites import packing
+from dlbricks_tui.share.suites.onnx_checks import check_network
+from dlbricks_tui.share.suites.onnx_excerpts import MOST_HOPS, OnnxExcerpts
+from dlbricks_tui.share.suites.packing import joined, joined_excerpts
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from tests.bricks.graphs import DATA, Spec, after, built
 from tests.bricks.programs import nameless
+from tests.models.onnx_models import floats, loaded, model, small
 from tests.models.table_framework import TableFramework
 from tests.share.trio import network
 
@@ -101,28 +110,19 @@ def test_a_brick_arrives_unchanged_in_its_context_and_runs_the_same_program(
 
 @pytest.mark.mxnet
 @pytest.mark.parametrize(
-    ("name", "level"), [("mobilenetv2_0.25", Level.FUSED), ("CapsNet Trained on MNIST Data", Level.WRITTEN)]
+    ("names", "levels", "cuttings"),
+    [
+        (["CapsNet Trained on MNIST Data"], [Level.WRITTEN], [Cutting(1)]),
+        pytest.param([], Level, [Cutting(4), Cutting(5, Cut.RUNNABLE, LayerOrder.PAPER)], marks=pytest.mark.soak),
+    ],
+    ids=["one", "all samples"],
 )
 def test_bricks_of_real_models_arrive_unchanged_with_mxnet(
-    framework: WorkerFramework, tmp_path: Path, name: str, level: Level
+    framework: WorkerFramework, tmp_path: Path, names: list[str], levels: list[Level], cuttings: list[Cutting]
 ) -> None:
-    travel(framework, tmp_path, [name], [level], [Cutting(1)])
-
-
-@pytest.mark.soak
-@pytest.mark.mxnet
-def test_bricks_of_all_samples_arrive_unchanged_with_mxnet(framework: WorkerFramework, tmp_path: Path) -> None:
-    names = [it.name for it in Library(SAMPLE_MODELS, tmp_path).samples() if it.format is Format.MXNET]
-    cuttings = [Cutting(1), Cutting(4), Cutting(5, Cut.RUNNABLE, LayerOrder.PAPER)]
-    travel(framework, tmp_path, names, list(Level), cuttings)
-
-
-def travel(
-    framework: Framework, path: Path, names: Sequence[str], levels: Sequence[Level], cuttings: Sequence[Cutting]
-) -> None:
-    loader = Loader(path / "cache", framework)
-    for source in Library(SAMPLE_MODELS, path).find_all(names):
-        for level in levels:
+    library, loader = Library(SAMPLE_MODELS, tmp_path), Loader(tmp_path / "cache", framework)
+    for source in library.find_all(names) if names else library.samples():
+        for level in levels if source.format is Format.MXNET else ():
             graph = loader.load(source, level)
             for cutting in cuttings:
                 assert arrive_unchanged(decompose(graph, cutting), framework)
@@ -135,23 +135,8 @@ def test_layers_with_different_repetitions_are_not_exported(times: tuple[int, in
         packed(excerpt(graph, (0, 1), output_layouts(graph)))
 
 
-def test_layers_with_equal_repetitions_are_exported_once(tmp_path: Path) -> None:
-    graph = built([Spec("relu", DATA, times=3), Spec("relu", after(0), times=3)])
-    document = json.loads(packed(excerpt(graph, (0, 1), output_layouts(graph))))
-    assert [node["op"] for node in document["nodes"]] == ["null", "relu", "relu"]
-
-
 def files(decomposition: Decomposition) -> list[str]:
     return [packed(alone).decode() for _, alone in excerpts(decomposition)]
-
-
-def test_no_name_comment_or_file_name_is_exported(model: Path, tmp_path: Path) -> None:
-    secret = tmp_path / "xenolith-symbol.json"
-    secret.write_bytes(network((8, 16), "kryptonite"))
-    for level in Level:
-        graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(secret), level)
-        for text in files(decompose(graph, Cutting(2))):
-            assert not any(word in text for word in ("kryptonite", "xenolith", "comment", "v7"))
 
 
 @pytest.mark.parametrize(
@@ -191,24 +176,23 @@ def test_a_brick_with_an_undeclared_parameter_is_not_exported(tmp_path: Path) ->
     assert changed.count(True) == 1
 
 
-@pytest.mark.parametrize("op", ["Custom", "_NDArray", "_Native", "_cvimread", "MadeUp"])
-def test_operators_with_code_or_files_are_not_exported(model: Path, tmp_path: Path, op: str) -> None:
+@pytest.mark.parametrize(
+    ("native", "said"),
+    [
+        *((NativeNode(op), op) for op in ("Custom", "_NDArray", "_cvimread", "MadeUp")),
+        (NativeNode("_foreach", (), ("{}",)), "graph inside"),
+    ],
+)
+def test_operators_with_code_files_or_graphs_are_not_exported(
+    model: Path, tmp_path: Path, native: NativeNode, said: str
+) -> None:
     graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(model))
     _, alone = next(iter(excerpts(decompose(graph))))
     layer = alone.graph.layers[0]
-    operator = replace(layer.operators[0], native=NativeNode(op))
+    operator = replace(layer.operators[0], native=native)
     evil = replace(alone.graph, layers=(replace(layer, operators=(operator,)),))
-    with pytest.raises(UnsuitableLayersError, match=op):
+    with pytest.raises(UnsuitableLayersError, match=said):
         packed(Excerpt(evil, 1))
-
-
-def test_a_brick_with_a_graph_inside_an_operator_is_not_exported(model: Path, tmp_path: Path) -> None:
-    graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(model))
-    _, alone = next(iter(excerpts(decompose(graph))))
-    layer = alone.graph.layers[0]
-    operator = replace(layer.operators[0], native=NativeNode("_foreach", (), ("{}",)))
-    with pytest.raises(UnsuitableLayersError, match="graph inside"):
-        packed(Excerpt(replace(alone.graph, layers=(replace(layer, operators=(operator,)),)), 1))
 
 
 @pytest.mark.parametrize(("dtype", "number"), [("float16", 2), ("uint8", 3), ("int32", 4), ("int64", 6)])
@@ -221,3 +205,153 @@ def test_data_types_are_exported_as_the_numbers_of_mxnet(dtype: str, number: int
         inputs=(graph.inputs[0]._replace(type=TensorType((1, 8), dtype)),),
     )
     assert f'"__dtype__":"{number}"' in packed(Excerpt(alone, 1)).decode()
+
+
+def of_relus(folder: Path, count: int, width: int) -> LayerGraph:
+    """Return a chain of a fully connected layer and relus."""
+    names = ["x", "y0", *(f"y{number + 1}" for number in range(count))]
+    nodes = [make_node("Gemm", ["x", "w"], ["y0"], transB=1)]
+    nodes += [make_node("Relu", [names[place]], [names[place + 1]]) for place in range(1, count + 1)]
+    return loaded(folder, model(nodes, {"x": (1, 8)}, [names[-1]], [floats("w", (width, 8))]))
+
+
+def keys(graph: LayerGraph) -> list[str]:
+    return [brick_of(graph, (layer.index,)).key for layer in graph.layers]
+
+
+@pytest.fixture
+def graphs(tmp_path: Path) -> list[LayerGraph]:
+    return [loaded(tmp_path, small()), of_relus(tmp_path, 2, 4), loaded(tmp_path, small())]
+
+
+def test_a_joined_network_has_the_bricks_of_its_parts_in_their_order(graphs: list[LayerGraph]) -> None:
+    assert keys(joined(graphs)) == [key for graph in graphs for key in keys(graph)]
+
+
+def test_parts_share_no_tensor_and_no_weight(graphs: list[LayerGraph]) -> None:
+    network = joined(graphs)
+    first = len(graphs[0].layers)
+    assert all(feed.layer is None or feed.layer >= first for layer in network.layers[first:] for feed in layer.feeds)
+    arrays = [network.layers[index].array(0) for index in (0, first + len(graphs[1].layers))]
+    assert len(set(arrays)) == 2
+    assert len(network.inputs) == len({given.name for given in network.inputs}) == 3
+    # Outputs of all parts stay outputs.
+    assert list(network.heads) == [Feed(4, 0), Feed(7, 0), Feed(12, 0)]
+
+
+def test_layers_at_an_edge_do_not_stand_for_bricks_that_are_inside_of_another_excerpt(tmp_path: Path) -> None:
+    # The relu is at an edge of the first chain, and inside of the second.
+    short, long = of_relus(tmp_path, 1, 4), of_relus(tmp_path, 2, 4)
+    (network,) = joined_excerpts([short, long], [])
+    at_edges = {(index, network.graph.layers[index].op) for index in network.edges}
+    assert at_edges == {(1, "relu"), (4, "relu")}
+    # A brick that is at edges only is timed there.
+    assert not joined_excerpts([short], [])[0].edges
+
+
+def test_networks_are_of_about_equal_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "_WARM_BYTES", 2_000)
+    excerpts = [of_relus(tmp_path, 1, 8) for _ in range(23)]
+    sizes = [len(it.graph.layers) for it in joined_excerpts(excerpts, [])]
+    assert len(sizes) > 2
+    assert sum(sizes) == 46
+    assert max(sizes) <= min(sizes) + 2
+
+
+def test_excerpts_of_large_models_are_in_other_networks(tmp_path: Path) -> None:
+    warm, cold = of_relus(tmp_path, 1, 4), of_relus(tmp_path, 1, 5)
+    networks = joined_excerpts([warm], [cold])
+    assert [keys(it.graph) for it in networks] == [keys(warm), keys(cold)]
+    assert [it.graph.name for it in networks] == ["excerpts 1", "excerpts 2"]
+
+
+GIBIBYTE = 1 << 30
+
+
+def chain(folder: Path, *ops: str, batch: int | str = 1) -> LayerGraph:
+    """Return a chain of operators on one tensor."""
+    names = ["x", *(f"y{number}" for number in range(len(ops)))]
+    nodes = [make_node(op, [names[place]], [names[place + 1]]) for place, op in enumerate(ops)]
+    return loaded(folder, model(nodes, {"x": (batch, 4)}, [names[-1]]))
+
+
+def read(folder: Path, content: bytes) -> ModelProto:
+    """Return the model in a file, which the other side accepts."""
+    check_network(content, GIBIBYTE)
+    made: ModelProto = ModelProto.FromString(content)
+    return made
+
+
+def ops_of(content: bytes) -> list[str]:
+    return [node.op_type for node in ModelProto.FromString(content).graph.node]
+
+
+def test_an_excerpt_reaches_one_layer_to_either_side_and_then_further(tmp_path: Path) -> None:
+    graph = chain(tmp_path, "Relu", "Tanh", "Exp", "Sigmoid", "Sqrt")
+    excerpts = OnnxExcerpts(graph, graph).around(2)
+    assert [ops_of(each) for each in islice(excerpts, 2)] == [
+        ["Tanh", "Exp", "Sigmoid"],
+        ["Relu", "Tanh", "Exp", "Sigmoid", "Sqrt"],
+    ]
+    graph = chain(tmp_path, *(["Relu", "Tanh"] * 10))
+    contents = list(OnnxExcerpts(graph, graph).around(10))
+    assert len(contents) == MOST_HOPS == 4
+    assert len(ops_of(contents[-1])) == 9
+
+
+def test_excerpts_have_the_shapes_of_the_model_and_the_layers_are_the_same(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, small())
+    content = next(OnnxExcerpts(graph, graph).around(2))
+    path = tmp_path / "excerpt.onnx"
+    path.write_bytes(content)
+    excerpt = Loader(tmp_path / "cache", TableFramework()).load(source_of(path), Level.WRITTEN)
+    own = [layer for layer in excerpt.layers if layer.op != "constant"]
+    assert [layer.outputs for layer in own] == [layer.outputs for layer in graph.layers[1:4]]
+
+
+def test_tensors_that_others_read_stay_outputs(tmp_path: Path) -> None:
+    nodes = [
+        make_node("Relu", ["x"], ["a"]),
+        make_node("Tanh", ["a"], ["b"]),
+        make_node("Exp", ["b"], ["c"]),
+        make_node("Add", ["a", "c"], ["y"]),
+    ]
+    graph = loaded(tmp_path, model(nodes, {"x": (1, 4)}, ["y"]))
+    made = read(tmp_path, next(OnnxExcerpts(graph, graph).around(1)))
+    # The relu is read by the addition too, which the excerpt lacks.
+    assert [node.op_type for node in made.graph.node] == ["Relu", "Tanh", "Exp"]
+    assert [output.name for output in made.graph.output] == [
+        made.graph.node[0].output[0],
+        made.graph.node[2].output[0],
+    ]
+
+
+def test_an_excerpt_of_a_model_with_open_axes_is_also_tried_with_open_axes(tmp_path: Path) -> None:
+    graph = chain(tmp_path, "Relu", "Tanh", "Exp", batch="batch")
+    fixed, opened = (ModelProto.FromString(each) for each in islice(OnnxExcerpts(graph, graph).around(1), 2))
+    axes = [it.graph.input[0].type.tensor_type.shape.dim for it in (fixed, opened)]
+    assert [axis.dim_value for axis in axes[0]] == [1, 4]
+    assert all(axis.dim_param.startswith("axis") for axis in axes[1])
+
+
+def test_a_model_with_a_branch_cannot_be_cut(tmp_path: Path) -> None:
+    inside = make_graph(
+        [make_node("Relu", ["x"], ["r"])], "i", [], [make_tensor_value_info("r", TensorProto.FLOAT, ())]
+    )
+    other = make_graph([make_node("Tanh", ["x"], ["t"])], "o", [], [make_tensor_value_info("t", TensorProto.FLOAT, ())])
+    nodes = [
+        make_node("ReduceSum", ["x"], ["s"], keepdims=0),
+        make_node("Cast", ["s"], ["c"], to=TensorProto.BOOL),
+        make_node("If", ["c"], ["y"], then_branch=inside, else_branch=other),
+    ]
+    graph = loaded(tmp_path, model(nodes, {"x": (1, 4)}, ["y"]))
+    with pytest.raises(UnsuitableLayersError, match="branches"):
+        OnnxExcerpts(graph, graph)
+
+
+def test_weights_do_not_travel(tmp_path: Path) -> None:
+    nodes = [make_node("Gemm", ["x", "w"], ["a"], transB=1), make_node("Relu", ["a"], ["y"])]
+    graph = loaded(tmp_path, model(nodes, {"x": (1, 4)}, ["y"], [floats("w", (3, 4))]))
+    made = read(tmp_path, next(OnnxExcerpts(graph, graph).around(0)))
+    assert "ConstantOfShape" in [node.op_type for node in made.graph.node]
+    assert not any(0.5 in list(array.float_data) for array in made.graph.initializer)

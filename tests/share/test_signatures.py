@@ -13,7 +13,7 @@ import pytest
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.share import signatures
 from dlbricks_tui.share.errors import SignatureError
-from dlbricks_tui.share.signatures import export_signed, remove_signatures, signature_beside, signers_of, verified
+from dlbricks_tui.share.signatures import export_signed, signature_beside, signers_of, verified
 from tests.share.signing import allow, ssh_key
 
 CONTENT = b"latencies\n"
@@ -77,13 +77,6 @@ def test_a_file_is_signed_and_its_signer_known(tmp_path: Path, data: DataFolder,
     asked = ["-f", str(data.allowed_signers), "-I", "ann@example.org", "-n", "dlbricks-results", "-s", f"{signed}.sig"]
     with signed.open("rb") as content:
         subprocess.run(["ssh-keygen", "-Y", "verify", *asked], stdin=content, check=True, capture_output=True)
-
-
-def test_the_signers_of_another_file_are_trusted_for_one_import(tmp_path: Path, data: DataFolder) -> None:
-    key = ssh_key(tmp_path / "ann")
-    listed = tmp_path / "team"
-    listed.write_text(f"# the team\n!eve@example.org,ann@example.org {key.with_suffix('.pub').read_text()}")
-    assert signer_of(signed_file(tmp_path, key), data, listed) == "ann@example.org"
 
 
 def test_a_file_by_an_unknown_key_names_the_key_and_the_file_to_add_it_to(tmp_path: Path, data: DataFolder) -> None:
@@ -159,28 +152,6 @@ def test_a_key_with_a_passphrase_signs_with_an_agent_and_not_without_a_terminal(
     assert signer_of(signed_file(tmp_path, key), data) == "ann@example.org"
 
 
-def test_a_key_in_an_agent_is_named_by_its_public_part(tmp_path: Path, data: DataFolder) -> None:
-    key = ssh_key(tmp_path / "ann")
-    allow(data, "ann@example.org", key)
-    agent = subprocess.run(
-        ["ssh-agent", "sh", "-c", f"ssh-add -q {key} && rm {key} && exec {sys.executable} -c '{SIGN}' {tmp_path}"],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[2],
-        timeout=60,
-        check=False,
-    )
-    assert agent.returncode == 0, agent.stderr
-    assert signer_of(tmp_path / "day.json", data) == "ann@example.org"
-
-
-SIGN = (
-    "import sys; from pathlib import Path; from dlbricks_tui.share.signatures import export_signed; "
-    'folder = Path(sys.argv[1]); export_signed(folder / "day.json", folder / "ann.pub", '
-    'lambda path: path.write_bytes(b"latencies\\n"))'
-)
-
-
 def test_what_cannot_sign_is_one_line_and_writes_nothing(tmp_path: Path) -> None:
     assert "cannot read the key" in refusal(lambda: signed_file(tmp_path, tmp_path / "none"))
     (tmp_path / "text").write_text("no key\n")
@@ -210,15 +181,6 @@ def test_a_program_that_hangs_is_ended(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(signatures, "_VERIFYING_S", 0.05)
     assert "gave no answer" in refusal(lambda: signer_of(signed, data))
-
-
-def test_a_new_export_removes_the_signatures_of_the_former_one(tmp_path: Path, signed: Path) -> None:
-    Path(f"{signed}.minisig").write_text("of a former version")
-    assert signed_file(tmp_path, tmp_path / "ann") == signed
-    assert signature_beside(signed) == Path(f"{signed}.sig")
-    assert not Path(f"{signed}.minisig").exists()
-    remove_signatures(signed)
-    assert signature_beside(signed) is None
 
 
 def minisign_keys(folder: Path, monkeypatch: pytest.MonkeyPatch, real: bool) -> tuple[Path, Path]:

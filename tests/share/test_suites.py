@@ -12,7 +12,6 @@ from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import ModelLeftOut, Planned
 from dlbricks_tui.runs.request import SuiteChoice, read_request
 from dlbricks_tui.share.errors import ShareError
@@ -72,14 +71,6 @@ def test_a_suite_marks_cold_bricks(trio: Trio) -> None:
     assert set(cold.values()) == {True, False}
 
 
-def test_a_suite_that_is_measured_again_reuses_its_results(measured: Trio) -> None:
-    content = measured.results.read_bytes()
-    (part,) = read_results(measured.results).parts
-    again = measured.run()
-    assert (again.bricks.measured, again.bricks.reused) == (0, len(part.measured))
-    assert measured.results.read_bytes() == content
-
-
 def test_results_of_earlier_versions_are_imported_without_their_calibrations(measured: Trio) -> None:
     document = json.loads(measured.results.read_bytes())
     del document["check"]
@@ -132,10 +123,14 @@ def test_bricks_that_cannot_be_read_or_crash_a_worker_fail_alone_and_the_owner_g
 
 
 def test_results_come_home_once_by_the_key_and_count_after_own_ones(measured: Trio) -> None:
+    # A suite that is measured again reuses its results.
+    content = measured.results.read_bytes()
+    again = measured.run()
+    assert (again.bricks.measured, again.bricks.reused) == (0, len(read_results(measured.results).parts[0].measured))
+    assert measured.results.read_bytes() == content
     suite = read_results(measured.results).suite
-    first = measured.bring_home()
-    again = measured.bring_home()
-    assert (again.new, again.known) == (0, first.new)
+    first, second = measured.bring_home(), measured.bring_home()
+    assert (second.new, second.known) == (0, first.new)
     with ResultsDatabase(measured.owner.data.store) as store:
         assert {it.run for it in store.records(Measurement)} == {f"suite-{suite[:12]}"}
         theirs = store.records(Measurement)[0]
@@ -176,14 +171,6 @@ def test_equal_seeds_give_equal_suites_and_different_seeds_different_ones(trio: 
     assert suites[0].manifest == suites[1].manifest
     ids = [{brick.id for brick in suite.manifest.bricks} for suite in suites]
     assert ids[0].isdisjoint(ids[2])
-
-
-def test_a_request_for_a_suite_is_kept_with_the_run(trio: Trio) -> None:
-    trio.export()
-    request = trio.request()
-    folder = create_run(request, trio.vendor.data)
-    assert read_request(folder.request_file) == request
-    assert request.model_names == ("suite handed-on",)
 
 
 def test_an_export_tells_how_far_it_is(trio: Trio, monkeypatch: pytest.MonkeyPatch) -> None:
