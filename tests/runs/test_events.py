@@ -147,9 +147,11 @@ def test_events_give_the_progress_of_a_run_at_every_moment(measured: Measured) -
     progress = RunProgress()
     shares: list[float] = []
     for event in measured.events:
+        progress.seconds_left = 9.0
         progress.take(event)
         if progress.total:
             shares.append(progress.done / progress.total)
+            assert progress.done < progress.total or not progress.seconds_left, "nothing is left to measure"
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert (progress.state, progress.total, progress.done) == (State.FINISHED, BRICKS + 1, BRICKS + 1)

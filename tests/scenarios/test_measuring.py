@@ -1,42 +1,56 @@
-"""Scenarios measured by the real LoadGen, with requests to the fake worker."""
+"""Scenarios measured by the real LoadGen: with the fake worker, and in a process of its own with ONNX Runtime."""
 
 import json
 import os
 import signal
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from onnx import ModelProto
+from onnx.helper import make_node
 
+from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.load import Contention
 from dlbricks_tui.host.queue import Ticket
-from dlbricks_tui.jobs.events import Event, JobEnded, Waiting
+from dlbricks_tui.jobs.events import Event, JobEnded, Waiting, follow
+from dlbricks_tui.jobs.process import command_of
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.scenarios.load_tests import Clocks, LoadTests
 from dlbricks_tui.scenarios.loadgen import LoadSettings
 from dlbricks_tui.scenarios.measuring import LoadRule
 from dlbricks_tui.scenarios.messages import (
+    LOAD_TEST,
     LoadDone,
     LoadProgress,
     LoadReady,
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
+    ScenarioOrder,
 )
 from dlbricks_tui.scenarios.progress import LoadFinding
-from dlbricks_tui.scenarios.scenario import ScenarioKind, fewest_queries, measured_load
+from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind, fewest_queries, measured_load
 from dlbricks_tui.scenarios.serving import Serving
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import NoRoomError, StoreError
-from dlbricks_tui.store.records import Record
+from dlbricks_tui.store.records import LoadTest, Record
 from dlbricks_tui.store.statistics import unpack_latencies
 from dlbricks_tui.store.verification import verify
 from tests.host.lines import turn_of
+from tests.models.onnx_models import floats, model, saved
 from tests.models.table_framework import TableFramework
-from tests.runs.runs import MODEL, Site
+from tests.runs.killing import all_are_gone, eventually, workers_of
+from tests.runs.runs import MODEL, ROOT, Site
 from tests.scenarios.load import PERCENTILE, QUERIES, QUICK, Host, fake, logs_of, scenario, workers
 
 # The latency that the fake worker invents.
@@ -189,18 +203,6 @@ def test_an_offline_test_that_ends_too_early_is_repeated_with_more_samples(
         assert tried[attempt].settings.expected_ms == pytest.approx(expected_ms)
 
 
-def test_a_query_of_a_multi_stream_ends_with_its_last_sample(host: Host) -> None:
-    assert host.measure(scenario(ScenarioKind.MULTI), fake(FAKE_NAP="0.002"))
-    (record,) = host.records()
-    latencies_ns = unpack_latencies(record.latencies)
-    assert len(latencies_ns) == record.queries >= QUERIES
-    assert min(latencies_ns) >= 8 * 2e6
-    assert record.per_second == pytest.approx(8 * record.queries / record.seconds)
-    (started,) = host.messages(LoadTestStarted)
-    assert started.queries == 8 * QUERIES
-    assert verify(host.site.data.store).implausible == ()
-
-
 def test_the_highest_rate_is_found_and_confirmed(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"_STEP": 1.0, "_RESOLUTION": 0.5, "_BOUNDS_IN_A_TEST": 3, "_CONFIRM": 0.3}.items():
         monkeypatch.setattr(f"dlbricks_tui.scenarios.rate_search.{name}", value)
@@ -301,19 +303,16 @@ def test_on_a_full_disk_the_traces_make_room_for_the_result(host: Host, monkeypa
     assert traces() == []
 
 
-def test_full_scenarios_have_the_durations_of_mlperf() -> None:
-    for kind in ScenarioKind:
-        rule = LoadRule.of(scenario(kind, full=True, bound_ms=1000.0 if kind is ScenarioKind.SERVER else None))
-        assert (rule.seconds, rule.offline_samples) == (600.0, 24_576)
-        assert LoadRule.of(scenario(kind)).offline_samples == 24
-
-
 def test_a_full_test_goes_on_for_its_duration(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dlbricks_tui.scenarios.scenario.FULL_SECONDS", 0.2)
     full = scenario(ScenarioKind.SINGLE, full=True)
     host.rule = replace(LoadRule.of(full), warm_seconds=0.0, pause_seconds=0.0)
     assert host.measure(full, fake(FAKE_NAP="0.002"))
     (record,) = host.records()
+    for kind in ScenarioKind:
+        rule = LoadRule.of(scenario(kind, full=True, bound_ms=1000.0 if kind is ScenarioKind.SERVER else None))
+        assert (rule.seconds, rule.offline_samples) == (0.2, 24_576)
+        assert LoadRule.of(scenario(kind)).offline_samples == 24
     # LoadGen counts it from a moment before the first request.
     assert record.seconds >= 0.1
     assert record.queries > QUERIES
@@ -336,14 +335,6 @@ def test_a_model_that_does_not_run_is_told_in_one_line(host: Host, manner: str, 
     assert not host.measure(scenario(ScenarioKind.SINGLE), fake(FAKE_MANNERS=json.dumps({"Convolution": manner})))
     assert reason in why(host)
     assert host.records() == []
-
-
-def test_a_model_that_hangs_under_load_ends_the_scenario(host: Host, tmp_path: Path) -> None:
-    slow = tmp_path / "slow"
-    host.act = lambda message: slow.touch() if isinstance(message, LoadReady) else None
-    host.hung_after(0.2)
-    assert not host.measure(scenario(ScenarioKind.SINGLE), fake(FAKE_SLOW=str(slow), FAKE_NAP="600"))
-    assert "did not answer within" in why(host)
 
 
 def test_the_keyboard_ends_a_scenario_and_its_workers_before_its_first_test(host: Host) -> None:
@@ -427,3 +418,64 @@ def test_instances_that_the_memory_does_not_hold_are_refused(host: Host, monkeyp
     monkeypatch.setattr("dlbricks_tui.scenarios.measuring.fingerprint", lambda: small)
     assert not host.measure(scenario(ScenarioKind.SINGLE, instances=4))
     assert "4 instances, each with the model at 1 batch sizes, need" in why(host)
+
+
+def open_batch() -> ModelProto:
+    """Return two matrix products, for any number of rows."""
+    nodes = [make_node("MatMul", ["x", "u"], ["up"]), make_node("MatMul", ["up", "d"], ["y"])]
+    return model(nodes, {"x": ("batch", 16)}, ["y"], [floats("u", (16, 64)), floats("d", (64, 16))])
+
+
+# The process that measures a scenario, with fewer single requests before its tests.
+QUICK_PROCESS = """
+import sys
+from dataclasses import replace
+from dlbricks_tui.scenarios import measuring, process
+usual = measuring.LoadRule.of
+measuring.LoadRule.of = lambda scenario: replace(usual(scenario), warm_seconds=0.05)
+process.main(*sys.argv[1:])
+"""
+
+
+class Process:
+    """The process, with its data folder."""
+
+    def __init__(self, folder: Path, asked: Scenario, *, quick: bool = False) -> None:
+        self.data = DataFolder(folder / "data")
+        runtime = Registry(self.data.path).find("onnxruntime").with_threads(1)
+        source = source_of(saved(folder, open_batch()))
+        order = ScenarioOrder(source=source, execution=Execution(runtime, Level.FUSED), scenario=asked)
+        self.job = LOAD_TEST.create(self.data, (source.name,), order)
+        folders = (str(self.job.path), str(self.data.path))
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", QUICK_PROCESS, *folders] if quick else command_of(LOAD_TEST.function, *folders),
+            cwd=ROOT,
+            env={**os.environ, "DLBRICKS_HOST_LOCK": str(folder / "host.lock")},
+        )
+
+    def events(self) -> Iterator[Event]:
+        return follow(LOAD_TEST.reader(self.job), lambda: self.process.poll() is None, lambda: time.sleep(0.05))
+
+
+def test_a_real_model_is_measured_in_batches_on_two_instances(tmp_path: Path) -> None:
+    asked = scenario(ScenarioKind.SERVER, rate=500.0, bound_ms=500.0, batch_sizes=(1, 2), instances=2)
+    process = Process(tmp_path, asked, quick=True)
+    *_, done, _ = process.events()
+    assert process.process.wait() == 0
+    assert isinstance(done, LoadDone)
+    with ResultsDatabase(process.data.store) as store:
+        (record,) = store.records(LoadTest)
+    assert record.uuid == done.uuid
+    assert (record.percentile, record.batch_size, record.instances, record.level) == (PERCENTILE, 2, 2, Level.FUSED)
+    assert record.valid
+    assert 0 < measured_load(record).p50_ms < 500
+    assert verify(process.data.store).implausible == ()
+
+
+def test_a_killed_process_takes_its_workers_with_it(tmp_path: Path) -> None:
+    process = Process(tmp_path, scenario(ScenarioKind.SERVER, rate=0.001))
+    eventually(lambda: workers_of(process.process.pid))
+    workers = workers_of(process.process.pid)
+    process.process.kill()
+    process.process.wait()
+    eventually(lambda: all_are_gone(workers))

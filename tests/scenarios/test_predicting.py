@@ -1,3 +1,5 @@
+"""Predicted scenarios by the service times of a model, and the outcome of measured ones."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -5,8 +7,29 @@ import pytest
 
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.scenarios.predicting import load_curve, predict, with_other_arrivals
-from dlbricks_tui.scenarios.scenario import Scenario, ScenarioError, ScenarioKind, batch_sizes_up_to
-from dlbricks_tui.scenarios.service import ServiceSource, ServiceTime, ServiceTimes
+from dlbricks_tui.scenarios.scenario import (
+    Scenario,
+    ScenarioError,
+    ScenarioKind,
+    batch_sizes_up_to,
+    best_of,
+    measured_load,
+    percentile_of,
+)
+from dlbricks_tui.scenarios.service import (
+    BrickSamples,
+    ServiceSource,
+    ServiceTime,
+    ServiceTimes,
+    composed_service,
+    filled,
+    streamed_service,
+    timed_service,
+    with_load_tests,
+)
+from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.statistics import pack_latencies
+from tests.store.samples import load_test
 
 SAMPLES = tuple(9.9 + number / 100 for number in range(21))
 SERVER = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=40.0)
@@ -70,32 +93,16 @@ def test_a_server_without_a_rate_has_the_highest_one_within_the_bound() -> None:
     at_rate = predict(replace(SERVER, rate=0.97 * found.per_second.low), service())
     above = predict(replace(SERVER, rate=1.1 * found.per_second.high), service())
     assert (at_rate.valid, above.valid) == (True, False)
+    # More instances serve more, and a wider interval of the estimate gives a wider range.
+    assert 2 * found.per_second.value < predict(replace(SERVER, instances=2), service()).per_second.value <= 202.0
+    wide = predict(SERVER, service(0.2)).per_second
+    assert wide.high - wide.low > 2 * (found.per_second.high - found.per_second.low)
 
 
 def test_other_arrivals_make_the_highest_rate_less_certain() -> None:
     loadgens, others = predict(SERVER, service(doubt=0.0)).per_second, with_other_arrivals(SERVER, service(doubt=0.0))
     assert others.high - others.low > 2 * (loadgens.high - loadgens.low)
     assert others.low < loadgens.value < others.high
-
-
-def test_a_higher_rate_has_higher_percentiles() -> None:
-    slow, fast = (predict(replace(SERVER, rate=rate), service()) for rate in (20.0, 80.0))
-    assert slow.p50_ms.value <= fast.p50_ms.value
-    assert slow.p90_ms.value < fast.p90_ms.value
-    assert slow.p99_ms.value < fast.p99_ms.value
-    assert slow.p999_ms.value < fast.p999_ms.value
-    assert slow.per_second.value == pytest.approx(20.0, rel=0.03)
-
-
-def test_a_wider_interval_of_the_estimate_gives_wider_ranges() -> None:
-    narrow, wide = (predict(SERVER, service(doubt)).per_second for doubt in (0.0, 0.2))
-    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
-
-
-def test_more_instances_serve_more() -> None:
-    one, two = (predict(replace(SERVER, instances=it), service()).per_second.value for it in (1, 2))
-    assert two > 2 * one
-    assert two <= 202.0
 
 
 def test_batches_serve_more_where_they_are_cheap() -> None:
@@ -137,5 +144,122 @@ def test_the_curve_rises_from_the_service_time() -> None:
     assert percentiles[-1] > 40.0
 
 
-def test_batch_sizes_are_powers_of_two_and_the_largest() -> None:
-    assert [batch_sizes_up_to(it) for it in (1, 2, 6, 8)] == [(1,), (1, 2), (1, 2, 4, 6), (1, 2, 4, 8)]
+SPREAD_SAMPLES = tuple(9.0 + number / 10 for number in range(21))
+
+
+def of_size(size: int, value_ms: float) -> ServiceTime:
+    return ServiceTime(size, Latency(value_ms, value_ms, value_ms), (value_ms,), ServiceSource.END_TO_END)
+
+
+def test_drawn_times_are_the_samples_and_the_cost_of_passing() -> None:
+    service = ServiceTimes((ServiceTime(1, Latency(10.0, 10.0, 10.0), SPREAD_SAMPLES, ServiceSource.END_TO_END),), 0.2)
+    drawn = service.draws([1], 5, 1000)
+    assert drawn.shape == (1, 5, 1000)
+    assert {round(it, 6) for it in drawn.ravel().tolist()} == {round(it + 0.2, 6) for it in SPREAD_SAMPLES}
+    assert service.single_ms == pytest.approx(10.2)
+
+
+def test_each_test_draws_a_speed_of_the_host_from_the_interval() -> None:
+    service = ServiceTimes((ServiceTime(1, Latency(10.0, 9.0, 12.0), (10.0,), ServiceSource.ESTIMATE),), 0.0)
+    means = service.draws([1], 2000, 3).mean(axis=-1)[0]
+    low, middle, high = np.quantile(means, [0.025, 0.5, 0.975])
+    assert (low, middle, high) == pytest.approx((9.0, 10.0, 12.0), rel=0.02)
+
+
+def test_an_end_to_end_latency_is_less_certain_after_another_load() -> None:
+    found = timed_service(1, SPREAD_SAMPLES, Latency(10.0, 9.7, 10.3), placement_share=0.04)
+    assert found.latency == pytest.approx((10.0, 9.5, 10.5))
+    assert (found.samples_ms, found.source) == (SPREAD_SAMPLES, ServiceSource.END_TO_END)
+
+
+def test_bricks_of_the_same_rounds_are_slow_together() -> None:
+    together = [BrickSamples("a", 2, (1.0, 1.0, 2.0)), BrickSamples("a", 1, (2.0, 2.0, 4.0))]
+    found = composed_service(1, Latency(8.0, 7.0, 9.0), together)
+    # 4, 4 and 8 in the rounds, scaled to the mean of the estimate.
+    assert found.samples_ms == pytest.approx((6.0, 6.0, 12.0))
+
+
+def test_bricks_of_other_rounds_are_slow_independently() -> None:
+    apart = [BrickSamples(name, 1, (1.0, 2.0)) for name in "abcdefgh"]
+    together = [BrickSamples("a", 1, (1.0, 2.0)) for _ in "abcdefgh"]
+    latency = Latency(12.0, 11.0, 13.0)
+    spreads = [float(np.std(composed_service(1, latency, bricks).samples_ms)) for bricks in (apart, together)]
+    assert spreads[0] < 0.5 * spreads[1]
+    assert np.mean(composed_service(1, latency, apart).samples_ms) == pytest.approx(12.0)
+
+
+def test_an_estimate_without_samples_has_no_spread() -> None:
+    assert composed_service(1, Latency(8.0, 7.0, 9.0), []).samples_ms == (8.0,)
+
+
+def test_a_batch_size_between_known_ones_is_interpolated_and_none_beyond_them() -> None:
+    found = filled({1: of_size(1, 10.0), 8: of_size(8, 45.0)}, [1, 2, 4, 8, 16])
+    assert [(it.batch_size, it.latency.value_ms) for it in found] == [(1, 10.0), (2, 15.0), (4, 25.0), (8, 45.0)]
+    assert [it.source for it in found][1:3] == [ServiceSource.INTERPOLATED] * 2
+    assert [it.samples_ms for it in found] == [(10.0,), (15.0,), (25.0,), (45.0,)]
+
+
+def test_the_newest_load_test_says_what_passing_a_request_and_a_pause_cost() -> None:
+    service = ServiceTimes((of_size(1, 10.0),))
+    tests = [
+        load_test(runtime="other", passing_ms=5.0),
+        load_test(runtime="this", passing_ms=0.3, wake_up_ms=0.7),
+        load_test(runtime="this", passing_ms=0.2),
+    ]
+    found = with_load_tests(service, tests, "this", 1)
+    assert (found.passing_ms, found.wake_up_ms, found.passing_is_measured) == (0.3, 0.7, True)
+    assert not with_load_tests(service, tests, "none", 1).passing_is_measured
+
+
+def test_offline_tests_say_how_much_instances_slow_one_another_down() -> None:
+    alone = load_test(runtime="this", kind="offline", per_second=100.0, instances=1)
+    together = load_test(runtime="this", kind="offline", per_second=160.0, instances=2)
+    service = ServiceTimes((of_size(1, 10.0),), 0.0)
+    found = with_load_tests(service, [together, alone], "this", 2)
+    assert found.slowdown == pytest.approx(1.25)
+    assert found.draws([1], 1, 1).item() == pytest.approx(12.5 + found.passing_ms)
+    assert with_load_tests(service, [alone], "this", 2).slowdown is None
+    assert with_load_tests(service, [together, alone], "this", 1).slowdown is None
+    # Such as one with a clock that jumped.
+    assert with_load_tests(service, [replace(together, valid=False), alone], "this", 2).slowdown is None
+
+
+def test_the_requests_of_a_single_stream_are_samples_without_the_cost_of_passing() -> None:
+    test = load_test(kind="single", passing_ms=0.5, latencies=pack_latencies([10_500_000] * 99 + [40_500_000]))
+    found = streamed_service(test)
+    assert found.latency.value_ms == pytest.approx(10.0)
+    assert sorted(found.samples_ms)[-2:] == pytest.approx([10.0, 40.0])
+    assert (found.batch_size, found.source) == (1, ServiceSource.SINGLE_STREAM)
+
+
+@pytest.mark.parametrize(("percentile", "found"), [(50.0, 6), (90.0, 10), (99.0, 10), (0.1, 1)])
+def test_percentiles_are_those_of_loadgen(percentile: float, found: int) -> None:
+    assert percentile_of(range(1, 11), percentile) == found
+
+
+def test_the_outcome_of_a_load_test_has_percentiles_to_the_nanosecond() -> None:
+    latencies_ns = [20_000_000 - number for number in range(1000)]
+    found = measured_load(load_test(queries=1000, latencies=pack_latencies(latencies_ns)))
+    assert (found.p50_ms, found.p99_ms, found.p999_ms) == (19.999501, 19.999991, 20.0)
+    assert (found.per_second, found.valid, found.queries) == (40.0, True, 1000)
+
+
+def test_a_given_rate_that_misses_its_bound_is_an_answer_too() -> None:
+    missed = load_test(sought=False, bound_ms=1.0, valid=False)
+    assert best_of([missed]) is missed
+    # LoadGen has another reason here: the test was too short, or the clock was set.
+    assert best_of([load_test(sought=False, valid=False)]) is None
+    # The newest valid test answers a search.
+    older, newest = load_test(rate=50.0), load_test(rate=38.04)
+    assert best_of([load_test(rate=60.0, valid=False), newest, older]) is newest
+    assert best_of([load_test(valid=False)]) is best_of([]) is None
+
+
+def test_the_best_of_the_newest_batch_sizes_counts_offline() -> None:
+    def tested(batch_size: int, per_second: float, valid: bool = True) -> LoadTest:
+        asked = {"kind": "offline", "bound_ms": None, "rate": None, "sought": False}
+        return load_test(**asked, batch_size=batch_size, per_second=per_second, valid=valid)
+
+    found = best_of([tested(1, 162.8), tested(8, 300.0, valid=False), tested(4, 204.6), tested(4, 250.0)])
+    assert found is not None
+    assert (found.batch_size, found.per_second) == (4, 204.6)

@@ -1,3 +1,5 @@
+"""What the tests of a search have found, by our own clock."""
+
 import math
 import re
 from collections.abc import Sequence
@@ -8,16 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.scenarios.progress import latencies_since_due
 from dlbricks_tui.scenarios.queueing import (
     Numbers,
     capacity_of,
     highest_rates,
     latencies_of,
-    percentiles_of,
     slower_allowed,
     unit_schedule,
 )
 from dlbricks_tui.scenarios.scenario import fewest_queries
+from dlbricks_tui.scenarios.serving import Answered
 
 
 def served(arrivals: Sequence[float], service: Numbers, sizes: Sequence[int], instances: int) -> list[float]:
@@ -67,47 +70,11 @@ def mean_latency(schedule: Numbers, rate: float, service: Numbers, instances: in
     return float(found[..., schedule.shape[1] // 2 :].mean())
 
 
-@pytest.mark.parametrize("load", [0.3, 0.6, 0.8])
+@pytest.mark.parametrize("load", [0.3, 0.8])
 def test_a_queue_with_constant_service_waits_as_the_formula_says(load: float) -> None:
     schedule = poisson(100, 4000)
     waiting = load / (2 * (1 - load))
     assert mean_latency(schedule, load, np.ones(schedule.shape)) == pytest.approx(1 + waiting, rel=0.05)
-
-
-@pytest.mark.parametrize("load", [0.3, 0.6])
-def test_a_queue_with_random_service_waits_as_the_formula_says(load: float) -> None:
-    schedule = poisson(100, 4000)
-    service = np.random.default_rng(2).exponential(1.0, schedule.shape)
-    assert mean_latency(schedule, load, service) == pytest.approx(1 / (1 - load), rel=0.05)
-
-
-def test_two_instances_wait_as_the_formula_says() -> None:
-    load, schedule = 0.7, poisson(60, 1500)
-    service = np.random.default_rng(2).exponential(1.0, schedule.shape)
-    # Erlang's formula for two servers.
-    waits = 2 * load**2 / (1 + load)
-    assert mean_latency(schedule, 2 * load, service, instances=2) == pytest.approx(1 + waits / (2 - 2 * load), rel=0.06)
-
-
-def test_requests_that_never_wait_take_their_service_times() -> None:
-    service = np.random.default_rng(3).uniform(1.0, 2.0, (1, 5, 100))
-    found = latencies_of(unit_schedule(100), np.full((1, 5), 1e-6), service)
-    assert found[0] == pytest.approx(service[0], abs=1e-6)
-
-
-@pytest.mark.parametrize("instances", [1, 2])
-def test_a_request_takes_longer_after_a_pause(instances: int) -> None:
-    # The first requests come at the same time, the last one after hours.
-    schedule = np.array([0.0, 0.0, 0.0, 1e7])[: 4 if instances == 1 else 2]
-    service = np.ones((1, 1, len(schedule)))
-    found = latencies_of(schedule, np.ones((1, 1)), service, instances=instances, wake_up_ms=0.5)
-    expected = [1.5, 2.5, 3.5, 1.5] if instances == 1 else [1.5, 1.5]
-    assert found[0, 0] == pytest.approx(expected)
-
-
-def test_a_short_pause_costs_a_part_of_the_wake_up() -> None:
-    found = latencies_of(np.array([0.0, 13.5]), np.ones((1, 1)), np.ones((1, 1, 2)), wake_up_ms=0.5)
-    assert found[0, 0] == pytest.approx([1.5, 1 + 0.5 * (1 - np.exp(-1))])
 
 
 @given(st.integers(0, 1000), st.floats(0.05, 3.0))
@@ -186,22 +153,13 @@ def test_loadgen_sends_requests_when_the_schedule_says(tmp_path: Path) -> None:
     assert float(unit_schedule(queries + 1)[-1]) / rate * 1e9 == pytest.approx(int(ends_ns), abs=queries)
 
 
-def test_percentiles_are_those_of_loadgen() -> None:
-    latencies = np.arange(662, 0, -1, dtype=float)[np.newaxis]
-    # The number at place 655 of 662 sorted ones, counted from 0.
-    assert percentiles_of(latencies, [50.0, 99.0, 99.9]).tolist() == [[332.0], [656.0], [662.0]]
-
-
 @pytest.mark.parametrize("percentile", [50.0, 90.0, 99.0, 99.9, 99.99999])
 def test_the_fewest_queries_allow_one_slow_one(percentile: float) -> None:
     queries = fewest_queries(percentile)
     assert slower_allowed(queries, percentile) == 1
     assert slower_allowed(queries - 1, percentile) == 0
-
-
-def test_too_few_queries_allow_none_at_all() -> None:
+    # Too few queries allow none at all.
     assert slower_allowed(math.ceil(math.log(0.01) / math.log(0.99)) - 1, 99.0) == -1
-    assert slower_allowed(math.ceil(math.log(0.01) / math.log(0.99)), 99.0) == 0
 
 
 @pytest.mark.parametrize(("queries", "percentile"), [(24_576, 99.0), (100_000, 99.0), (7_000, 50.0), (270_336, 99.9)])
@@ -210,3 +168,26 @@ def test_long_tests_allow_about_as_many_slow_ones_as_the_percentile_says(queries
     # The normal distribution, at 99 %.
     nearly = expected - 2.326 * math.sqrt(expected * percentile / 100)
     assert slower_allowed(queries, percentile) == pytest.approx(nearly, abs=3)
+
+
+RATE, BEGAN_NS = 50.0, 7_000_000_000
+DUE_NS = BEGAN_NS + np.rint(unit_schedule(100) / RATE * 1e9).astype(np.int64)
+
+
+def answered(late_ns: int = 0, from_request: int = 50) -> list[Answered]:
+    """Return requests that each take 8 ms, of which the later ones arrive late, in no order."""
+    received = [int(due) + late_ns * (number >= from_request) for number, due in enumerate(DUE_NS)]
+    return [Answered(it, 8_000_000, 7.9) for it in reversed(received)]
+
+
+def test_requests_that_arrive_when_they_are_due_have_their_own_latencies() -> None:
+    found = latencies_since_due(answered(), RATE)
+    assert found.latencies_ns == [8_000_000] * 100
+    assert found.delays_ns == [0] * 100
+    assert found.seconds == pytest.approx((DUE_NS[-1] - BEGAN_NS) / 1e9 + 0.008)
+
+
+def test_requests_that_arrive_late_have_the_delay_in_their_latencies() -> None:
+    found = latencies_since_due(answered(late_ns=3_000_000), RATE)
+    assert found.latencies_ns == [8_000_000] * 50 + [11_000_000] * 50
+    assert found.delays_ns == [0] * 50 + [3_000_000] * 50

@@ -84,16 +84,6 @@ def test_requests_that_wait_are_served_in_the_largest_batch_that_they_fill(answe
     assert answers.ids == list(range(14))
 
 
-def test_fewer_requests_than_the_smallest_batch_are_answered_together(answers: Answers) -> None:
-    instance = Gated([4, 6])
-    with Serving([instance], threading.Event()) as serving:
-        serving.respond = answers
-        serving.issue([0, 1])
-        assert instance.next_batch() == 4
-        instance.gate.put(1.0)
-        assert answers.next_count() == 2
-
-
 def test_instances_serve_at_the_same_time_and_what_waits_at_the_end_is_answered_without_them(answers: Answers) -> None:
     instances = [Gated([1]), Gated([1])]
     with Serving(instances, threading.Event()) as serving:

@@ -92,7 +92,7 @@ def framework(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerFramew
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def private(tmp_path: Path) -> Path:
     path = tmp_path / "private-symbol.json"
     path.write_bytes(network((8, 16, 24)))
     return path
@@ -101,9 +101,9 @@ def model(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("level", list(Level))
 @pytest.mark.parametrize("granularity", [1, 3, 100])
 def test_a_brick_arrives_unchanged_in_its_context_and_runs_the_same_program(
-    model: Path, tmp_path: Path, level: Level, granularity: int
+    private: Path, tmp_path: Path, level: Level, granularity: int
 ) -> None:
-    graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(model), level)
+    graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(private), level)
     for cut in Cut:
         assert arrive_unchanged(decompose(graph, Cutting(granularity, cut)), TableFramework())
 
@@ -184,9 +184,9 @@ def test_a_brick_with_an_undeclared_parameter_is_not_exported(tmp_path: Path) ->
     ],
 )
 def test_operators_with_code_files_or_graphs_are_not_exported(
-    model: Path, tmp_path: Path, native: NativeNode, said: str
+    private: Path, tmp_path: Path, native: NativeNode, said: str
 ) -> None:
-    graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(model))
+    graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(private))
     _, alone = next(iter(excerpts(decompose(graph))))
     layer = alone.graph.layers[0]
     operator = replace(layer.operators[0], native=native)
