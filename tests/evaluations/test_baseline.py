@@ -1,16 +1,26 @@
-from dataclasses import replace
+"""Recorded results as a baseline, and how their circumstances differ."""
+
 from typing import Any
 
 import pytest
 
-from dlbricks_tui.evaluations.baseline import Baseline, baselines_of_evaluation, baselines_of_records, steady_samples_ms
+from dlbricks_tui.evaluations.baseline import (
+    Baseline,
+    baselines_of_evaluation,
+    baselines_of_records,
+    facts_of_host,
+    steady_samples_ms,
+    tuning_variables,
+)
+from dlbricks_tui.evaluations.differences import Difference, comparable, differences, nearest
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation, RecordedResult
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.records import EndToEnd, Provenance
 from dlbricks_tui.store.statistics import summarise
-from tests.store.samples import end_to_end, runtime, system
+from tests.evaluations.results import baseline, recorded
+from tests.store.samples import end_to_end, provenance, runtime, system
 
 HOST = system("here")
 TWO_THREADS = "onnxruntime-1.20 python-3.11 threads-2"
@@ -91,42 +101,20 @@ def test_the_origin_of_a_result_names_its_packages_and_the_kernel() -> None:
     assert found.result.sha256 == "ab" * 32
 
 
-def recorded(**fields: Any) -> RecordedResult:
-    usual: dict[str, Any] = {
-        "model": "net",
-        "framework": "onnxruntime",
-        "version": "1.20",
-        "threads": 1,
-        "batch": 1,
-        "precision": Precision.F32,
-        "instructions": InstructionSet.ALL,
-        "optimisation": Optimisation.ALL,
-        "variables": {},
-        "when": "2026-11-21T08:00:00+00:00",
-        "measured_ms": 4.0,
-        "low_ms": 3.9,
-        "high_ms": 4.1,
-        "samples_ms": (3.9, 4.0, 4.1),
-        "estimate_ms": None,
-        "estimate_low_ms": None,
-        "estimate_high_ms": None,
-        "packages": (("method", "inside-12345678"),),
-    }
-    return RecordedResult(**{**usual, **fields})
-
-
 def evaluation(*results: RecordedResult) -> Evaluation:
-    models = (EvaluatedModel(name="net"), EvaluatedModel(name="other"))
+    models = (EvaluatedModel(name="resnet50_v1"), EvaluatedModel(name="other"))
     return Evaluation(
         name="night", models=models, runtimes=(EvaluatedRuntime(framework="onnxruntime"),), results=results
     )
 
 
 def test_the_results_of_an_evaluation_have_its_level_and_their_method() -> None:
-    (found,) = baselines_of_evaluation(evaluation(recorded()))
+    (found,) = baselines_of_evaluation(
+        evaluation(recorded(low_ms=29.0, high_ms=31.0, packages=(("method", "inside-12345678"),)))
+    )
     assert (found.level, found.method) == (Level.FUSED, Method.INSIDE)
-    assert found.timing is not None and (found.timing.low_ms, found.timing.high_ms) == (3.9, 4.1)
-    assert [model.name for model in found.models] == ["net"]
+    assert found.timing is not None and (found.timing.low_ms, found.timing.high_ms) == (29.0, 31.0)
+    assert [model.name for model in found.models] == ["resnet50_v1"]
 
 
 def test_a_result_of_bricks_only_has_no_timing() -> None:
@@ -143,6 +131,129 @@ def test_a_result_without_an_interval_takes_that_of_its_samples() -> None:
     assert unknown.timing is None
 
 
-def test_a_variant_is_that_of_the_result() -> None:
-    (found,) = baselines(replace(timed(10.0), batch_size=8))
-    assert (found.result.threads, found.result.batch) == (2, 8)
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"threads": 1}, Difference("threads", "2 threads", "1 thread")),
+        ({"threads": None}, Difference("threads", "2 threads", "default threads")),
+        ({"batch": 8}, Difference("batch size", "1", "8")),
+        ({"precision": Precision.INT8}, Difference("precision", "f32", "int8")),
+        ({"instructions": InstructionSet.AVX2}, Difference("instruction set of the kernels", "all", "avx2")),
+        ({"optimisation": Optimisation.BASIC}, Difference("graph optimisation", "all", "basic")),
+        ({"variables": {"OMP_WAIT_POLICY": "active"}}, Difference("variable OMP_WAIT_POLICY", "not set", "active")),
+        ({"version": "1.24.0"}, Difference("ONNX Runtime version", "1.23.2", "1.24.0")),
+        ({"sha256": "cd" * 32}, Difference("model content", "ab" * 6, "cd" * 6)),
+    ],
+)
+def test_each_changed_circumstance_is_named(changed: dict[str, Any], named: Difference) -> None:
+    assert differences(recorded(), recorded(**changed)) == (named,)
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "was", "now", "subject"),
+    [
+        ("packages", "dlbricks", "0.2.0", "0.3.0", "dlbricks"),
+        ("packages", "method", "inside-1", "inside-2", "method"),
+        ("packages", "onednn", "3.5.3", "3.6.1", "oneDNN"),
+        ("host", "kernel", "6.1.0", "6.2.0", "kernel"),
+        ("host", "governor", "performance", "powersave", "governor"),
+        ("host", "cpu", "Xeon 8124M", "EPYC 7R13", "processor"),
+        ("host", "cores", "4", "2", "cores"),
+        ("host", "memory_gib", "8", "16", "memory (GiB)"),
+        ("host", "turbo", "on", "off", "turbo"),
+    ],
+)
+def test_each_changed_fact_is_named(facts: str, name: str, was: str, now: str, subject: str) -> None:
+    earlier: dict[str, Any] = {facts: ((name, {"on": True}.get(was, was)),)}
+    later: dict[str, Any] = {facts: ((name, {"off": False}.get(now, now)),)}
+    before, after = recorded(**earlier), recorded(**later)
+    assert differences(before, after) == (Difference(subject, was, now),)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({}, {"measured_ms": 40.0}),
+        # Facts that only one result knows.
+        ({"packages": (), "host": (), "sha256": ""}, {}),
+        *(({"host": (("turbo", True),)}, {"host": (("turbo", untold),)}) for untold in ("unknown", None)),
+        # Whole numbers and equal fractions.
+        ({"host": (("quota_cores", 2),)}, {"host": (("quota_cores", 2.0),)}),
+    ],
+)
+def test_what_is_equal_or_was_not_told_is_no_difference(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert differences(recorded(**one), recorded(**other)) == ()
+    assert differences(recorded(**other), recorded(**one)) == ()
+
+
+def test_the_version_of_the_framework_is_named_once() -> None:
+    after = recorded(version="1.24.0", packages=(("dlbricks", "0.2.0"), ("onnxruntime", "1.24.0")))
+    assert [it.subject for it in differences(recorded(), after)] == ["ONNX Runtime version"]
+
+
+def test_the_nearest_earlier_result_has_the_same_model_and_framework() -> None:
+    others = [baseline(model="vgg16"), baseline(framework="openvino")]
+    assert nearest(baseline(), others) is None
+    assert nearest(baseline(), []) is None
+
+
+def test_an_exact_counterpart_is_nearer_than_any_other() -> None:
+    exact = baseline(20.0, when="2026-11-20T08:00:00+00:00")
+    others = [
+        baseline(threads=1),
+        baseline(batch=2),
+        baseline(precision=Precision.INT8),
+        baseline(version="1.22.0"),
+        baseline(variables={"OMP_WAIT_POLICY": "active"}),
+    ]
+    assert nearest(baseline(), [*others, exact]) is exact
+    # The same batch size and precision are nearer than the same threads, and newer results than older ones.
+    one_thread, batched, older = others[0], baseline(batch=8), baseline(when="2026-11-20T08:00:00+00:00")
+    assert nearest(baseline(threads=4), [batched, one_thread]) is one_thread
+    assert nearest(baseline(threads=4), [baseline(precision=Precision.INT8, threads=4), one_thread]) is one_thread
+    newer = baseline(when="2026-11-22T08:00:00+00:00")
+    assert nearest(baseline(), [newer, older]) is nearest(baseline(), [older, newer]) is newer
+
+
+def test_whole_models_are_compared_where_both_were_timed_and_estimates_elsewhere() -> None:
+    found = comparable(baseline(30.0), baseline(40.0))
+    assert found.end_to_end and found.was is not None and found.now is not None
+    assert found.was.samples_ms == recorded(30.0).samples_ms
+    assert found.now.value_ms == recorded(40.0).measured_ms
+    bricks_only: dict[str, Any] = {"measured_ms": None, "low_ms": None, "high_ms": None, "samples_ms": ()}
+    found = comparable(baseline(30.0), baseline(40.0, **bricks_only))
+    assert not found.end_to_end and found.was is not None
+    assert found.was.value_ms == pytest.approx(30.3)
+    assert (found.was.low_ms, found.was.samples_ms) == (30.0, ())
+    no_estimate = baseline(estimate_ms=None, estimate_low_ms=None, estimate_high_ms=None)
+    found = comparable(no_estimate, baseline(**bricks_only))
+    assert (found.was, found.now) == (None, None)
+
+
+def test_latencies_of_different_batch_sizes_are_compared_per_item() -> None:
+    found = comparable(baseline(10.0), baseline(40.0, batch=4))
+    assert found.per_item and found.was is not None and found.now is not None
+    assert found.now.value_ms == pytest.approx(found.was.value_ms)
+    assert found.now.samples_ms[0] == pytest.approx(10.0)
+
+
+def test_facts_that_a_host_does_not_tell_are_left_out() -> None:
+    here = system(instance_type="", facts=(("governor", "unknown"), ("turbo", None), ("hyper_threading", False)))
+    assert dict(facts_of_host(here, None)) == {
+        "cpu": "Xeon 8124M",
+        "cores": 4,
+        "memory_gib": 8,
+        "hyper_threading": False,
+    }
+
+
+def test_facts_are_those_of_the_time_of_the_result() -> None:
+    here = system(facts=(("governor", "powersave"), ("turbo", True)))
+    found = dict(facts_of_host(here, provenance(host=(("governor", "performance"), ("microcode", "unknown")))))
+    assert (found["governor"], found["turbo"]) == ("performance", True)
+    assert "microcode" not in found
+
+
+def test_limits_on_kernels_are_parts_of_the_variant_and_no_variables() -> None:
+    limited = {"DNNL_MAX_CPU_ISA": "AVX2", "OMP_DYNAMIC": "false"}
+    assert tuning_variables(limited) == {"OMP_DYNAMIC": "false"}

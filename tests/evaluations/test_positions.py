@@ -97,13 +97,6 @@ def test_a_position_is_that_of_the_key_or_the_item() -> None:
         assert EVERY_NOTATION[offsets[place] :].startswith(beginning)
 
 
-def test_a_table_of_an_array_that_follows_another_table_has_its_own_line() -> None:
-    text = "[[model]]\nname = 1\n[[runtime]]\nname = 2\n[[model]]\nname = 3\n"
-    offsets = offsets_of(text)
-    assert position_at(text, offsets["model", 1, "name"]) == Position(6, 1)
-    assert position_at(text, offsets["runtime", 0, "name"]) == Position(4, 1)
-
-
 def test_a_missing_key_has_the_position_of_its_table() -> None:
     text = "x = 1\n[[model]]\na = 1\n"
     offsets = offsets_of(text)
