@@ -25,19 +25,21 @@ def events(trace: Trace, kind: str) -> list[dict[str, Any]]:
     return [it for it in read(trace)["traceEvents"] if it["ph"] == kind]
 
 
-def test_levels_are_named_processes_in_order() -> None:
-    named = {(it["pid"], it["name"]): it["args"] for it in events(sample_trace(), "M") if "process" in it["name"]}
-    assert named[2, "process_name"] == {"name": "2 layer level: 1.200 ms per inference, +0.200 ms"}
-    assert [named[pid, "process_sort_index"]["sort_index"] for pid in (1, 2, 3)] == [1, 2, 3]
-
-
-def test_tracks_are_named_threads_in_order() -> None:
-    names = [it for it in events(sample_trace(), "M") if it["name"] == "thread_name"]
-    named = {(it["pid"], it["tid"]): it["args"]["name"] for it in names}
-    assert [named[2, tid] for tid in range(4)] == ["about", "inferences", "layers", "added by the runtime"]
-    sorts = [it for it in events(sample_trace(), "M") if it["name"] == "thread_sort_index"]
-    assert all(it["args"] == {"sort_index": it["tid"]} for it in sorts)
-    assert len(sorts) == len(named)
+def test_levels_are_named_processes_and_tracks_threads_in_order_and_the_file_states_its_own_distortion() -> None:
+    named = {(it["pid"], it["tid"], it["name"]): it["args"] for it in events(sample_trace(), "M")}
+    assert named[2, 0, "process_name"] == {"name": "2 layer level: 1.200 ms per inference, +0.200 ms"}
+    assert [named[pid, 0, "process_sort_index"]["sort_index"] for pid in (1, 2, 3)] == [1, 2, 3]
+    tracks = [named[2, tid, "thread_name"]["name"] for tid in range(4)]
+    assert tracks == ["about", "inferences", "layers", "added by the runtime"]
+    assert [named[2, tid, "thread_sort_index"]["sort_index"] for tid in range(4)] == [0, 1, 2, 3]
+    first, second = events(sample_trace(), "C")
+    assert (first["name"], first["ts"], first["args"]) == ("page faults", 0.0, {"faults": 0.0})
+    assert (second["ts"], second["args"]) == (1000.0, {"faults": 12.0})
+    found = read(sample_trace())
+    assert found["displayTimeUnit"] == "ms"
+    told = found["otherData"]
+    assert (told["model"], told["layer_overhead_ms"], told["primitive_overhead_ms"]) == ("three layers", 0.2, 0.1)
+    assert told["thread_is_missing"] == "/proc is not readable here"
 
 
 def test_layers_carry_their_bricks_once_in_each_inference() -> None:
@@ -61,20 +63,6 @@ def test_no_two_spans_of_a_track_end_in_the_same_microsecond() -> None:
     found = events(replace(trace, levels=(replace(trace.levels[0], tracks=(track,)),)), "X")[1:]
     assert [it["ts"] for it in found] == [0.0, 8.0, 9.0, 9.4]
     assert [round(it["ts"] + it["dur"], 3) for it in found] == [7.0, 8.0, 9.4, 14.4]
-
-
-def test_counters_have_their_unit() -> None:
-    first, second = events(sample_trace(), "C")
-    assert (first["name"], first["ts"], first["args"]) == ("page faults", 0.0, {"faults": 0.0})
-    assert (second["ts"], second["args"]) == (1000.0, {"faults": 12.0})
-
-
-def test_the_file_states_its_own_distortion() -> None:
-    found = read(sample_trace())
-    assert found["displayTimeUnit"] == "ms"
-    told = found["otherData"]
-    assert (told["model"], told["layer_overhead_ms"], told["primitive_overhead_ms"]) == ("three layers", 0.2, 0.1)
-    assert told["thread_is_missing"] == "/proc is not readable here"
 
 
 def test_numbers_that_javascript_would_round_are_texts() -> None:

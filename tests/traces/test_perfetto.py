@@ -20,6 +20,10 @@ def test_each_level_is_a_group_whose_title_states_its_overhead() -> None:
     ]
     assert list(read.of_level("2 layer")) == ["about", "inferences", "layers", "added by the runtime"]
     assert list(read.of_level("3 primitive")) == ["about", "inferences", "primitives", "page faults"]
+    counter = read.of_level("3 primitive")["page faults"]
+    assert read.tracks[counter].counter.unit_name == "faults"
+    assert read.readings[counter] == [(0, 0.0), (1_000_000, 12.0)]
+    assert perfetto_bytes(sample_trace()) == perfetto_bytes(sample_trace())
 
 
 def test_layers_carry_their_bricks_once_in_each_inference() -> None:
@@ -55,13 +59,6 @@ def test_each_level_tells_what_it_is_about() -> None:
     assert told["totals"] == {"cycles": 3_000_000, "instructions": "none"}
 
 
-def test_counters_are_tracks_with_a_unit() -> None:
-    read = Read(perfetto_bytes(sample_trace()))
-    uuid = read.of_level("3 primitive")["page faults"]
-    assert read.tracks[uuid].counter.unit_name == "faults"
-    assert read.readings[uuid] == [(0, 0.0), (1_000_000, 12.0)]
-
-
 def test_times_before_the_first_inference_move_all_levels_alike() -> None:
     early = Track(
         name="threads", kind=TrackKind.THREAD, spans=(TraceSpan(name="runs", start_ns=-500, duration_ns=100),)
@@ -72,10 +69,6 @@ def test_times_before_the_first_inference_move_all_levels_alike() -> None:
     assert read.slices[read.of_level("2 layer")["threads"]][0][:2] == (0, 100)
     assert read.slices[read.of_level("1 model")["inferences"]][0][0] == 500
     assert read.slices[read.of_level("2 layer")["inferences"]][0][0] == 500
-
-
-def test_the_same_trace_is_the_same_file() -> None:
-    assert perfetto_bytes(sample_trace()) == perfetto_bytes(sample_trace())
 
 
 def test_a_very_long_name_is_cut() -> None:

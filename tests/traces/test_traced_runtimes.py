@@ -1,21 +1,30 @@
-"""Traces by the real runtimes: their layers are exactly those of the fused graph, once for each inference."""
+"""Traces by the real runtimes, in this process and in one of their own: their layers are those of the graph."""
 
 import json
+import os
+import subprocess
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from onnx.helper import make_node
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.jobs.events import JobEnded, follow
+from dlbricks_tui.jobs.process import command_of
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.runtime.process import INSIDE
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.traces.chrome import chrome_json
+from dlbricks_tui.traces.file import read_trace
+from dlbricks_tui.traces.messages import TRACE, LevelDone, TraceDone, TraceOrder
 from dlbricks_tui.traces.perfetto import perfetto_bytes
 from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceLevel, TrackKind
+from tests.models.onnx_models import floats, model, saved
 from tests.runs.runs import Site
 from tests.traces.perfetto_files import Read, values
 from tests.traces.tracing import Bench, assert_exactly_the_layers, level_of, track_of
@@ -95,13 +104,18 @@ def test_the_layer_level_has_exactly_the_layers_of_the_fused_graph(framework: st
     check_files(trace)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("framework", _RUNTIMES)
-def test_resnet50_is_traced_at_all_levels_by_each_runtime(framework: str, tmp_path: Path) -> None:
-    trace = traced(tmp_path, framework, "resnet50_v1", 5, tuple(TraceLevel))
-    check_layers(trace)
-    check_primitives(trace, framework)
-    check_files(trace)
-    threads = level_of(trace, TraceLevel.THREAD)
-    assert_exactly_the_layers(trace, threads)
-    assert any(it.spans for it in threads.tracks if it.kind is TrackKind.THREAD)
+def test_the_trace_is_in_its_file_when_the_process_ends(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path / "data")
+    execution = Execution(Registry(data.path).find("onnxruntime").with_threads(1), Level.FUSED)
+    levels = (TraceLevel.MODEL, TraceLevel.LAYER)
+    product = model([make_node("MatMul", ["x", "u"], ["y"])], {"x": (16, 16)}, ["y"], [floats("u", (16, 16))])
+    order = TraceOrder(source=source_of(saved(tmp_path, product)), execution=execution, levels=levels, inferences=3)
+    job = TRACE.create(data, (order.source.name,), order)
+    environment = {**os.environ, "DLBRICKS_HOST_LOCK": str(tmp_path / "host.lock")}
+    process = subprocess.Popen(command_of(TRACE.function, str(job.path), str(data.path)), env=environment)
+    *told, done, ended = follow(TRACE.reader(job), lambda: process.poll() is None, lambda: time.sleep(0.05))
+    assert process.wait() == 0
+    assert isinstance(done, TraceDone) and isinstance(ended, JobEnded) and ended.state == "finished"
+    assert tuple(it.level for it in told if isinstance(it, LevelDone)) == levels
+    trace = read_trace(data.traces / f"{done.id}.json.gz")
+    assert tuple(it.level for it in trace.levels) == levels
