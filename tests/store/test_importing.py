@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import tinydb
 
-from benchmarks.archive import ARCHIVE, pack, unpack
+from benchmarks.archive import ARCHIVE, unpack
 from dlbricks_tui.store import importing
 from dlbricks_tui.store.columns import COLUMNS
 from dlbricks_tui.store.database import ResultsDatabase
@@ -21,7 +21,7 @@ from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
 from dlbricks_tui.store.exporting import ExportFormat, export_all, export_format, export_selection
 from dlbricks_tui.store.importing import ImportReport, import_file
 from dlbricks_tui.store.middlewares import with_checksum
-from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, RuntimeRecord, System
+from dlbricks_tui.store.records import BrickForm, Measurement, RuntimeRecord, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 from tests.store.samples import (
     brick,
@@ -369,46 +369,6 @@ def test_a_packed_file_has_the_content_of_a_plain_one_and_can_be_imported(
 
 
 LARGEST_BYTES = 3_000_000
-# Half a thousandth, and the digits that a mean has lost.
-CLOSE = 0.00055
-
-
-def archive_of(folder: Path) -> Path:
-    """Return an archive of some results by both methods."""
-    inside = {"protocol": "inside-1a2b3c4d", "run": "r2"}
-    with ResultsDatabase(folder / "store") as store:
-        store.add(system(), system("idle"), runtime(), form(0), form(1))
-        store.add(
-            measurement(3.0), measurement(2.0, brick=form(1).key, **inside), end_to_end(), end_to_end(0.01, **inside)
-        )
-        export_all(store, folder / "all.json.gz")
-    pack([folder / "all.json.gz"], folder / "samples.json.xz")
-    return folder / "samples.json.xz"
-
-
-def test_unpacked_results_are_as_they_were_to_half_a_thousandth(tmp_path: Path) -> None:
-    alone, inside = unpack(archive_of(tmp_path), tmp_path / "unpacked")
-    with ResultsDatabase(tmp_path / "again") as store:
-        for path in (alone, inside):
-            report = import_file(store, path)
-            assert (report.refused, report.conflicts) == ([], [])
-            assert import_file(store, path).new == 0
-        assert sorted(it.brick for it in store.records(Measurement)) == sorted((form(0).key, form(1).key))
-        assert {it.canonical for it in store.records(BrickForm)} == {form(0).canonical, form(1).canonical}
-        was = {it.protocol: it for it in (measurement(3.0), measurement(2.0, protocol="inside-1a2b3c4d"))}
-        for now in store.records(Measurement):
-            assert now.samples_ms == pytest.approx(was[now.protocol].samples_ms, rel=2 * CLOSE)
-            stated, before = now.statistics, was[now.protocol].statistics
-            assert stated.trimmed_mean_ms == pytest.approx(before.trimmed_mean_ms, rel=CLOSE)
-            assert (stated.low_ms, stated.high_ms) == pytest.approx((before.low_ms, before.high_ms), rel=2 * CLOSE)
-        assert {it.run for it in store.records(EndToEnd)} == {end_to_end().run, "r2"}
-
-
-def test_an_archive_of_an_unknown_format_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "samples.json.xz"
-    path.write_bytes(lzma.compress(b'{"format": 99}'))
-    with pytest.raises(SystemExit, match="unknown format 99"):
-        unpack(path, tmp_path)
 
 
 @pytest.mark.soak

@@ -186,22 +186,6 @@ def test_each_host_measures_each_brick_once_and_results_are_durable_before_they_
     assert dict(found[0].packages)["mxnet"] == "1.9.1"
 
 
-def test_hosts_of_one_system_share_its_bricks_and_have_one_rank(
-    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dlbricks_tui.fleet.driving.driver.TASK_SECONDS", 5.0)
-    twins = [FakeHost(name, another_system("twin")) for name in ("one", "two")]
-    fleet = fleet_of(tmp_path, workload, *twins, honest("slow", latency_ms=2.0))
-    assert fleet.drive().state is State.FINISHED
-    assert_everything_once(fleet, "one", "slow")
-    assert all(host.tasks for host in twins)
-    assert {(it.host, it.model) for it in fleet.told(HostEstimate)} == {
-        (host, model) for host in ("one", "two", "slow") for model in MODELS
-    }
-    orders = {it.model: it.order for it in fleet.told(OrderFound)}
-    assert orders == dict.fromkeys(MODELS, (("one", "two"), ("slow",)))
-
-
 def test_a_host_that_dies_costs_the_brick_in_flight_and_continues_when_it_returns(
     tmp_path: Path, small_workload: FleetWorkload
 ) -> None:
@@ -293,37 +277,23 @@ def test_a_host_that_measured_for_another_driver_sends_what_it_has(
     assert {it.uuid for it in again.site.contents().measurements} == {it.uuid for it in kept.values()}
 
 
-def test_a_paused_host_gets_no_work_until_it_is_resumed(tmp_path: Path, small_workload: FleetWorkload) -> None:
+def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed(
+    tmp_path: Path, small_workload: FleetWorkload
+) -> None:
     fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
-    sent: list[int] = []
+    sent: list[tuple[State, int]] = []
 
     def count() -> None:
-        sent.append(len(fleet.engine.hosts["one"].store))
+        sent.append((fleet.folder.state().state, len(fleet.engine.hosts["one"].store)))
 
-    at_step(
-        fleet.engine,
-        {3: lambda: fleet.folder.pause_host("one"), 6: count, 40: count, 41: lambda: fleet.folder.unpause_host("one")},
-    )
+    pause, unpause = partial(fleet.folder.pause_host, "one"), partial(fleet.folder.unpause_host, "one")
+    steps = {3: pause, 6: count, 40: count, 41: unpause, 42: fleet.folder.pause, 60: count, 61: fleet.folder.unpause}
+    at_step(fleet.engine, steps)
     assert fleet.drive().state is State.FINISHED
-    assert sent[0] == sent[1] < fleet.bricks
+    assert sent[0] == sent[1] == (State.RUNNING, sent[0][1]) and sent[0][1] < fleet.bricks
+    # A paused fleet run pauses all hosts.
+    assert sent[2][0] is State.PAUSED and sent[2][1] < fleet.bricks
     assert FleetHostState.PAUSED.value in [it.state for it in fleet.told(HostChanged) if it.host == "one"]
-    assert_everything_once(fleet, "one", "two")
-
-
-def test_a_paused_fleet_run_pauses_all_hosts(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
-    states: list[State] = []
-    at_step(
-        fleet.engine,
-        {
-            3: fleet.folder.pause,
-            20: lambda: states.append(fleet.folder.state().state),
-            21: lambda: states.append(State.RUNNING) if len(fleet.measured()) < 2 * fleet.bricks else None,
-            22: fleet.folder.unpause,
-        },
-    )
-    assert fleet.drive().state is State.FINISHED
-    assert states == [State.PAUSED, State.RUNNING]
     assert_everything_once(fleet, "one", "two")
 
 
@@ -530,12 +500,15 @@ def test_which_host_ends_before_everything_is_measured(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dlbricks_tui.fleet.driving.driver.TASK_SECONDS", 5.0)
-    hosts = (honest("slow", latency_ms=50.0), honest("fast"))
+    # Hosts of one system share its bricks and have one rank.
+    twin = another_system("twin")
+    hosts = (honest("slow", latency_ms=50.0), FakeHost("fast", twin), FakeHost("other", twin))
     fleet = fleet_of(tmp_path, workload, *hosts, question=Question.WHICH_HOST)
     assert fleet.drive().state is State.FINISHED
     orders = {it.model: it for it in fleet.told(OrderFound)}
     assert set(orders) == set(MODELS)
-    assert all(it.settled and it.order == (("fast",), ("slow",)) for it in orders.values())
+    assert all(it.settled and it.order == (("fast", "other"), ("slow",)) for it in orders.values())
+    assert all(host.tasks for host in hosts)
     assert sum(len(host.store) for host in hosts) < 2 * fleet.bricks
 
 
