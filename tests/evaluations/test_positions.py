@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.evaluations.faults import (
-    MOST_LEVELS,
-    Place,
-    Position,
-    excess,
-    offset_of,
-    offsets_of,
-    position_at,
-)
+from dlbricks_tui.evaluations.faults import MOST_LEVELS, Place, Position, excess, offset_of, offsets_of, position_at
 from tests.evaluations.example import FULL
 
 if sys.version_info >= (3, 11):

@@ -3,14 +3,7 @@
 from contextlib import closing
 
 from dlbricks_tui.fleet.folder import FleetFolder
-from dlbricks_tui.fleet.request import (
-    FleetHostState,
-    FleetStarted,
-    HostChanged,
-    HostEstimate,
-    HostProgress,
-    OrderFound,
-)
+from dlbricks_tui.fleet.request import FleetHostState, FleetStarted, HostChanged, HostEstimate, HostProgress, OrderFound
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.events import Event, EventWriter

@@ -378,33 +378,22 @@ def test_anything_else_is_no_message(text: str) -> None:
 
 
 RUNTIME = json.loads(report_text(REPORT))["runtimes"][0]
+NO_REPORTS: list[dict[str, Any]] = [
+    {"methods": {"inside": 1}},
+    {"runtimes": [{"name": "mxnet"}]},
+    {"runtimes": [RUNTIME] * 101},
+    {"dlbricks": 1.5},
+    {"system": None},
+    {"clock": "x" * 2000},
+]
+NO_TASKS: list[dict[str, Any]] = [{"request": {"schema": 1}}, {"request": []}, {"parcels": [1]}, {"bricks": "all"}]
 
 
 @pytest.mark.parametrize(
     ("read", "text", "values"),
     [
-        *(
-            (report_from, report_text(REPORT), values)
-            for values in (
-                {"methods": {"inside": 1}},
-                {"methods": []},
-                {"runtimes": [{"name": "mxnet"}]},
-                {"runtimes": [RUNTIME] * 101},
-                {"dlbricks": 1.5},
-                {"system": None},
-                {"clock": "x" * 2000},
-            )
-        ),
-        *(
-            (task_from, task_text(TASK), values)
-            for values in (
-                {"request": {"schema": 1}},
-                {"request": []},
-                {"parcels": [1]},
-                {"bricks": "all"},
-                {"id": None},
-            )
-        ),
+        *((report_from, report_text(REPORT), values) for values in NO_REPORTS),
+        *((task_from, task_text(TASK), values) for values in NO_TASKS),
     ],
 )
 def test_anything_else_is_no_report_and_no_task(

@@ -29,15 +29,7 @@ from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import UnsuitableLayersError
 from tests.fleet.fake_hosts import bricks_of, written
-from tests.models.onnx_models import (
-    floats,
-    integers,
-    loaded,
-    model,
-    saved,
-    small,
-    with_everything,
-)
+from tests.models.onnx_models import floats, integers, loaded, model, saved, small, with_everything
 from tests.models.symbols import content, node, small_network, variable
 from tests.models.table_framework import TableFramework
 

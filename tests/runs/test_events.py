@@ -12,16 +12,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.events import (
-    Event,
-    EventWriter,
-    Paused,
-    Resumed,
-    Waiting,
-    follow,
-    from_line,
-    to_line,
-)
+from dlbricks_tui.jobs.events import Event, EventWriter, Paused, Resumed, Waiting, follow, from_line, to_line
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.jobs.replay import FASTEST, MOST_IDLE_SECONDS, SLOWEST, Replay, events_so_far, play, timed
 from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
@@ -68,16 +59,6 @@ def test_every_event_survives_a_round_trip(event: Event) -> None:
 )
 def test_unknown_lines_are_ignored(line: bytes) -> None:
     assert not isinstance(from_line(line, EVENTS), Event)
-
-
-def test_a_missing_field_gets_its_default() -> None:
-    line = (
-        b'{"event":"ProgramLoaded","when":"2026-11-21T08:00:00+00:00","program":1,"brick":"b","context":"","model":"",'
-    )
-    line += b'"label":"relu",'
-    found = from_line(line + b'"first_run_ms":1.0,"used_by":["m"]}', EVENTS)
-    assert isinstance(found, ProgramLoaded)
-    assert found.samples_ms == ()
 
 
 def test_a_reader_gets_every_event_once_and_waits_for_incomplete_lines(tmp_path: Path) -> None:

@@ -163,19 +163,6 @@ def kernels_of(graph: LayerGraph) -> str:
 
 
 @pytest.mark.openvino
-def test_a_report_reads_models_as_the_runtime_of_the_results_has_them_in_their_precision(tmp_path: Path) -> None:
-    path = saved(tmp_path, small())
-    with open_loaders(DataFolder(tmp_path / "data")) as loader_of:
-        for identity, expected in {
-            "onnxruntime-1 threads-1": (ONNX_RUNTIME, False),
-            "openvino-1 threads-1 precision-int8": (OPENVINO, True),
-        }.items():
-            graph = loader_of(identity).load(source_of(path), Level.FUSED)
-            assert (graph.traits, graph.is_quantised) == expected, identity
-            assert ("i8" in kernels_of(graph).lower()) == graph.is_quantised
-
-
-@pytest.mark.openvino
 def test_openvino_computes_in_bf16_or_says_in_one_line_that_the_processor_cannot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

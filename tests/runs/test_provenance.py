@@ -15,7 +15,6 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.onednn import ONEDNN, version_told, with_known_onednn, with_onednn
 from dlbricks_tui.runs.results import keep_provenance, model_digests
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Provenance
 from dlbricks_tui.store.verification import verify
@@ -50,12 +49,6 @@ def test_each_part_of_a_run_has_its_own_provenance(site: Site) -> None:
     assert len({it.run for it in stored(site)}) == 1
 
 
-def test_a_run_that_measures_nothing_adds_no_provenance(known: Site) -> None:
-    before = stored(known)
-    known.run(known.request())
-    assert stored(known) == before != []
-
-
 def test_the_same_provenance_is_kept_once_and_a_changed_host_beside_it(tmp_path: Path) -> None:
     first, again = provenance(), provenance(when="2026-11-22T08:00:00+00:00")
     with ResultsDatabase(tmp_path) as store:
@@ -85,11 +78,6 @@ def test_a_model_file_that_is_gone_is_left_out(tmp_path: Path) -> None:
 def test_the_version_is_that_in_the_first_line_of_onednn(line: str, version: str) -> None:
     assert version_told(["dnnl_verbose,info,gpu,runtime:none", line]) == version
     assert version_told([]) == ""
-
-
-def test_a_runtime_without_onednn_is_not_asked(tmp_path: Path) -> None:
-    runtime = Runtime("onnx", str(tmp_path / "no-python"), "onnxruntime", "1.32.0", "3.11.0")
-    assert with_onednn(provenance(packages=()), runtime, tmp_path, tmp_path / "log").packages == ()
 
 
 def test_a_worker_that_cannot_tell_leaves_the_version_out_and_is_asked_again(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Runs in this process, with a fake worker and everything else real."""
 
 import shutil
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -10,10 +10,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
-from dlbricks_tui.estimate.prediction import stored
-from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.load import Contention
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
@@ -25,17 +21,8 @@ from dlbricks_tui.measure.known import MOST_TRIES
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
-from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.events import (
-    EstimateChanged,
-    Planned,
-    ProgramFailed,
-    ProgramLoaded,
-    ProgramMeasured,
-    WorkerReplaced,
-)
-from dlbricks_tui.runs.planning import cut_models
+from dlbricks_tui.runs.events import Planned, ProgramFailed, ProgramLoaded, ProgramMeasured, WorkerReplaced
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
@@ -75,20 +62,6 @@ def execute_until_the_first_result(site: Site, folder: RunFolder, request: RunRe
 def of_kind(events: Sequence[Event], kind: type[AnEvent]) -> list[AnEvent]:
     """The events of one kind."""
     return [event for event in events if isinstance(event, kind)]
-
-
-def test_the_next_estimate_finds_a_predictor_that_the_run_has_trained(
-    known: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stored, "train", pytest.fail)
-    request = known.request("squeezenet1.1")
-    (model,) = cut_models(
-        request, Library(SAMPLE_MODELS, known.path), known.data.cache, known.path / "log", lambda _: None
-    )
-    with ResultsDatabase(known.data.store) as store:
-        inquiry = Inquiry(store, model.decomposition, None, Predictors(store, known.data.cache))
-        found = inquiry.empty(fingerprint().id, FAKE.identity)
-    assert found.way.protocol and found.estimate.coverage.predicted
 
 
 def test_a_run_measures_every_brick_once_and_the_next_one_reuses_them_all(measured: Measured, known: Site) -> None:
@@ -168,32 +141,6 @@ def test_every_program_changes_its_place_in_the_rounds(site: Site) -> None:
     assert max(places.values()) < len(orders) * 2 // 3
 
 
-def test_programs_get_fewer_untimed_runs_once_their_latency_is_known(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    diary = site.data.path / "diary"
-    monkeypatch.setenv("FAKE_DIARY", str(diary))
-    site.run(site.request(end_to_end=True, rule=FixedRuns(5)))
-    asked: defaultdict[str, list[str]] = defaultdict(list)
-    for line in diary.read_text().splitlines():
-        operators, untimed, _, way = line.split()
-        asked[operators].append(untimed)
-        assert way == "in-turn"
-    # The reference is none of them.
-    asked.pop("Convolution")
-    whole = max(asked, key=len)
-    first, *later = asked[whole]
-    # By its first run alone it would take 0.25 ms.
-    assert first == "160"
-    # It takes about 8 ms, of which 5 settle it, and 6 of a little less.
-    assert later
-    assert {"5", "6"}.issuperset(later)
-    of_bricks = Counter(untimed for operators, taken in asked.items() if operators != whole for untimed in taken)
-    # Before bricks whose weights are cold the caches are swept, however long they take.
-    assert of_bricks.keys() == {"0", "3"}
-    assert max(of_bricks, key=of_bricks.__getitem__) == "3"
-
-
 def test_only_models_run_their_operators_side_by_side(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     diary = site.data.path / "diary"
     monkeypatch.setenv("FAKE_DIARY", str(diary))
@@ -201,32 +148,6 @@ def test_only_models_run_their_operators_side_by_side(site: Site, monkeypatch: p
     asked = dict.fromkeys((operators, way) for operators, *_, way in map(str.split, diary.read_text().splitlines()))
     abreast = [operators for operators, way in asked if way == "abreast"]
     assert [len(operators.split("+")) for operators in abreast] == [21]
-
-
-def test_estimates_tell_provisional_layers_from_measured_ones_and_all_events_are_kept(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # These rounds take so little time that next to none of it would be left for estimates.
-    monkeypatch.setattr("dlbricks_tui.runs.results._SHARE_OF_TIME", 1.0)
-    events: list[Event] = []
-    state = site.run(site.request(), events.append)
-    assert tuple(events) == site.events(RunFolders(site.data.runs).find(state.run))
-    stored: set[str] = set()
-    samples: Counter[int] = Counter()
-    told = 0
-    for event in events:
-        if isinstance(event, ProgramMeasured):
-            stored.add(event.brick)
-        elif isinstance(event, RoundDone):
-            samples.update({program: len(taken) for program, taken in event.samples_ms})
-        elif isinstance(event, EstimateChanged):
-            told += event.sampled_layers > 0
-            # A brick stands for a layer or more; none counts as measured before its result is in the store.
-            assert bool(event.measured_layers) == bool(stored)
-            assert event.sampled_layers == 0 or max(samples.values()) >= FEWEST_SAMPLES
-    assert told
-    last = of_kind(events, EstimateChanged)[-1]
-    assert (last.sampled_layers, last.missing_layers) == (0, 0)
 
 
 @pytest.mark.parametrize(

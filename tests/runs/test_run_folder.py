@@ -25,14 +25,7 @@ from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.runs.request import (
-    InputShape,
-    ModelChoice,
-    RunRequest,
-    RuntimeChoice,
-    read_request,
-    write_request,
-)
+from dlbricks_tui.runs.request import InputShape, ModelChoice, RunRequest, RuntimeChoice, read_request, write_request
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import Precision
 from tests.attack.damage import WAYS

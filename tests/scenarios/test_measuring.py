@@ -49,7 +49,6 @@ from dlbricks_tui.store.verification import verify
 from tests.host.lines import turn_of
 from tests.models.onnx_models import floats, model, saved
 from tests.models.table_framework import TableFramework
-from tests.runs.killing import all_are_gone, eventually, workers_of
 from tests.runs.runs import MODEL, ROOT, Site
 from tests.scenarios.load import PERCENTILE, QUERIES, QUICK, Host, fake, logs_of, scenario, workers
 
@@ -470,12 +469,3 @@ def test_a_real_model_is_measured_in_batches_on_two_instances(tmp_path: Path) ->
     assert record.valid
     assert 0 < measured_load(record).p50_ms < 500
     assert verify(process.data.store).implausible == ()
-
-
-def test_a_killed_process_takes_its_workers_with_it(tmp_path: Path) -> None:
-    process = Process(tmp_path, scenario(ScenarioKind.SERVER, rate=0.001))
-    eventually(lambda: workers_of(process.process.pid))
-    workers = workers_of(process.process.pid)
-    process.process.kill()
-    process.process.wait()
-    eventually(lambda: all_are_gone(workers))

@@ -162,14 +162,6 @@ def test_the_fewest_queries_allow_one_slow_one(percentile: float) -> None:
     assert slower_allowed(math.ceil(math.log(0.01) / math.log(0.99)) - 1, 99.0) == -1
 
 
-@pytest.mark.parametrize(("queries", "percentile"), [(24_576, 99.0), (100_000, 99.0), (7_000, 50.0), (270_336, 99.9)])
-def test_long_tests_allow_about_as_many_slow_ones_as_the_percentile_says(queries: int, percentile: float) -> None:
-    expected = queries * (1 - percentile / 100)
-    # The normal distribution, at 99 %.
-    nearly = expected - 2.326 * math.sqrt(expected * percentile / 100)
-    assert slower_allowed(queries, percentile) == pytest.approx(nearly, abs=3)
-
-
 RATE, BEGAN_NS = 50.0, 7_000_000_000
 DUE_NS = BEGAN_NS + np.rint(unit_schedule(100) / RATE * 1e9).astype(np.int64)
 

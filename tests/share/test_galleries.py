@@ -25,20 +25,8 @@ from dlbricks_tui.store.documents import Document, to_document
 from dlbricks_tui.store.exporting import export_all
 from dlbricks_tui.store.records import Import, Measurement, Provenance, Record, Run, System
 from tests.share.signing import allow, ssh_key
-from tests.store.samples import (
-    brick,
-    end_to_end,
-    form,
-    measurement,
-    provenance,
-    run,
-    runtime,
-    system,
-    write_file,
-)
-from tests.store.samples import (
-    imported as import_record,
-)
+from tests.store.samples import brick, end_to_end, form, measurement, provenance, run, runtime, system, write_file
+from tests.store.samples import imported as import_record
 
 LATER = "2026-11-22T08:00:00.000000+00:00"
 

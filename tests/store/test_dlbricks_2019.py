@@ -141,14 +141,6 @@ def test_lists_are_read_as_wolfram_prints_them_and_others_refused(text: str, num
             parse_numbers(text)
 
 
-@given(st.text() | st.text(alphabet="{},.*^-+`019 e"))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    try:
-        assert all(isinstance(number, float) for number in parse_numbers(text))
-    except ValueError as error:
-        assert str(error)
-
-
 @pytest.mark.parametrize(
     ("name", "is_found"),
     [

@@ -24,21 +24,8 @@ from dlbricks_tui.store.errors import OtherVersionError
 from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.labels import kind_of_label, label_of
 from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
-from dlbricks_tui.store.records import (
-    Constants,
-    Facts,
-    Record,
-    Statistics,
-)
-from tests.store.samples import (
-    end_to_end,
-    failure,
-    form,
-    measurement,
-    run,
-    runtime,
-    system,
-)
+from dlbricks_tui.store.records import Constants, Facts, Record, Statistics
+from tests.store.samples import end_to_end, failure, form, measurement, run, runtime, system
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 facts = st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | numbers | st.text()).map(

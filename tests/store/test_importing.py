@@ -357,17 +357,6 @@ def test_json_lines_have_an_object_per_result(store: ResultsDatabase, tmp_path: 
     assert json.loads(line)["name"] == HOSTILE
 
 
-def test_a_packed_file_has_the_content_of_a_plain_one_and_can_be_imported(
-    store: ResultsDatabase, tmp_path: Path
-) -> None:
-    plain, packed = tmp_path / "x.json", tmp_path / "x.json.gz"
-    for path in (plain, packed):
-        assert export_all(store, path) == 2
-    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
-    with ResultsDatabase(tmp_path / "other") as other:
-        assert import_file(other, packed).new == 5
-
-
 LARGEST_BYTES = 3_000_000
 
 

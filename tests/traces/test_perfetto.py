@@ -71,15 +71,6 @@ def test_times_before_the_first_inference_move_all_levels_alike() -> None:
     assert read.slices[read.of_level("2 layer")["inferences"]][0][0] == 500
 
 
-def test_a_very_long_name_is_cut() -> None:
-    trace = sample_trace(model="m" * 1_000_000 + "\n\x1b[31m\udc80")
-    content = perfetto_bytes(trace)
-    assert len(content) < len(perfetto_bytes(sample_trace())) + 10_000
-    read = Read(content)
-    name = read.slices[read.of_level("1 model")["about"]][0][2].name
-    assert name.startswith("mmm")
-
-
 @given(trace=traces())
 @settings(max_examples=25)
 def test_any_trace_can_be_read(trace: Trace) -> None:

@@ -10,13 +10,7 @@ from onnx.helper import make_node
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.protocol import Said, TracedOperator, TracedRun, TracedRuns
 from dlbricks_tui.traces import spans
-from dlbricks_tui.traces.spans import (
-    TracedNetwork,
-    inference_track,
-    layer_tracks,
-    primitive_track,
-    shown_runs,
-)
+from dlbricks_tui.traces.spans import TracedNetwork, inference_track, layer_tracks, primitive_track, shown_runs
 from dlbricks_tui.traces.trace import TraceSpan, Track, TrackKind
 from tests.models.onnx_models import loaded, model
 

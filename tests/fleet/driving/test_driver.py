@@ -266,17 +266,6 @@ def test_a_fleet_run_that_is_driven_again_keeps_its_tally(tmp_path: Path, small_
     assert (away.state, away.bricks) == (State.FAILED, reused)
 
 
-def test_a_host_that_measured_for_another_driver_sends_what_it_has(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    host = honest("one")
-    fleet_of(tmp_path / "first", small_workload, host).drive()
-    kept = dict(host.store)
-    again = fleet_of(tmp_path / "second", small_workload, host)
-    again.drive()
-    assert {it.uuid for it in again.site.contents().measurements} == {it.uuid for it in kept.values()}
-
-
 def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed(
     tmp_path: Path, small_workload: FleetWorkload
 ) -> None:
@@ -287,7 +276,15 @@ def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed
         sent.append((fleet.folder.state().state, len(fleet.engine.hosts["one"].store)))
 
     pause, unpause = partial(fleet.folder.pause_host, "one"), partial(fleet.folder.unpause_host, "one")
-    steps = {3: pause, 6: count, 40: count, 41: unpause, 42: fleet.folder.pause, 60: count, 61: fleet.folder.unpause}
+    steps: dict[int, Callable[[], object]] = {
+        3: pause,
+        6: count,
+        40: count,
+        41: unpause,
+        42: fleet.folder.pause,
+        60: count,
+        61: fleet.folder.unpause,
+    }
     at_step(fleet.engine, steps)
     assert fleet.drive().state is State.FINISHED
     assert sent[0] == sent[1] == (State.RUNNING, sent[0][1]) and sent[0][1] < fleet.bricks
@@ -468,18 +465,6 @@ def test_a_host_that_stays_away_is_given_up_after_a_while(tmp_path: Path, small_
     assert "did not come back within 10 minutes: its connection ended" in fleet.progress.hosts["one"].message
     assert "did not join" in fleet.progress.hosts["two"].message
     assert isinstance(fleet.events[-1], FleetEnded)
-
-
-def test_a_time_budget_is_that_of_each_host(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"))
-    request = FleetRequest(
-        run=fleet.site.request(*MODELS, method=Method.INSIDE, time_budget_seconds=2.0),
-        hosts=(HostEntry(name="one"),),
-        probe_seconds=0.0,
-    )
-    fleet.folder = create_fleet(request, fleet.site.data)
-    assert fleet.drive().state is State.FINISHED
-    assert fleet.engine.hosts["one"].tasks[0].request.time_budget_seconds == 2.0
 
 
 def test_a_host_is_probed_before_it_measures_the_rest(

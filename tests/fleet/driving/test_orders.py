@@ -136,23 +136,6 @@ def is_wrong(order: Order, truth: Mapping[str, float]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("apart", [0.0001, 0.0205, 0.03])
-@pytest.mark.parametrize("hosts", [2, 4, 12])
-def test_at_most_five_percent_of_settled_orders_are_wrong(hosts: int, apart: float) -> None:
-    """The intervals are right, and as wide as errors are likeliest: most hosts are certain, and one is not."""
-    chance, wrong, repeats = random.Random(hosts), 0, 400
-    truth = {str(number): number * apart for number in range(hosts)}
-    for _ in range(repeats):
-        deviations = [chance.choice((0.0003, 0.003, 0.01)) for _ in truth]
-        found = [
-            from_log(host, chance.gauss(log, deviation), deviation)
-            for (host, log), deviation in zip(truth.items(), deviations, strict=True)
-        ]
-        order = order_of(found)
-        wrong += order.settled and is_wrong(order, truth)
-    assert wrong <= 0.05 * repeats
-
-
 def soak(*values: int) -> Any:
     """Return a case that tries more."""
     return pytest.param(*values, marks=pytest.mark.soak)
@@ -232,16 +215,6 @@ def test_the_brick_that_removes_most_doubt_per_second_comes_first() -> None:
     assert bricks_of(plan)[0] == "large"
 
 
-def test_only_models_with_an_open_order_count() -> None:
-    parts = {"one": UnmeasuredPart(30, 5.0), "two": UnmeasuredPart(30, 5.0)}
-    settled = on_host("a", "settled", 0.1, {"one": parts["one"]}, 100)
-    is_open = on_host("a", "open", 0.1, {"two": parts["two"]}, 100)
-    far, near = (ModelOnHost("", HostLatency("b", ms, ms - 0.1, ms + 0.1), {}) for ms in (300, 104))
-    comparisons = {"settled": comparison_of(settled, far), "open": comparison_of(is_open, near)}
-    plan = plan_for([settled, is_open], comparisons, [ParcelWork("p", ("one",), 1), ParcelWork("q", ("two",), 1)])
-    assert bricks_of(plan) == ["two"]
-
-
 def test_a_pair_that_no_measurement_on_the_host_can_decide_is_left_alone() -> None:
     """The error of the method stays, and it is wider than the difference."""
     mine = on_host("a", "m", 10.0, {"brick": UnmeasuredPart(1, 0.05)}, 100)
@@ -286,14 +259,6 @@ def test_enough_bricks_are_planned_for_the_pair_and_no_more() -> None:
     after = on_host("a", "m", 0.1, left, 100)
     assert 0 < len(left) < len(parts)
     assert comparison_of(after, other).order.settled
-
-
-def test_a_plan_of_many_tasks_is_a_third_of_what_is_needed() -> None:
-    parts = {str(number): UnmeasuredPart(0.02, 0.02) for number in range(3_000)}
-    mine = on_host("a", "m", 0.1, parts, 100)
-    other = ModelOnHost("m", HostLatency("b", 100.1, 100.05, 100.15), {})
-    plan = plan_for([mine], {"m": comparison_of(mine, other)}, [ParcelWork("p", (brick,), 1.0) for brick in parts])
-    assert 120 <= len(plan) <= 1_000
 
 
 @pytest.mark.parametrize(

@@ -70,16 +70,6 @@ def test_a_file_is_sent_for_the_user_only_and_a_full_disk_told(server: SshServer
         on_host(server.entry(), lambda it: it.send(source, "/dev/full"))
 
 
-def test_a_connection_that_is_cut_ends_a_command_at_once(server: SshServer) -> None:
-
-    async def cut(it: SshConnection) -> None:
-        asyncio.get_running_loop().call_later(0.2, lambda: asyncio.ensure_future(asyncio.to_thread(server.drop)))
-        await it.run("sleep 60", seconds=60)
-
-    with pytest.raises(SshError, match="the connection ended"):
-        on_host(server.entry(), cut)
-
-
 @pytest.mark.parametrize("lax", ["", "Host *\n StrictHostKeyChecking no\n UserKnownHostsFile none\n"])
 def test_a_server_with_an_unknown_key_is_refused_whatever_the_configuration_says(
     person: Person, unknown_server: SshServer, lax: str
@@ -367,12 +357,6 @@ def test_variables_that_dask_sets_for_its_workers_do_not_reach_measuring_process
 def test_an_answer_in_another_form_is_refused(text: object) -> None:
     with pytest.raises(HostError, match="the host answered with something else"):
         on_worker.answer_in(text, 50)
-
-
-def test_an_answer_is_told_from_an_error() -> None:
-    assert on_worker.answer_in('answer {"a": 1}', 50) == '{"a": 1}'
-    with pytest.raises(HostError, match="no space left"):
-        on_worker.answer_in("error no space left", 50)
 
 
 class Callback:

@@ -5,7 +5,6 @@ import queue
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import time
@@ -22,9 +21,8 @@ import pytest
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine.cluster import FleetCluster
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
-from dlbricks_tui.fleet.engine.ssh import Finished, SshConnection, SshError
 from dlbricks_tui.fleet.request import HostEntry
-from tests.fleet.ssh_server import Person, is_alive, on_host
+from tests.fleet.ssh_server import Person, is_alive
 from tests.runs.killing import eventually
 
 # A server that is not installed, such as one unpacked from a package: its path, and the folder of its helpers.
@@ -136,23 +134,6 @@ def _trust(person: Person, *servers: Sshd) -> None:
 
 def _entry(server: Sshd, **options: str) -> HostEntry:
     return HostEntry(**{"name": "h", "address": "127.0.0.1", "port": server.port, **options})  # type: ignore[arg-type]
-
-
-def test_a_real_server_runs_commands_and_takes_files(person: Person, server: Sshd, tmp_path: Path) -> None:
-    _trust(person, server)
-    source = tmp_path / "source"
-    source.write_bytes(bytes(range(256)) * 8000)
-
-    async def send_and_run(it: SshConnection) -> Finished:
-        await it.send(source, str(tmp_path / "target"))
-        with pytest.raises(SshError, match="No space left on device"):
-            await it.send(source, "/dev/full")
-        return await it.run("cat; exit 3", b"x" * 300_000, seconds=30)
-
-    found = on_host(_entry(server), send_and_run)
-    assert (found.out, found.status) == (b"x" * 300_000, 3)
-    assert (tmp_path / "target").read_bytes() == source.read_bytes()
-    assert stat.S_IMODE((tmp_path / "target").stat().st_mode) == 0o600
 
 
 def test_workers_behind_real_servers_come_back_and_nothing_stays_behind(
