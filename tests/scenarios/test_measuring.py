@@ -243,25 +243,6 @@ def test_the_tests_of_a_cancelled_search_are_stored_as_tests_at_their_rates(host
     assert verify(host.site.data.store).implausible == ()
 
 
-def test_the_batch_sizes_before_a_cancelled_one_are_stored_as_no_answer_to_the_scenario(
-    batch_host: Host, tmp_path: Path
-) -> None:
-    host, slow = batch_host, tmp_path / "slow"
-
-    def cancel(message: Event) -> None:
-        if isinstance(message, LoadTestDone):
-            slow.touch()
-        if isinstance(message, LoadTestStarted) and message.number == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    host.act = cancel
-    asked = scenario(ScenarioKind.OFFLINE, batch_sizes=(1, 2, 4))
-    assert not host.measure(asked, fake(FAKE_SLOW=str(slow), FAKE_NAP="600"))
-    (record,) = host.records()
-    assert (record.batch_size, record.valid) == (1, False)
-    assert record.reasons == ("the measurement ended before it tested batch size 2, 4",)
-
-
 @pytest.mark.usefixtures("short_search")
 def test_a_search_that_fails_and_whose_tests_cannot_be_stored_tells_both_reasons(
     host: Host, monkeypatch: pytest.MonkeyPatch
@@ -336,13 +317,6 @@ def test_a_model_that_does_not_run_is_told_in_one_line(host: Host, manner: str, 
     assert host.records() == []
 
 
-def test_the_keyboard_ends_a_scenario_and_its_workers_before_its_first_test(host: Host) -> None:
-    host.act = lambda message: os.kill(os.getpid(), signal.SIGINT) if isinstance(message, LoadReady) else None
-    assert not host.measure(scenario(ScenarioKind.SERVER, rate=20.0))
-    assert why(host) == "it was interrupted from the keyboard"
-    assert host.records() == []
-
-
 def test_a_worker_that_hangs_does_not_keep_a_scenario_from_being_cancelled(host: Host, tmp_path: Path) -> None:
     slow = tmp_path / "slow"
 
@@ -395,15 +369,6 @@ def test_a_clock_that_is_set_back_ends_the_scenario(host: Host) -> None:
     host.act, host.clocks = clock.set, Clocks(host=clock)
     assert not host.measure(scenario(ScenarioKind.SERVER, rate=20.0))
     assert "was set back by 3,600.0 s" in why(host)
-
-
-def test_a_fault_of_dlbricks_is_one_line_with_a_traceback_in_the_log(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Serving, "contention", lambda _: 1 / 0)
-    assert not host.measure(scenario(ScenarioKind.SINGLE))
-    assert why(host).startswith("internal error: division by zero; the traceback is in ")
-    assert "ZeroDivisionError" in (host.site.data.log / "errors.log").read_text()
 
 
 def test_without_loadgen_one_line_names_the_extra(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -40,9 +40,9 @@ class Exported:
         return meaning is not None and (meaning.brick, meaning.context) in self.decoys
 
 
-def told(exported: Sequence[Exported]) -> Told:
+def told(exported: Sequence[Exported], of_file: Callable[[bytes], Sequence[float]] | None = None) -> Told:
     """Return the features of suites and the truth about their bricks."""
-    rows, files, real = [], [], []
+    rows, files, real, described = [], [], [], of_file or _of_file
     for each in exported:
         suite, bricks = each.suite, each.suite.manifest.bricks
         for place, brick in enumerate(bricks):
@@ -50,9 +50,8 @@ def told(exported: Sequence[Exported]) -> Told:
                 continue
             content = suite.networks[brick.id]
             where = place / len(bricks)
-            rows.append(
-                [where, len(bricks), brick.layers, int(brick.cold), brick.bytes, *_of_id(brick.id), *_of_file(content)]
-            )
+            about = [where, len(bricks), brick.layers, int(brick.cold), brick.bytes]
+            rows.append([*about, *_of_id(brick.id), *described(content)])
             files.append(content)
             real.append(brick.id in suite.key.meanings)
     return Told(np.array(rows, dtype=np.float64), files, np.array(real))

@@ -6,7 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ from dlbricks_tui.share.suites.seed import seed_of
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
 from tests.share.onnx_network import SECRET, network
-from tests.share.telling_apart import Exported, Told, by_memory, by_regression
+from tests.share.telling_apart import Exported, by_memory, by_regression, told
 from tests.share.test_privacy import numbers_of_exports
 
 # Published networks of several families and sizes.
@@ -119,11 +119,10 @@ def test_decoys_cannot_be_distinguished_from_real_bricks(tmp_path: Path, exports
         decoys = chosen_decoys(others, 3, seed_of(f"export {number}"), private, take, packings)
         suite = assemble(private, decoys, seed_of(f"export {number}"), Level.WRITTEN, packings)
         exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in packing.pairs(decoy))))
-    described: dict[bytes, Sequence[float]] = {}
-    operators = sorted(
-        {op for each in exported for content in each.suite.networks.values() for op in _operators(content)}
-    )
-    halves = [_told(half, operators, described) for half in (exported[: exports // 2], exported[exports // 2 :])]
+    contents = [content for each in exported for content in each.suite.networks.values()]
+    operators = sorted({op for content in contents for op in _operators(content)})
+    of_file = cache(partial(_of_file, operators=operators))
+    halves = [told(half, of_file) for half in (exported[: exports // 2], exported[exports // 2 :])]
     for classify in (by_regression, by_memory):
         # Each half is used for learning once, which halves the influence of chance.
         assert (classify(*halves) + classify(*halves[::-1])) / 2 <= 0.55
@@ -138,24 +137,6 @@ def _parsed(content: bytes) -> ModelProto:
 @cache
 def _operators(content: bytes) -> Mapping[str, int]:
     return Counter(node.op_type for node in _parsed(content).graph.node)
-
-
-def _told(exported: Sequence[Exported], operators: Sequence[str], described: dict[bytes, Sequence[float]]) -> Told:
-    rows, files, real = [], [], []
-    for each in exported:
-        suite, bricks = each.suite, each.suite.manifest.bricks
-        for place, brick in enumerate(bricks):
-            if each.is_both(brick.id):
-                continue
-            content = suite.networks[brick.id]
-            if content not in described:
-                described[content] = _of_file(content, operators)
-            ids = [int(brick.id[start : start + 2], 16) / 255 for start in range(0, len(brick.id), 2)]
-            about = [place / len(bricks), len(bricks), brick.layers, int(brick.cold), brick.bytes]
-            rows.append([*about, *ids, *described[content]])
-            files.append(content)
-            real.append(brick.id in suite.key.meanings)
-    return Told(np.array(rows, dtype=np.float64), files, np.array(real))
 
 
 def _of_file(content: bytes, operators: Sequence[str]) -> Sequence[float]:

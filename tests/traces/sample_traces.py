@@ -125,87 +125,40 @@ def _primitive_level(count: int) -> LevelTrace:
 
 
 _texts = st.text(st.characters(exclude_categories=()), max_size=20)
+_numbers = st.floats(allow_nan=False, allow_infinity=False)
 _facts = st.lists(
-    st.tuples(
-        _texts,
-        st.none()
-        | st.booleans()
-        | st.integers(-(1 << 63), (1 << 63) - 1)
-        | st.floats(allow_nan=False, allow_infinity=False)
-        | _texts,
-    ),
+    st.tuples(_texts, st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | _numbers | _texts),
     max_size=3,
 ).map(tuple)
-_times_ms = st.floats(0, 1e9)
 
 
 @st.composite
 def traces(draw: st.DrawFn) -> Trace:
-    """Any trace, with odd names."""
-    layers = tuple(
-        TracedLayer(
-            index=index,
-            name=draw(_texts),
-            kind=draw(_texts),
-            brick=draw(_texts),
-            context=draw(_texts),
-            brick_ms=draw(st.none() | _times_ms),
+    """A trace with odd names and facts, and with some of the levels."""
+
+    def odd(track: Track) -> Track:
+        spans = (
+            replace(it, name=draw(_texts), start_ns=it.start_ns - 1000, details=draw(_facts)) for it in track.spans
         )
-        for index in range(draw(st.integers(0, 3)))
-    )
-    chosen = draw(st.lists(st.sampled_from(TraceLevel), unique=True))
-    split = draw(st.integers(0, len(chosen)))
-    return Trace(
-        id=draw(_texts),
-        when="2026-11-27T07:15:00.000000+00:00",
-        model=draw(_texts),
-        model_key=draw(_texts),
-        system=draw(_texts),
-        runtime=draw(_texts),
-        graph_level=draw(st.sampled_from(Level)),
-        batch_size=draw(st.integers(1, 64)),
-        layers=layers,
-        levels=tuple(draw(_levels(level, len(layers))) for level in chosen[:split]),
-        missing=tuple(MissingLevel(level=level, reason=draw(_texts)) for level in chosen[split:]),
-    )
+        return replace(track, name=draw(_texts), spans=tuple(spans))
 
-
-@st.composite
-def _levels(draw: st.DrawFn, level: TraceLevel, layers: int) -> LevelTrace:
-    inference_ms = tuple(draw(st.lists(_times_ms, max_size=3)))
-    times_ns = sorted(draw(st.lists(st.integers(-(1 << 40), 1 << 40), max_size=4)))
-    counter = Counter(
-        name=draw(_texts),
-        unit=draw(_texts),
-        times_ns=tuple(times_ns),
-        values=tuple(draw(st.floats(allow_nan=False, allow_infinity=False)) for _ in times_ns),
-    )
-    return LevelTrace(
-        level=level,
-        inference_ms=inference_ms,
-        overhead_ms=draw(st.none() | st.floats(-1e3, 1e3)),
-        tracks=tuple(draw(st.lists(_tracks(layers, len(inference_ms)), max_size=3))),
-        counters=draw(st.sampled_from([(), (counter,)])),
-        totals=draw(_facts),
-        notes=tuple(draw(st.lists(_texts, max_size=2))),
-    )
-
-
-@st.composite
-def _tracks(draw: st.DrawFn, layers: int, inferences: int) -> Track:
-    spans = []
-    start_ns = draw(st.integers(-1000, 1000))
-    for _ in range(draw(st.integers(0, 4))):
-        duration_ns = draw(st.integers(0, 1 << 40))
-        spans.append(
-            TraceSpan(
-                name=draw(_texts),
-                start_ns=start_ns,
-                duration_ns=duration_ns,
-                inference=draw(st.none() | st.integers(0, inferences - 1)) if inferences else None,
-                layer=draw(st.none() | st.integers(0, layers - 1)) if layers else None,
-                details=draw(_facts),
-            )
+    trace = sample_trace(draw(st.integers(1, 3)))
+    split = draw(st.integers(0, len(trace.levels)))
+    levels = (
+        replace(
+            level,
+            overhead_ms=draw(st.none() | st.floats(-1e3, 1e3)),
+            tracks=tuple(map(odd, level.tracks)),
+            totals=draw(_facts),
+            notes=(draw(_texts),),
+            counters=tuple(replace(it, name=draw(_texts), values=(draw(_numbers), 1.0)) for it in level.counters),
         )
-        start_ns += duration_ns + draw(st.integers(0, 1000))
-    return Track(name=draw(_texts), kind=draw(st.sampled_from(TrackKind)), spans=tuple(spans))
+        for level in trace.levels[:split]
+    )
+    layers = (
+        replace(it, name=draw(_texts), kind=draw(_texts), brick=draw(_texts), context=draw(_texts))
+        for it in trace.layers
+    )
+    missing = (MissingLevel(level=it.level, reason=draw(_texts)) for it in trace.levels[split:])
+    texts = {name: draw(_texts) for name in ("id", "model", "model_key", "system", "runtime")}
+    return replace(trace, layers=tuple(layers), levels=tuple(levels), missing=tuple(missing), **texts)  # type: ignore[arg-type]

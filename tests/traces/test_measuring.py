@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.protocol import TracedRun, TracedRuns
@@ -70,20 +70,6 @@ def test_each_level_has_the_tracks_of_its_instruments_and_states_and_tells_what_
     assert len({it.brick for it in trace.layers}) == 18
     assert {it.brick_ms for it in trace.layers} == {None}
     assert trace.layers[0].kind == "convolution"
-
-
-def test_primitives_belong_to_the_layers_that_ran_them(bench: Bench) -> None:
-    trace = bench.trace(levels=(TraceLevel.PRIMITIVE,), inferences=2)
-    (level,) = trace.levels
-    assert level.overhead_ms is None
-    found = track_of(level, TrackKind.PRIMITIVES).spans
-    layers = {(it.inference, it.layer): it for it in track_of(level, TrackKind.LAYERS).spans}
-    assert found
-    for it in found:
-        layer = layers[it.inference, it.layer]
-        operators = str(dict(layer.details)["operators"])
-        assert it.name == f"{operators.lower()} jit:any"
-        assert dict(it.details) == {"layouts": "abcd -> acdb", "problem": "1x2"}
 
 
 def test_layers_carry_the_stored_latencies_of_their_bricks(bench: Bench) -> None:
@@ -230,17 +216,3 @@ def test_a_signal_ends_the_trace_with_its_worker(bench: Bench) -> None:
     bench.act = cancel
     assert bench.failure() == "it was cancelled"
     turn_of(bench.site.queue, "next", bench.site.data.path).leave()
-
-
-def test_a_trace_waits_until_the_run_on_this_host_has_ended(bench: Bench) -> None:
-    bench.site.path.mkdir()
-    other = turn_of(bench.site.queue, "measuring", bench.site.data.path)
-
-    def release(message: Event) -> None:
-        if isinstance(message, Waiting):
-            other.leave()
-
-    bench.act = release
-    bench.trace(levels=(TraceLevel.MODEL,), inferences=2)
-    assert isinstance(bench.told[0], Waiting)
-    assert "measuring" in bench.told[0].holder

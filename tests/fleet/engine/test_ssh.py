@@ -23,7 +23,7 @@ from dlbricks_tui.fleet.engine import worker as worker_module
 from dlbricks_tui.fleet.engine.cluster import FleetCluster, HostWorker, seconds_before_retry
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
 from dlbricks_tui.fleet.engine.scheduler import check_address
-from dlbricks_tui.fleet.engine.ssh import Connect, HostRefusedError, SshConnection, SshError, check_hosts, connected
+from dlbricks_tui.fleet.engine.ssh import Connect, HostRefusedError, SshError, check_hosts, connected
 from dlbricks_tui.fleet.errors import FleetError, HostError
 from dlbricks_tui.fleet.request import HostEntry
 from tests.fleet.ssh_server import USER, Person, SshServer, is_alive, on_host, served
@@ -178,28 +178,6 @@ def test_a_host_is_reached_as_the_ssh_configuration_says(
 def test_a_configuration_that_leads_nowhere_is_refused(person: Person, configuration: str, said: str) -> None:
     person.configure(configuration)
     assert said in _refused(HostEntry(name="a"))
-
-
-def test_ports_are_forwarded_both_ways_between_the_loopbacks(server: SshServer) -> None:
-
-    async def both(it: SshConnection) -> bytes:
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(await reader.readline())
-            writer.close()
-
-        echo = await asyncio.start_server(answer, "127.0.0.1", 0)
-        port = echo.sockets[0].getsockname()[1]
-        there = await it.forward_there(port)
-        here = await it.forward_here(there)
-        assert len({port, there, here}) == 3
-        reader, writer = await asyncio.open_connection("127.0.0.1", here)
-        writer.write(b"through\n")
-        found = await reader.read()
-        writer.close()
-        echo.close()
-        return found
-
-    assert on_host(server.entry(), both) == b"through\n"
 
 
 def test_a_server_that_forwards_no_ports_is_refused(server: SshServer) -> None:
