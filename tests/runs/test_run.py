@@ -22,7 +22,14 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.events import Planned, ProgramFailed, ProgramLoaded, ProgramMeasured, WorkerReplaced
+from dlbricks_tui.runs.events import (
+    EstimateChanged,
+    Planned,
+    ProgramFailed,
+    ProgramLoaded,
+    ProgramMeasured,
+    WorkerReplaced,
+)
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
