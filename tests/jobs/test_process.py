@@ -228,6 +228,27 @@ def test_ctrl_c_ends_the_process_with_a_single_press_wherever_it_arrives(job: Ca
     assert pid[1:] == ["ended"]
 
 
+def test_a_second_ctrl_c_kills_a_process_that_hangs_and_its_workers(job: Callable[..., JobProcess]) -> None:
+    process, taken = job(HANGS), list[object]()
+
+    def press() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        while not process.stopped:
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+
+    def take(event: Event) -> None:
+        taken.extend(values(event))
+        thread.start()
+
+    with pytest.raises(KeyboardInterrupt):
+        process.run(take)
+    thread.join()
+    eventually(lambda: all_are_gone(pids(taken[0])))
+
+
 def test_a_process_goes_on_when_its_viewer_leaves_and_another_one_follows_it(
     job: Callable[..., JobProcess], tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """Signals, pausing, waiting and kills of runs, and what they leave."""
 
 import os
+import pty
 import re
 import shlex
 import signal
@@ -40,7 +41,7 @@ from tests.runs.killing import (
     results_told,
     workers_of,
 )
-from tests.runs.runs import BRICKS, FAKE_WORKER, Site
+from tests.runs.runs import BRICKS, FAKE, FAKE_WORKER, Site
 from tests.soak import TOLD
 
 RULE = FixedRuns(FEWEST_SAMPLES + 1)
@@ -264,6 +265,26 @@ def test_a_run_whose_process_was_killed_reads_as_interrupted_keeps_its_results_a
     assert 0 < state.bricks.reused < state.bricks.measured + state.bricks.reused == BRICKS
     contents = site.contents()
     assert len(set(contents.measured)) == BRICKS and contents.end_to_end and not contents.failures
+
+
+def test_a_detached_run_goes_on_when_its_terminal_is_closed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in site.slow().environment.items():
+        monkeypatch.setenv(name, value)
+    fake = replace(FAKE, python=str(site.path.with_name("python")))
+    folder = create_run(site.request(runtime=fake), site.data)
+    child, terminal = pty.fork()
+    if not child:
+        # A process of a terminal of its own, which starts the run and stays.
+        start_detached(folder, site.data)
+        signal.pause()
+        os._exit(0)
+    eventually(lambda: folder.state().state is State.RUNNING)
+    assert os.getsid(folder.state().process.pid) == folder.state().process.pid
+    os.close(terminal)
+    os.waitpid(child, 0)
+    site.hurry()
+    eventually(lambda: folder.state().state is State.FINISHED)
+    assert folder.state().bricks.measured == BRICKS
 
 
 @pytest.mark.soak

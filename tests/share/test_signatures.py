@@ -152,6 +152,28 @@ def test_a_key_with_a_passphrase_signs_with_an_agent_and_not_without_a_terminal(
     assert signer_of(signed_file(tmp_path, key), data) == "ann@example.org"
 
 
+def test_a_key_in_an_agent_is_named_by_its_public_part(tmp_path: Path, data: DataFolder) -> None:
+    key = ssh_key(tmp_path / "ann")
+    allow(data, "ann@example.org", key)
+    agent = subprocess.run(
+        ["ssh-agent", "sh", "-c", f"ssh-add -q {key} && rm {key} && exec {sys.executable} -c '{SIGN}' {tmp_path}"],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        timeout=60,
+        check=False,
+    )
+    assert agent.returncode == 0, agent.stderr
+    assert signer_of(tmp_path / "day.json", data) == "ann@example.org"
+
+
+SIGN = (
+    "import sys; from pathlib import Path; from dlbricks_tui.share.signatures import export_signed; "
+    'folder = Path(sys.argv[1]); export_signed(folder / "day.json", folder / "ann.pub", '
+    'lambda path: path.write_bytes(b"latencies\\n"))'
+)
+
+
 def test_what_cannot_sign_is_one_line_and_writes_nothing(tmp_path: Path) -> None:
     assert "cannot read the key" in refusal(lambda: signed_file(tmp_path, tmp_path / "none"))
     (tmp_path / "text").write_text("no key\n")

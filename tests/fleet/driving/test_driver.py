@@ -522,3 +522,12 @@ def test_a_signal_cancels_all_tasks_and_keeps_what_was_measured(tmp_path: Path, 
     assert len(fleet.measured()) == len(fleet.told(ResultStored))
     assert fleet.drive().state is State.FINISHED
     assert_everything_once(fleet, "one", "two")
+
+
+def test_a_detached_fleet_run_outlives_its_terminal(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"))
+    at_step(fleet.engine, {2: partial(os.kill, os.getpid(), signal.SIGHUP)})
+    assert fleet.drive(detached=True).state is State.FINISHED
+    other = fleet_of(tmp_path / "other", small_workload, honest("one"))
+    at_step(other.engine, {2: partial(os.kill, os.getpid(), signal.SIGHUP)})
+    assert other.drive().state is State.INTERRUPTED
