@@ -34,7 +34,6 @@ from dlbricks_tui.estimate.explanation import (
     residual,
 )
 from dlbricks_tui.estimate.parts import Slowest, SlowPart, slowest
-from dlbricks_tui.models.library import assumption
 from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.wording.answers import answer_words, execution_words, faster_words
@@ -59,6 +58,7 @@ from dlbricks_tui.wording.numbers import (
     percent,
     signed_percent,
 )
+from dlbricks_tui.wording.titles import assumption
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.estimate import Composed

@@ -11,10 +11,10 @@ from dlbricks_tui.documents.samples import sample_parts
 from dlbricks_tui.documents.tree import cutting_words
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
-from dlbricks_tui.models.library import input_text, layer_title, shape_text
 from dlbricks_tui.models.neutral import plain_name
 from dlbricks_tui.models.onnx.execution_graph import COMPILED, CONVERSION
 from dlbricks_tui.wording.numbers import counted, milliseconds, percent
+from dlbricks_tui.wording.titles import input_text, layer_title, shape_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

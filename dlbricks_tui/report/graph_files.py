@@ -19,9 +19,9 @@ from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.digraphs import digraph_of, layer_digraph
 from dlbricks_tui.models.graph import Layer, TensorType
-from dlbricks_tui.models.library import layer_title, shape_text
 from dlbricks_tui.printable import printable
 from dlbricks_tui.report.writing import ReportError
+from dlbricks_tui.wording.titles import layer_title, shape_text
 
 if TYPE_CHECKING:
     import networkx

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.models.library import layer_title
 from dlbricks_tui.wording.numbers import PREDICTED, counted, in_ms, percent
+from dlbricks_tui.wording.titles import layer_title
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.parts import Slowest, SlowPart

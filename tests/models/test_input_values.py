@@ -19,8 +19,9 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers
 from dlbricks_tui.models.input_shapes import VALUES_FILE, ShapeMemory
 from dlbricks_tui.models.input_values import parse_value_option
-from dlbricks_tui.models.library import assumption, input_text, source_of
+from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.wording.titles import assumption, input_text
 from tests.models.onnx_models import branch, integers, model, saved
 from tests.models.symbols import content, small_network
 from tests.models.table_framework import TableFramework

@@ -189,7 +189,7 @@ async def test_two_variants_of_a_model_are_compared(new: DataFolder) -> None:
         assert isinstance(pilot.app.screen, MarkedScreen)
         first, second = pilot.app.screen._rows
         assert (first.kind, second.kind) == (PairKind.VARIANT, PairKind.VARIANT)
-        assert first.name.startswith("onnxruntime, ") and second.name.startswith("onnxruntime, ")
+        assert first.name.startswith("ONNX Runtime, ") and second.name.startswith("ONNX Runtime, ")
         assert first.name != second.name, "variants are told apart by what differs"
         assert isinstance(first.subject, EstimatedSide)
         assert first.subject.found in [it.point.found for it in MIXED.combinations]

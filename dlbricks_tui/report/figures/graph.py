@@ -11,13 +11,13 @@ from dlbricks_tui.documents.pictures import LegendSign
 from dlbricks_tui.estimate.explanation import layer_latencies, parallel_gain
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.library import layer_title
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
 from dlbricks_tui.report.graph_files import GraphLayout, lay_out
 from dlbricks_tui.report.missing import without_latencies
 from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.titles import layer_title
 
 # Two models with branches: parallel branches in modules, and shortcuts around blocks.
 _PREFERRED = ("9", "14")

@@ -467,6 +467,29 @@ def test_a_host_that_stays_away_is_given_up_after_a_while(tmp_path: Path, small_
     assert isinstance(fleet.events[-1], FleetEnded)
 
 
+def test_a_time_budget_is_that_of_each_host(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"))
+    request = FleetRequest(
+        run=fleet.site.request(*MODELS, method=Method.INSIDE, time_budget_seconds=2.0),
+        hosts=(HostEntry(name="one"),),
+        probe_seconds=0.0,
+    )
+    fleet.folder = create_fleet(request, fleet.site.data)
+    assert fleet.drive().state is State.FINISHED
+    assert fleet.engine.hosts["one"].tasks[0].request.time_budget_seconds == 2.0
+
+
+def test_a_host_that_measured_for_another_driver_sends_what_it_has(
+    tmp_path: Path, small_workload: FleetWorkload
+) -> None:
+    host = honest("one")
+    fleet_of(tmp_path / "first", small_workload, host).drive()
+    kept = dict(host.store)
+    again = fleet_of(tmp_path / "second", small_workload, host)
+    again.drive()
+    assert {it.uuid for it in again.site.contents().measurements} == {it.uuid for it in kept.values()}
+
+
 def test_a_host_is_probed_before_it_measures_the_rest(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
