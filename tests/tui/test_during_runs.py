@@ -6,53 +6,21 @@ import time
 from dataclasses import replace
 
 import pytest
-from textual.pilot import Pilot
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.corpus.screen import CorpusScreen
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.run.updates import RunUpdates
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.variants.screen import VariantsScreen
 from dlbricks_tui.tui.widgets.screens import NOT_YET
 from dlbricks_tui.tui.workbench import work
 from tests.runs.live_runs import end, estimate, in_the_middle, put_run
 from tests.tui import results
-from tests.tui.application import WRITTEN, app_on, eventually, press, running, screen_text, settled, showing
+from tests.tui.application import app_on, press, running, screen_text, settled, showing
 from tests.tui.test_analysis_screen import RUNNING
 from tests.tui.test_run_screens import shows
 from tests.tui.test_variants_screen import screen
-
-
-async def test_the_list_of_models_shows_earlier_estimates_while_a_run_measures(measured: DataFolder) -> None:
-    async with running(app_on(measured)) as pilot:
-        before = next(line for line in screen_text(pilot).splitlines() if " resnet18_v1" in line)[:34]
-    put_run(measured, in_the_middle())
-    # Results of the run, which make the cached estimates older.
-    results.store_run(measured, ["alexnet"], share=0.3, end_to_end=False)
-    session = Session(measured, measured.path / "samples")
-    specs = [spec for spec in _specs(session) if spec.source.name == "resnet18_v1"]
-    (found,) = work.estimate_library(session, specs, WRITTEN, measuring=True)
-    session.close()
-    assert found[1] is not None and found[1].figure
-    assert found[1].figure in before
-
-
-async def test_the_list_shows_no_figure_that_the_headline_calls_one_so_far(new: DataFolder) -> None:
-    def figures(pilot: Pilot[None]) -> str:
-        row = next(line for line in screen_text(pilot).splitlines() if " resnet18_v1" in line)[:34]
-        return "".join(it for it in row.replace("resnet18_v1", "") if it.isdigit())
-
-    results.store_run(new, ["resnet18_v1"], share=0.3)
-    folder = put_run(new, in_the_middle())
-    async with running(app_on(new)) as pilot:
-        await shows(pilot, " resnet18_v1")
-        await settled(pilot)
-        assert not figures(pilot)
-        end(folder, State.CANCELLED)
-        await eventually(pilot, lambda: figures(pilot))
 
 
 async def test_predictions_leave_the_screen_once_a_run_of_the_model_has_figures(new: DataFolder) -> None:
@@ -67,11 +35,6 @@ async def test_predictions_leave_the_screen_once_a_run_of_the_model_has_figures(
         assert "~" not in screen_text(pilot)
         end(run, State.CANCELLED)
         await shows(pilot, "~")
-
-
-def _specs(session: Session) -> list[ModelSpec]:
-    sources = work.list_models(session.reader).sources
-    return [ModelSpec(it, WRITTEN.level, WRITTEN.cutting) for it in sources]
 
 
 async def test_the_corpus_is_read_while_a_run_measures(measured: DataFolder) -> None:
