@@ -1,4 +1,4 @@
-"""`dlbricks analyze_net --measure --prove`, by ONNX Runtime on a tiny model."""
+"""`dlbricks analyze` on a store, and `--measure --prove` by ONNX Runtime on a tiny model."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""`dlbricks compare A B`: two models, systems, runtimes, days, runs or results."""
+"""`dlbricks compare`: the combinations of a model, or two models, systems, runtimes, days, runs or results."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,3 +1,5 @@
+"""How models are cut: `dlbricks corpus` and `dlbricks tree`."""
+
 import io
 import json
 import sys

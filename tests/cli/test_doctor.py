@@ -1,3 +1,5 @@
+"""Commands about this host and others: `dlbricks doctor`, `systems` and `runtimes`."""
+
 import json
 import sys
 from importlib import metadata

@@ -1,4 +1,4 @@
-"""`dlbricks fleet`: the command, with a driver that tells the events of a fleet run."""
+"""`dlbricks fleet`, with a driver that tells the events of a fleet run, and hosts that are examined at once."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Options with numbers: each has limits, and refuses all else in one line."""
+"""The command line as a whole: errors, options with numbers, the config file, and interrupts."""
 
 import argparse
 import json

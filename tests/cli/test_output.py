@@ -1,4 +1,4 @@
-"""Documents on terminals with few characters."""
+"""What commands print, on terminals, into pipes, and with few characters."""
 
 import io
 import sys

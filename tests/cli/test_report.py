@@ -1,3 +1,5 @@
+"""`dlbricks report`, and `dlbricks report compare`."""
+
 import csv
 import io
 import json

@@ -1,4 +1,4 @@
-"""`dlbricks results compare` on a store with two systems, two runtimes, two days and three runs."""
+"""`dlbricks results` on stores with few results, and on the results of 2019."""
 
 import csv
 import io

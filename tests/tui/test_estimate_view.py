@@ -1,4 +1,4 @@
-"""The estimates of the workbench, from the results that its settings select."""
+"""The estimates of the workbench, from the results that its settings select, and the steps after them."""
 
 from dataclasses import replace
 from datetime import datetime

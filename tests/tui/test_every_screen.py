@@ -1,4 +1,4 @@
-"""Every screen has a snapshot and, unless it is a box, a picture in the docs; every action is run by a test."""
+"""What holds for all screens and actions, and for the pictures of the docs."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""The form for the shapes of inputs."""
+"""Models are opened, and some ask for the shapes of their inputs."""
 
 import json
 from collections.abc import Sequence

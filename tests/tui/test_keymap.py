@@ -1,4 +1,4 @@
-"""Keys are parsed from the bytes of a terminal, and handled one after another."""
+"""Keys: as the config file and the bytes of a terminal spell them, one after another, and on the bar of keys."""
 
 from itertools import chain
 

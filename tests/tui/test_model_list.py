@@ -1,3 +1,5 @@
+"""The rows of the list of models: groups, columns, and names that differ at any width."""
+
 import string
 from collections.abc import Collection
 from dataclasses import replace

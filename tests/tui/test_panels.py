@@ -1,4 +1,4 @@
-"""Panels are reached by the keys in their titles, and by the keys for the next and the previous panel."""
+"""The application as a whole: keys lead to panels and answers, the demonstration, and names with control codes."""
 
 import subprocess
 from collections.abc import Callable, Iterator

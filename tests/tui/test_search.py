@@ -1,4 +1,4 @@
-"""Searching in the panels."""
+"""Searching in panels and in boxes."""
 
 import pytest
 from textual.pilot import Pilot

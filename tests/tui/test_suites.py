@@ -1,4 +1,4 @@
-"""Suites in the workbench: the export of models, and the import of what another machine measured."""
+"""Suites in the workbench: their export, the import of what another machine measured, and the box of scores."""
 
 import stat
 from pathlib import Path

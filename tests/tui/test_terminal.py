@@ -1,4 +1,4 @@
-"""The program in a real terminal."""
+"""The program in a real terminal, stopped and continued as a job, and over connections."""
 
 import base64
 import os

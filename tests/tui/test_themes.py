@@ -1,3 +1,5 @@
+"""The look of the workbench: themes, and what is remembered of panels."""
+
 from itertools import combinations
 from math import dist
 from operator import mul

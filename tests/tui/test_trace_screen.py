@@ -1,4 +1,4 @@
-"""The screen of the traces of the open model."""
+"""The screen of the traces of the open model, and the rows of its timeline."""
 
 import json
 import re

@@ -1,3 +1,5 @@
+"""The decomposition of the open model, and the details of the part under the cursor."""
+
 import pytest
 from textual.pilot import Pilot
 

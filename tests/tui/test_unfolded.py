@@ -1,3 +1,5 @@
+"""The rows of the decomposition, without a terminal."""
+
 from dataclasses import replace
 
 import pytest
