@@ -115,14 +115,20 @@ def shared_cache(tmp_path: Path, _cache: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def registered_fake(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A file `runtimes.json` with a runtime called `fake`: an interpreter that always starts the fake worker."""
-    folder = tmp_path_factory.mktemp("fake")
-    interpreter = folder / "python"
+def fake_interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter that always starts the fake worker."""
+    interpreter = tmp_path_factory.mktemp("fake") / "python"
     worker = Path(__file__).parent / "runs" / "fake_worker.py"
     interpreter.write_text(f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(worker))} "$@"\n')
     interpreter.chmod(0o755)
-    Registry(folder).add(str(interpreter), "fake")
+    return interpreter
+
+
+@pytest.fixture(scope="session")
+def registered_fake(fake_interpreter: Path) -> bytes:
+    """A file `runtimes.json` with a runtime called `fake`, by that interpreter."""
+    folder = fake_interpreter.parent
+    Registry(folder).add(str(fake_interpreter), "fake")
     return (folder / "runtimes.json").read_bytes()
 
 

@@ -1,31 +1,46 @@
+"""`dlbricks analyze` on a store, and `--measure --prove` by ONNX Runtime on a tiny model."""
+
 import csv
 import io
 import json
+import os
+import shutil
+import signal
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import networkx
 import pytest
 
+from dlbricks_tui.analysis.proving import ProofError, ProofRule, Prover
+from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
+from dlbricks_tui.answers.analysis import lacking
+from dlbricks_tui.answers.analysis.asked_proofs import ProvingError, asked_what_ifs
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.documents.what_ifs import interval_of
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.host import peaks
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Kernels, Optimisation
-from dlbricks_tui.store.records import Measurement, Peaks, Record
-from tests.cli.people import Command, one_line
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Measurement, Peaks, Proof, Record
+from tests.cli.people import Command, hurry, one_line
 from tests.cli.people import Command as Analyze
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.table1 import table1
+from tests.models.onnx_models import saved, small
 from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
 
@@ -58,7 +73,7 @@ def results(identity: str, measured_ms: float | None = None, factor: float = 1.0
     return [system("c5.xlarge"), runtime(identity, framework="mxnet"), *bricks, *whole]
 
 
-def peaks(threads: int) -> Peaks:
+def known_peaks(threads: int) -> Peaks:
     return Peaks(
         when="2026-01-01T00:00:00+00:00",
         system="c5.xlarge",
@@ -75,7 +90,7 @@ def document(out: str) -> dict[str, Any]:
 
 
 def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
-    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5), peaks(2)]
+    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5), known_peaks(2)]
     status, out, _ = analyze(records, "table1:16", "--runtime", MXNET_1, "--json")
     found = document(out)
     assert status == 0
@@ -126,7 +141,7 @@ def test_several_models_make_tables_rows_of_csv_or_details_one_after_another(ana
 def test_a_roofline_above_what_was_measured_is_corrected_and_says_that_the_peaks_are_those_of_a_busy_host(
     analyze: Analyze,
 ) -> None:
-    low = replace(peaks(2), arithmetic=(("avx512", 0.01),), bandwidth=(("memory", 0.001),))
+    low = replace(known_peaks(2), arithmetic=(("avx512", 0.01),), bandwidth=(("memory", 0.001),))
     records = [*results(MXNET_1), *results(MXNET_2, factor=0.5), low]
     status, out, _ = analyze(records, "table1:16", "--runtime", MXNET_1, "--json")
     found = document(out)
@@ -135,7 +150,7 @@ def test_a_roofline_above_what_was_measured_is_corrected_and_says_that_the_peaks
     _, out, err = analyze([], "table1:16", "--runtime", MXNET_1)
     assert "the peaks were measured on a busy host, so what layers reached counts" in out
     assert "dlbricks doctor --peaks --threads 2" in err
-    _, out, err = analyze([peaks(2)], "table1:16", "--runtime", MXNET_1)
+    _, out, err = analyze([known_peaks(2)], "table1:16", "--runtime", MXNET_1)
     assert "busy host" not in out and "--peaks" not in err
 
 
@@ -152,20 +167,6 @@ def test_a_batch_size_counts_without_an_end_to_end_latency(analyze: Analyze, tmp
     _, out, _ = analyze(records, "table1:16", "--runtime", ONNX_1, "--json")
     (batch,) = document(out)["what_ifs"]
     assert batch["id"] == "batch-8"
-
-
-def test_layers_of_a_model_in_two_formats_are_compared_with_each_other(analyze: Analyze, tmp_path: Path) -> None:
-    records = [*results(MXNET_1), *results_in_onnx(tmp_path), peaks(1)]
-    _, out, _ = analyze(records, "table1:16", "--runtime", MXNET_1, "--json")
-    found = document(out)
-    fastest = {runtime.split("-")[0] for layers in found["best_layers"] for runtime in layers["fastest"]}
-    assert fastest == {"mxnet", "onnxruntime"}
-    assert len(found["best_layers"]) == len(SQUEEZENET.graph.layers)
-    whole, mix = (it for it in found["what_ifs"] if it["kind"] == "runtime")
-    assert (whole["id"], mix["id"]) == ("runtime-onnxruntime", "runtime-mix")
-    assert found["best_ms"] == pytest.approx(mix["estimate_ms"])
-    assert found["best_ms"] < min(found["sequential_ms"], whole["estimate_ms"])
-    assert found["roofline_ms"] > 0
 
 
 def test_the_default_engine_of_mxnet_is_a_what_if_once_the_whole_model_was_timed_with_it(analyze: Analyze) -> None:
@@ -185,22 +186,6 @@ def test_the_default_engine_of_mxnet_is_a_what_if_once_the_whole_model_was_timed
     assert (found["estimate_ms"], found["gain"]) == (pytest.approx(45.0), pytest.approx(-0.5))
     # The other record changes nothing else.
     assert document(out)["measured_ms"] == pytest.approx(30.0)
-
-
-def test_without_an_end_to_end_latency_the_gap_is_that_of_the_estimate(analyze: Analyze) -> None:
-    status, out, err = analyze([*results(MXNET_1), peaks(1)], "table1:16", "--runtime", MXNET_1, "--json")
-    found = document(out)
-    assert (status, found["measured_ms"], found["gap"]["unexplained_ms"]) == (0, None, None)
-    known = sum(value for value in found["gap"].values() if value is not None)
-    assert known == pytest.approx(found["sequential_ms"] - found["best_ms"], abs=1e-9)
-    assert "--end-to-end" in err
-
-
-def test_the_command_that_measures_what_is_missing_has_the_limits_on_kernels(analyze: Analyze) -> None:
-    limited = f"{MXNET_1} DNNL_MAX_CPU_ISA=AVX2"
-    _, out, _ = analyze(results(limited), "table1:16", "--runtime", limited, "--json")
-    (end_to_end, *_) = document(out)["missing"]
-    assert end_to_end["command"].endswith("--threads 1 --instructions avx2 --level written --end-to-end")
 
 
 def test_what_was_not_measured_is_named_with_the_command_that_measures_it(analyze: Analyze) -> None:
@@ -240,16 +225,6 @@ def test_the_tree_and_graph_files_have_the_time_of_each_part(analyze: Analyze, t
     assert "'0': give a whole number from 1 to 1,024" in one_line(analyze([], "table1:16", "--threads", "0"))
 
 
-def test_without_results_the_command_for_the_peaks_has_the_threads_that_the_framework_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = Processors(6, "x86_64", hyper_threading=False)
-    monkeypatch.setattr("dlbricks_tui.runtime.registry.processors_here", lambda: here)
-    asked = ["--data-dir", str(tmp_path / "data"), "analyze", "table1:16", "--runtime", "onnxruntime"]
-    assert main(asked) == 1
-    assert "dlbricks doctor --peaks --threads 6" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_the_roofline_fits_80_columns_and_24_lines_in_what_a_terminal_can_show(
     encoding: str, analyze: Analyze, monkeypatch: pytest.MonkeyPatch
@@ -258,7 +233,9 @@ def test_the_roofline_fits_80_columns_and_24_lines_in_what_a_terminal_can_show(
     with monkeypatch.context() as context:
         terminal = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
         context.setattr(sys, "stdout", terminal)
-        status, _, _ = analyze([*results(MXNET_1, 60.0), peaks(1)], "table1:16", "--runtime", MXNET_1, "--roofline")
+        status, _, _ = analyze(
+            [*results(MXNET_1, 60.0), known_peaks(1)], "table1:16", "--runtime", MXNET_1, "--roofline"
+        )
     terminal.seek(0)
     _, title, picture = terminal.read().partition("GFLOP/s by FLOP/byte   . memory 10 GB/s   : shared cache 40 GB/s")
     lines = (title + picture).splitlines()
@@ -291,3 +268,161 @@ def test_the_limits_on_kernels_choose_the_baseline_and_this_host_tells_its_kerne
     assert " --optimisation basic " in document(out)["missing"][0]["command"]
     assert [it["id"] for it in document(dlbricks(*asked, "--json")[1])["what_ifs"]] == ["kernels-basic"]
     assert "ONNX Runtime" in one_line(dlbricks(*asked, "--instructions", "avx2"))
+
+
+@pytest.fixture(scope="module")
+def measured_net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a model, measured fused and as written, and one proof of its what-if."""
+    folder = tmp_path_factory.mktemp("measured")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(HOST_LOCK_VARIABLE, str(folder / "host.lock"))
+        hurry(patch)
+        patch.setattr(ProofRule, "is_done", lambda _, rounds, *__: rounds >= 5)
+        arguments = ["--measure", "--prove", "all", "--kinds", "fusion", "--runtime", "onnxruntime", "--threads", "1"]
+        status = main(["--data-dir", str(folder / "data"), "analyze", str(saved(folder, small())), *arguments])
+    assert status == 0
+    yield folder
+
+
+@pytest.fixture
+def analyze_net(measured_net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Analyze:
+    """Analyse the model with a copy of the results."""
+    shutil.copytree(
+        measured_net / "data", tmp_path / "data", ignore=shutil.ignore_patterns("cache"), dirs_exist_ok=True
+    )
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        usual = ("--runtime", "onnxruntime", "--threads", "1")
+        data = ["--data-dir", str(tmp_path / "data")]
+        capsys.readouterr()
+        status = main([*data, "analyze", str(measured_net / "net.onnx"), *usual, *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def what_ifs(out: str) -> dict[str, Any]:
+    (found,) = json.loads(out)
+    return {it["id"]: it for it in found["what_ifs"]}
+
+
+def test_the_measured_gain_stands_next_to_the_predicted_one(analyze_net: Analyze, tmp_path: Path) -> None:
+    status, out, _ = analyze_net("--json")
+    assert status == 0
+    proof = what_ifs(out)["fusion-off"]["proof"]
+    with ResultsDatabase(tmp_path / "data" / "store") as store:
+        (stored,) = store.records(Proof)
+    assert proof["measured_ms"] == pytest.approx(stored.after.trimmed_mean_ms)
+    assert proof["before_ms"] == pytest.approx(stored.before.trimmed_mean_ms)
+    assert proof["gain"] == pytest.approx(stored.gain)
+    assert proof["interval"] == pytest.approx([stored.gain_low, stored.gain_high])
+    assert proof["interval"][0] < proof["gain"] < proof["interval"][1]
+    table = analyze_net()[1]
+    (row,) = (line for line in table.splitlines() if line.startswith("fuse no layers"))
+    assert f"{100 * proof['gain']:+.1f} %  " in row
+    assert row.endswith(interval_of(Gain(proof["gain"], *proof["interval"])))
+
+
+def test_what_is_known_is_not_measured_again(analyze_net: Analyze) -> None:
+    status, _, told = analyze_net("--measure", "--kinds", "fusion")
+    assert status == 0
+    assert "lack nothing that this host can measure" in told
+
+
+def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
+    analyze_net: Analyze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dlbricks_tui.cli.analyze_measuring.create_run", interrupted)
+    status, out, told = analyze_net("--measure", "--kinds", "batch,kernels")
+    assert (status, out) == (130, "")
+    assert "net lacks 5 executions, about 2 min:" in told
+    assert "kernels: ONNX Runtime, 1 thread, optimisation extended" in told
+    assert "batch: ONNX Runtime, 1 thread, batch 4" in told
+
+
+def test_peaks_that_the_roofline_lacks_are_measured_once(analyze_net: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+
+    def measure(system: str, threads: int) -> Peaks:
+        measured.append(threads)
+        when = "2026-11-27T00:00:00+00:00"
+        speeds = (("avx2", 1e6),), (("memory", 1e6),)
+        return Peaks(when=when, system=system, threads=threads, arithmetic=speeds[0], bandwidth=speeds[1])
+
+    monkeypatch.setattr(peaks, "measure_peaks", measure)
+    monkeypatch.setattr(lacking, "lacks_of", lambda *_: ())
+    assert json.loads(analyze_net("--json")[1])[0]["roofline_ms"] is None
+    status, out, told = analyze_net("--measure", "--json")
+    assert status == 0, told
+    assert json.loads(out)[0]["roofline_ms"] > 0
+    assert "net lacks peaks, about 4 s:\n" in told and "roofline: the peaks of this host with 1 thread" in told
+    assert "lack nothing" in analyze_net("--measure")[2]
+    assert measured == [1]
+
+
+def test_an_unknown_what_if_is_refused_with_the_known_ones(analyze_net: Analyze) -> None:
+    status, out, told = analyze_net("--prove", "parallel-7")
+    assert (status, out) == (2, "")
+    assert "no what-if 'parallel-7' of net; there are fusion-off" in told.replace("fusion, ", "")
+    status, _, told = analyze_net("--prove", "all", "--kinds", "threads")
+    assert status == 2
+    assert "there is no what-if to prove: --measure measures what they lack" in told
+
+
+@pytest.mark.parametrize("option", [("--prove", "all"), ("--measure",)])
+def test_only_this_host_is_measured(analyze_net: Analyze, tmp_path: Path, option: tuple[str, ...]) -> None:
+    with ResultsDatabase(tmp_path / "data" / "store") as store:
+        store.add(system())
+    status, _, told = analyze_net("--system", "c5.xlarge", *option)
+    assert status == 2
+    assert "was analysed on another system, and models run on this host: leave out --system" in told
+
+
+def test_a_what_if_that_fails_is_one_line_and_a_failure(analyze_net: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Prover, what_if: WhatIf, *turn: object) -> Proof:
+        raise ProofError("the worker was lost")
+
+    monkeypatch.setattr(Prover, "prove", fail)
+    status, out, told = analyze_net("--prove", "fusion-off", "--json")
+    assert status == 1
+    assert "fuse no layers: not proved for net: the worker was lost" in told
+    # The proof from before is still there.
+    assert what_ifs(out)["fusion-off"]["proof"] is not None
+
+
+def analysed(model: str, **what_ifs: bool) -> Any:
+    """An analysis with these what-ifs; those that are False are bounds."""
+    found = [
+        SimpleNamespace(id=name, kind=WhatIfKind.BATCH, change=object() if possible else None)
+        for name, possible in what_ifs.items()
+    ]
+    return SimpleNamespace(source=SimpleNamespace(name=model), what_ifs=found)
+
+
+def test_a_what_if_that_only_some_models_have_is_proved_for_these() -> None:
+    models = [analysed("one", first=True, bound=False), analysed("two", second=True)]
+    kinds = tuple(WhatIfKind)
+    one, two = asked_what_ifs(models, ["first", "second", "first"], kinds)
+    assert ([it.id for it in one.what_ifs], one.unknown) == (["first"], ("second",))
+    assert ([it.id for it in two.what_ifs], two.unknown) == (["second"], ("first",))
+    assert [[it.id for it in each.what_ifs] for each in asked_what_ifs(models, ["all"], kinds)] == [
+        ["first"],
+        ["second"],
+    ]
+    with pytest.raises(ProvingError, match="no what-if 'third' of one, two; there are first, second"):
+        asked_what_ifs(models, ["first", "third"], kinds)
+
+
+def test_the_keyboard_ends_proving_with_its_own_status(analyze_net: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(prover: Prover, *_: object) -> Proof:
+        os.kill(os.getpid(), signal.SIGINT)
+        prover.signals.check()
+        raise AssertionError
+
+    monkeypatch.setattr(Prover, "prove", interrupted)
+    status, out, told = analyze_net("--prove", "all")
+    assert (status, out) == (130, "")
+    assert "it was interrupted from the keyboard; 0 proofs before it are kept" in told

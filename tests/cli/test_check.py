@@ -1,8 +1,6 @@
 """`dlbricks check` and `api.check`, with an interpreter that always starts the fake worker."""
 
 import json
-import shlex
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import replace
@@ -37,7 +35,7 @@ from dlbricks_tui.store.records import EndToEnd, System
 from dlbricks_tui.store.statistics import summarise
 from tests.answers.validation import faults
 from tests.cli.people import Command, hurry, one_line
-from tests.runs.runs import FAKE_WORKER, MODEL
+from tests.runs.runs import MODEL
 from tests.store.samples import end_to_end
 
 BY_THE_FAKE = ("--runtime", "fake")
@@ -46,20 +44,15 @@ BASELINE_FACTOR = "2"
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def place(tmp_path_factory: pytest.TempPathFactory, fake_interpreter: Path) -> Iterator[Path]:
     """A folder with the data of a host that has a runtime called `fake`, and a file with an earlier latency."""
     folder = tmp_path_factory.mktemp("check")
-    interpreter = folder / "python"
-    interpreter.write_text(
-        f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n'
-    )
-    interpreter.chmod(0o755)
     data = DataFolder(folder / "data")
     with pytest.MonkeyPatch.context() as patch:
         hurry(patch)
         patch.setenv(HOST_LOCK_VARIABLE, str(folder / "host.lock"))
         patch.setenv("FAKE_FACTOR", BASELINE_FACTOR)
-        added = ("runtimes", "add", str(interpreter), "--name", "fake", "--threads", "1")
+        added = ("runtimes", "add", str(fake_interpreter), "--name", "fake", "--threads", "1")
         assert main(["--data-dir", str(data.path), *added]) == 0
         request = RunRequest(
             models=chosen([it.in_format(Format.MXNET) for it in library(data).find(MODEL)]),

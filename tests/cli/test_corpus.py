@@ -1,8 +1,15 @@
+"""How models are cut: `dlbricks corpus` and `dlbricks tree`."""
+
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pytest
+from onnx.helper import make_node
+from rich.cells import cell_len
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
@@ -11,6 +18,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.records import Measurement
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
+from tests.models.onnx_models import endless, model, saved
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
 
@@ -32,11 +40,6 @@ def view(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-def row(lines: list[str], start: str) -> list[str]:
-    """Return the words of the first line that begins with these words."""
-    return next(line.split() for line in lines if line.split()[: len(start.split())] == start.split())
-
-
 def test_the_fifty_models_of_table_1_have_the_papers_totals(capsys: pytest.CaptureFixture[str]) -> None:
     corpus = document(capsys, "table1:14", "table1", "table1:14")
     assert corpus["layers"] == corpus["sequences"] == 10_815
@@ -47,22 +50,6 @@ def test_the_fifty_models_of_table_1_have_the_papers_totals(capsys: pytest.Captu
     assert fourteenth == "14" and others == [str(number) for number in range(1, 51) if number != 14]
     assert round(corpus["models"][46]["share"], 3) == 0.039
     assert corpus["speedup"] is None
-
-
-def test_similarity_is_a_grid_over_the_models_in_their_order(capsys: pytest.CaptureFixture[str]) -> None:
-    corpus = document(capsys, "table1:42", "vgg16", "table1:43")
-    assert corpus["jaccard"] == [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
-    assert [(model["model"], model["layers"]) for model in corpus["models"]] == [
-        ("2D Face Alignment Net Trained on 300W Large Pose Data", 967),
-        ("vgg16", 38),
-        ("3D Face Alignment Net Trained on 300W Large Pose Data", 967),
-    ]
-
-
-def test_repeated_types_come_the_most_repeated_first(capsys: pytest.CaptureFixture[str]) -> None:
-    types = document(capsys, "vgg16")["repeated_types"]
-    assert types[0] == {"kind": "elementwise", "layers": 15, "repeated": 15}
-    assert [found["repeated"] for found in types] == sorted((found["repeated"] for found in types), reverse=True)
 
 
 def test_at_a_higher_granularity_sequences_are_counted_beside_layers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,19 +76,6 @@ def test_the_speedup_is_the_time_of_the_models_over_that_of_their_unique_bricks(
     assert document(capsys, "table1:17", "--data-dir", str(data))["speedup"] is None
 
 
-def test_the_text_shows_totals_shares_kinds_and_similarity(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = view(capsys, "resnet18_v1", "resnet50_v1")
-    assert lines[0].startswith("2 models, 242 layers: 58 unique (24.0 %)")
-    assert row(lines, "1 resnet18_v1")[2:6] == ["68", "28", "41.2", "%"]
-    assert row(lines, "2 resnet50_v1")[2:6] == ["174", "46", "26.4", "%"]
-    assert row(lines, "convolution")[1] == "73"
-    assert lines[-3:] == [
-        "                 1     2",
-        "1 resnet18_v1  100 █  28 ▒",
-        "2 resnet50_v1   28 ▒ 100 █",
-    ]
-
-
 def test_an_unloadable_model_is_named_and_the_others_are_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,3 +88,134 @@ def test_an_unloadable_model_is_named_and_the_others_are_compared(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("dlbricks: error: broken: ")
+
+
+def tree_document(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main(["tree", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def tree_view(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(["tree", *arguments]) == 0
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_the_document_lists_every_layer_once_with_its_brick_and_shapes(capsys: pytest.CaptureFixture[str]) -> None:
+    tree = tree_document(capsys, "resnet50_v1")
+    assert (tree["model"], tree["level"], tree["granularity"]) == ("resnet50_v1", "written", 1)
+    assert (tree["layers"], tree["unique_layers"], len(tree["sequences"])) == (174, 46, 174)
+    assert len({sequence["brick"] for sequence in tree["sequences"]}) == 46
+    assert len({(sequence["brick"], sequence["context"]) for sequence in tree["sequences"]}) == tree["contexts"]
+    layers = {layer["index"]: layer for sequence in tree["sequences"] for layer in sequence["layers"]}
+    assert sorted(layers) == list(range(174))
+    assert layers[0] == {
+        "index": 0,
+        "name": "resnet50_v1_conv0_fwd",
+        "op": "conv",
+        "kind": "convolution",
+        "times": 1,
+        "in_shapes": [[1, 3, 224, 224]],
+        "out_shapes": [[1, 64, 112, 112]],
+        "unmeasurable": None,
+        "recorded": False,
+    }
+    assert all(0 <= source < reader < 174 for source, reader in tree["edges"])
+
+
+@pytest.mark.parametrize(("model", "columns"), [("table1:22", 60), ("table1:36", 80), ("densenet121", 120)])
+def test_every_line_fits_the_terminal(
+    model: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = tree_view(capsys, model)
+    assert max(map(cell_len, lines)) <= columns
+    # A line keeps its own text at any width.
+    assert not [line for line in lines if line.split("…")[0].strip("│├└─ ") == "" and "…" in line]
+
+
+def test_a_terminal_without_line_characters_gets_plain_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(["tree", "resnet18_v1"]) == 0
+    lines = raw.getvalue().decode("ascii").splitlines()
+    assert lines[6].startswith("|- conv 7x7/2 64 ")
+    assert "\\u" not in "".join(lines)
+
+
+def test_one_model_at_a_time_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tree", "table1"]) == 2
+    assert capsys.readouterr().err == (
+        "dlbricks: error: table1 stands for 50 models; `tree` shows one, such as table1:14\n"
+    )
+
+
+def test_an_absurd_input_shape_is_refused_in_one_line_for_either_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_any_rank = model([make_node("Relu", ["x"], ["y"])], {"x": ("n",)}, ["y"])
+    of_any_rank.graph.input[0].type.tensor_type.ClearField("shape")
+    file = str(saved(tmp_path, of_any_rank))
+    for shape in ("99999999999999999999", "-1", "0", ",".join(["1"] * 5_000), "9" * 100, "1e300"):
+        for name, asked in (("x", file), ("data", "alexnet")):
+            assert main(["tree", asked, "--input", f"{name}={shape}"]) == 2
+            told = capsys.readouterr()
+            (line,) = told.err.splitlines()
+            assert line.startswith("dlbricks: error: ")
+            assert name in line
+            assert len(line) < 300
+            assert told.out == ""
+
+
+def test_the_graph_is_written_beside_the_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graphml, dot = tmp_path / "net.graphml", tmp_path / "net.dot"
+    tree = tree_document(capsys, "squeezenet1.1", "--graphml", str(graphml), "--dot", str(dot))
+    digraph = nx.read_graphml(graphml, node_type=int)
+    assert sorted(map(list, digraph.edges)) == sorted(tree["edges"])
+    assert dot.read_text().count(" -> ") == len(tree["edges"])
+
+
+def test_a_graph_that_cannot_be_written_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tree", "squeezenet1.1", "--dot", "/nowhere/net.dot"]) == 2
+    out, told = capsys.readouterr()
+    assert out == ""
+    assert told.startswith("dlbricks: error: /nowhere/net.dot cannot be written: ") and told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("sr", "--value 'sr' is not NAME=16000, NAME=1,2,3 or NAME=text"),
+        ("rate=1", "silero_vad has no input 'rate'; its inputs are: input, state, sr"),
+        ("sr=1,2", "silero_vad: input 'sr' is a single number; its --value has 2 numbers, give 1"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_one_line(value: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tree", "silero_vad", "--value", value]) == 2
+    assert capsys.readouterr().err == f"dlbricks: error: {message}\n"
+
+
+def test_a_given_value_chooses_the_branch_and_is_remembered(capsys: pytest.CaptureFixture[str]) -> None:
+    def first_layer(*arguments: str) -> str:
+        tree = tree_document(capsys, "silero_vad", *arguments)
+        return str(tree["sequences"][0]["layers"][0]["name"])
+
+    assert first_layer() == "then_branch_/stft/Pad"
+    assert first_layer("--value", "sr=8000") == "else_branch_/stft/Pad"
+    assert main(["tree", "silero_vad"]) == 0
+    shown = capsys.readouterr()
+    assert "input sr = 8000 scalar" in shown.out
+    assert "inputs as given before: silero_vad: sr=8000; --input or --value gives others" in shown.err
+    assert first_layer() == "else_branch_/stft/Pad"
+
+
+def test_a_loop_without_end_is_given_up_after_seconds_with_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.models.frameworks.RUN_SECONDS", 0.3)
+    monkeypatch.setattr("dlbricks_tui.models.frameworks.QUIET_SECONDS", 0.0)
+    assert main(["tree", str(saved(tmp_path, endless())), "--level", "written"]) == 0
+    out, told = capsys.readouterr()
+    assert "Loop, unmeasurable" in out
+    assert "it is run once to learn them, for at most 0.3 s\n" in told
+    assert "did not answer within 0.3 s" in told

@@ -1,5 +1,12 @@
+"""Commands about this host and others: `dlbricks doctor`, `systems` and `runtimes`."""
+
 import json
+import sys
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import copy
+from typing import Any
 
 import pytest
 
@@ -7,15 +14,17 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.noise import SOURCES
 from dlbricks_tui.host.queue import host_queue
 from tests.cli.people import Command, one_line
+from tests.cli.test_estimate import SQUEEZENET, VGG
+from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.host.lines import turn_of
 from tests.measure.test_denormals import WEIGHTS, params
-from tests.store.samples import peaks
+from tests.store.samples import peaks, runtime, system
 
 
-def test_every_source_of_noise_has_its_state_effect_and_cure(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {it["source"] for it in found["noise"]} == {source.name for source in SOURCES}
+def test_every_source_of_noise_has_its_state_effect_and_cure(dlbricks: Command) -> None:
+    status, out, _ = dlbricks("doctor", "--json")
+    found = json.loads(out)
+    assert status == 0 and {it["source"] for it in found["noise"]} == {source.name for source in SOURCES}
     for it in found["noise"]:
         assert it["verdict"] in ("quiet", "noisy", "unknown")
         assert it["effect"]
@@ -23,22 +32,18 @@ def test_every_source_of_noise_has_its_state_effect_and_cure(capsys: pytest.Capt
         assert (it["state"] == "unknown") <= (it["verdict"] == "unknown")
     assert found["system"]["cores"] >= 1
     assert found["weights"] == []
-    assert main(["doctor"]) == 0
-    out = capsys.readouterr().out
+    out = dlbricks("doctor")[1]
     assert all(source.name in out for source in SOURCES)
 
 
-def test_denormals_in_weights_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_denormals_in_weights_are_counted(tmp_path: Path, dlbricks: Command) -> None:
     path = tmp_path / "model.params"
     path.write_bytes(params(WEIGHTS))
-    assert main(["doctor", "--params", str(path), "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["weights"]
+    (found,) = json.loads(dlbricks("doctor", "--params", path, "--json")[1])["weights"]
     assert (found["values"], found["denormals"]) == (12, 4)
     assert {it["array"] for it in found["arrays"]} == {"arg:w", "aux:h", "arg:d"}
-    assert main(["doctor", "--params", str(path)]) == 0
-    out, told = capsys.readouterr()
-    assert "4 of 12 values denormal" in out
-    assert "cure" in told
+    status, out, told = dlbricks("doctor", "--params", path)
+    assert status == 0 and "4 of 12 values denormal" in out and "cure" in told
 
 
 @pytest.mark.parametrize(
@@ -57,30 +62,184 @@ def _measured_peaks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_measured_peaks")
-def test_measured_peaks_are_stored_with_the_system_and_shown_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = ["--data-dir", str(tmp_path / "data")]
-    assert main([*data, "doctor", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["peaks"] == []
-    assert main([*data, "doctor", "--peaks", "--threads", "2"]) == 0
-    assert "at most 98.5 GFLOP/s (avx512), 61 GFLOP/s (avx2), 21 GB/s from memory" in capsys.readouterr().out
-    assert main([*data, "doctor", "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["peaks"]
+def test_measured_peaks_are_stored_with_the_system_and_shown_again(dlbricks: Command) -> None:
+    assert json.loads(dlbricks("doctor", "--json")[1])["peaks"] == []
+    told = "at most 98.5 GFLOP/s (avx512), 61 GFLOP/s (avx2), 21 GB/s from memory"
+    assert told in dlbricks("doctor", "--peaks", "--threads", "2")[1]
+    (found,) = json.loads(dlbricks("doctor", "--json")[1])["peaks"]
     assert (found["threads"], found["gflops"]["avx512"], found["gigabytes_per_second"]["memory"]) == (2, 98.5, 21.0)
-    assert main([*data, "systems", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["peaks"] == [found]
-    assert main([*data, "systems"]) == 0
-    assert "GFLOP/S" in (shown := capsys.readouterr().out) and "98.5" in shown
+    assert json.loads(dlbricks("systems", "--json")[1])[0]["peaks"] == [found]
+    shown = dlbricks("systems")[1]
+    assert "GFLOP/S" in shown and "98.5" in shown
 
 
 @pytest.mark.usefixtures("_measured_peaks")
-def test_peaks_wait_for_their_turn(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_peaks_wait_for_their_turn(tmp_path: Path, dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     other = turn_of(host_queue(), "20261121-1", tmp_path)
     monkeypatch.setattr("dlbricks_tui.host.queue.time.sleep", lambda _: other.leave())
-    assert main(["--data-dir", str(tmp_path / "data"), "doctor", "--peaks", "--json"]) == 0
-    out, told = capsys.readouterr()
-    assert told.startswith("waiting for run 20261121-1 of alexnet by ")
+    status, out, told = dlbricks("doctor", "--peaks", "--json")
+    assert status == 0 and told.startswith("waiting for run 20261121-1 of alexnet by ")
     assert len(json.loads(out)["peaks"]) == 1
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """c5.2xlarge is quicker than c5.xlarge, but not twice as quick, and has run SqueezeNet only."""
+    by: dict[str, Any] = {"runtime": "mxnet-1.5.1"}
+    store_of(
+        tmp_path / "data" / "store",
+        system("c5.xlarge"),
+        system("c5.2xlarge"),
+        runtime("mxnet-1.5.1"),
+        *brick_records(SQUEEZENET, system="c5.xlarge", **by, statistics=timed(0.6)),
+        *brick_records(VGG, system="c5.xlarge", **by),
+        *brick_records(SQUEEZENET, system="c5.2xlarge", **by, statistics=timed(0.4)),
+        model_record(SQUEEZENET, 40.0, system="c5.xlarge", **by),
+    ).close()
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def systems(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run `dlbricks systems ...`, and return its exit status, standard output and standard error."""
+
+    def run(*arguments: str, folder: Path = data) -> tuple[int, str, str]:
+        status = main(["--data-dir", str(folder), "systems", *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_systems_are_listed_with_prices_and_numbers_of_results(systems: Command, data: Path) -> None:
+    status, out, _ = systems("--json")
+    assert status == 0
+    first, second = json.loads(out)
+    assert (first["system"], first["dollars_per_hour"]) == ("c5.xlarge", 0.17)
+    assert first["results"][0]["bricks"] == len(SQUEEZENET.suite | VGG.suite)
+    assert (second["system"], second["results"][0]["models"]) == ("c5.2xlarge", 0)
+    assert "0.34/h" in systems("list")[1]
+    status, out, err = systems(folder=data / "empty")
+    assert (status, out) == (0, "")
+    assert "dlbricks run" in err
+
+
+def test_a_model_is_compared_over_systems_by_latency_and_cost(systems: Command, data: Path) -> None:
+    status, out, _ = systems("compare", "table1:16", "--json")
+    assert status == 0
+    quick, cheap = json.loads(out)
+    assert (quick["system"], quick["quickest"], quick["cheapest"]) == ("c5.2xlarge", True, False)
+    assert (cheap["system"], cheap["quickest"], cheap["cheapest"]) == ("c5.xlarge", False, True)
+    assert cheap["dollars_per_million"] == pytest.approx(cheap["latency_ms"] * 0.17 / 3.6)
+    shown = systems("compare", "table1:16")[1].splitlines()
+    assert "quickest" in shown[2]
+    assert "cheapest" in shown[3]
+    # The user's own prices count before.
+    (data / "prices.toml").write_text('[dollars_per_hour]\n"c5.2xlarge" = 0.05\n')
+    _, out, _ = systems("compare", "table1:16", "--json")
+    assert [it["cheapest"] for it in json.loads(out)] == [True, False]
+
+
+def test_several_models_on_several_systems_make_a_grid(systems: Command) -> None:
+    status, out, _ = systems("compare", "table1:16", "table1:17")
+    header, *rows = out.splitlines()
+    assert status == 0
+    assert header.split() == ["MODEL", "c5.2xlarge", "c5.xlarge", "QUICKEST", "CHEAPEST"]
+    assert rows[0].endswith("c5.xlarge")
+    # It has run SqueezeNet only: other layers are predicted from c5.xlarge.
+    assert "~" in rows[1]
+    on_one = ("compare", "table1:16", "table1:17", "--system", "c5.xlarge")
+    found = json.loads(systems(*on_one, "--json")[1])
+    assert {(it["system"], it["model"][:3]) for it in found} == {("c5.xlarge", "Squ"), ("c5.xlarge", "VGG")}
+    assert systems(*on_one)[1].splitlines()[0] == "c5.xlarge"
+
+
+def test_a_model_without_results_is_reported(systems: Command) -> None:
+    status, out, err = systems("compare", "table1:16", "table1:38", "--json")
+    assert status == 1
+    assert len(json.loads(out)) == 2
+    assert "these systems have no results of Very Deep Net" in err
+
+
+# The runtimes of this interpreter.
+OWN = ["default", "default-onnx", *["default-openvino"] * (find_spec("openvino") is not None)]
+
+
+@pytest.fixture
+def runtimes(dlbricks: Command) -> Command:
+    """Run `dlbricks runtimes ...`."""
+    return lambda *arguments: dlbricks("runtimes", *arguments)
+
+
+@pytest.fixture
+def interpreter(fake_interpreter: Path, tmp_path: Path) -> Path:
+    """An interpreter that a test may change."""
+    return Path(copy(fake_interpreter, tmp_path / "python"))
+
+
+def test_a_runtime_is_added_listed_checked_and_removed(runtimes: Command, interpreter: Path) -> None:
+    status, out, told = runtimes(
+        "add", str(interpreter), "--name", "old", "--threads", "2", "--env", "OMP_X=1", "--json"
+    )
+    assert status == 0
+    assert "--runtime old" in told
+    (added,) = json.loads(out)
+    assert (added["name"], added["framework"], added["version"], added["threads"]) == ("old", "mxnet", "1.9.1", 2)
+    assert added["environment"] == {"OMP_X": "1"}
+    listed = json.loads(runtimes("list", "--json")[1])
+    assert [it["name"] for it in listed] == [*OWN, "old"]
+    assert json.loads(runtimes("check", "old", "--json")[1]) == [added]
+    out = runtimes()[1]
+    assert "mxnet 1.9.1" in out and str(interpreter) in out
+    interpreter.write_text("#!/bin/sh\nexit 3\n")
+    status, _, told = runtimes("check", "old")
+    assert status == 1 and "old does not work" in told
+    assert runtimes("remove", "old")[0] == 0
+    assert [it["name"] for it in json.loads(runtimes("--json")[1])] == OWN
+
+
+def test_a_runtime_may_run_several_operators_at_once(runtimes: Command) -> None:
+    added = ("add", sys.executable, "--framework", "onnxruntime", "--name", "abreast", "--at-once", "2", "--json")
+    status, out, _ = runtimes(*added, "--env", "ORT_X=1")
+    assert status == 0
+    assert json.loads(out)[0]["environment"] == {"ORT_X": "1", "ORT_INTER_OP_THREADS": "2"}
+
+
+def test_a_registered_runtime_answers_when_ours_has_no_framework(
+    runtimes: Command,
+    interpreter: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def gone(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", gone)
+    runtimes("add", str(interpreter), "--name", "old")
+    assert main(["--data-dir", str(tmp_path / "data"), "tree", "resnet18_v1", "--level", "fused"]) == 2
+    assert "a fake fuses nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["add", "/no/such/python"], "/no/such/python"),
+        (["add", sys.executable, "--env", "NAME"], "NAME=VALUE"),
+        (["add", sys.executable, "--threads", "0"], "--threads"),
+        (["add", sys.executable, "--threads", "100000"], "--threads"),
+        (["add", sys.executable, "--at-once", "0"], "--at-once"),
+        (["check", "nobody"], "nobody"),
+        (["remove", "default"], "cannot be removed"),
+    ],
+)
+def test_impossible_options_are_refused(runtimes: Command, arguments: list[str], complaint: str) -> None:
+    assert complaint in one_line(runtimes(*arguments))
+
+
+def test_a_list_says_in_one_line_that_scenarios_need_loadgen(
+    runtimes: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
+    status, _, told = runtimes("list")
+    assert (status, told.count("\n")) == (0, 1)
+    assert "pip install 'dlbricks-tui[scenarios]'" in told

@@ -1,7 +1,6 @@
 """`dlbricks evaluate` with interpreters that always start the fake worker."""
 
 import json
-import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +22,7 @@ from dlbricks_tui.store.records import EndToEnd
 from tests.answers.validation import faults
 from tests.cli.people import Command, one_line
 from tests.models.onnx_models import saved, small
-from tests.runs.runs import FAKE_WORKER, MODEL
+from tests.runs.runs import MODEL
 
 pytestmark = pytest.mark.usefixtures("without_mxnet", "_steady")
 
@@ -34,17 +33,8 @@ def _steady(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_NOISE", "0.005")
 
 
-@pytest.fixture(scope="module")
-def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An interpreter that starts the fake worker."""
-    found = tmp_path_factory.mktemp("fake") / "python"
-    found.write_text(f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n')
-    found.chmod(0o755)
-    return found
-
-
 @pytest.fixture
-def at(tmp_path: Path, interpreter: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Command]:
+def at(tmp_path: Path, fake_interpreter: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Command]:
     """Return `dlbricks ...` in a data folder of this name, with a runtime called `fake`."""
 
     def in_folder(name: str, *options: str) -> Command:
@@ -53,7 +43,7 @@ def at(tmp_path: Path, interpreter: Path, capsys: pytest.CaptureFixture[str]) ->
             registered.parent.mkdir()
             registered.write_bytes(REGISTERED[options])
         else:
-            assert main([*data, "runtimes", "add", str(interpreter), "--name", "fake", *options]) == 0
+            assert main([*data, "runtimes", "add", str(fake_interpreter), "--name", "fake", *options]) == 0
             REGISTERED[options] = registered.read_bytes()
         capsys.readouterr()
 
@@ -182,19 +172,6 @@ def test_the_runtimes_of_an_evaluation_share_a_run_that_gives_an_evaluation_of_a
     # Not each combination of threads and kernels was measured: each variant stands for itself.
     assert found.runtimes == read_evaluation(file).runtimes
     assert [(it.threads, it.instructions.value) for it in found.results] == [(2, "all"), (1, "sse41"), (2, "all")]
-
-
-def test_runtimes_with_other_batch_sizes_have_a_run_of_their_own(
-    at: Callable[..., Command], file: Path, tmp_path: Path
-) -> None:
-    def with_another(it: Evaluation) -> Evaluation:
-        one = it.runtimes[0]
-        return replace(it, runtimes=(one, replace(one, threads=(1,), batch=(1,))), results=())
-
-    change(file, with_another)
-    status, out, _ = at("here")("evaluate", str(file), "--json")
-    assert (status, [it["threads"] for it in json.loads(out)["results"]]) == (0, [2, 1])
-    assert [read_request(it).batch_sizes for it in runs_in(tmp_path, "here")] == [(), (1,)]
 
 
 def test_the_evaluation_of_a_run_states_what_a_stranger_needs(full_file: Path) -> None:
@@ -363,14 +340,6 @@ def test_nothing_runs_if_no_model_or_runtime_is_there(at: Callable[..., Command]
         assert status == 1
         assert "model nowhere: wanted sha256 000000000000, found no file" in told
     assert not runs_in(tmp_path, "here")
-
-
-def test_the_table_names_the_evaluation_its_hash_and_what_differs(at: Callable[..., Command], file: Path) -> None:
-    change(file, lambda it: replace(it, runtimes=(replace(it.runtimes[0], threads=(1,)),)))
-    _, out, _ = at("here")("evaluate", str(file), *COMPARE, "--quiet")
-    assert out.startswith(f"evaluation alexnet ({file}, sha256 {read_evaluation(file).sha256[:12]})\n")
-    assert "MXNet 1.9.1" in out
-    assert "different for all:\n  threads: 2 threads before, 1 thread now\n" in out
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,16 @@
-"""`dlbricks fleet`: the command, with a driver that tells the events of a fleet run."""
+"""`dlbricks fleet`, with a driver that tells the events of a fleet run, and hosts that are examined at once."""
 
+import io
 import json
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from dlbricks_tui.cli.fleet_progress import ShownFleet
 from dlbricks_tui.fleet.driving import running
 from dlbricks_tui.fleet.driving.running import FleetPlace
 from dlbricks_tui.fleet.folder import (
@@ -18,7 +22,9 @@ from dlbricks_tui.fleet.folder import (
     HostUnpaused,
     read_fleet_request,
 )
-from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest
+from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest, HostEntry
+from dlbricks_tui.fleet.setting_up import doctor
+from dlbricks_tui.fleet.setting_up.judging import Examination, FindingVerdict, HostFinding, Readiness
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.events import Event, EventReader
@@ -259,3 +265,129 @@ def test_a_complete_fleet_run_is_shown_and_not_driven_again(
     fleet("add", "last", "--hosts", more)
     fleet("resume", "last")
     assert len(driven) == 2, "a host was added"
+
+
+EXAMINED = (
+    Examination(
+        host="c7i",
+        state=Readiness.READY,
+        findings=(HostFinding(subject="Python", state="3.11.2", verdict=FindingVerdict.FINE),),
+        system="intel-4c-1",
+        bricks=12,
+    ),
+    Examination(
+        host="m8g",
+        state=Readiness.LACKING,
+        findings=(
+            HostFinding(subject="Python", state="3.11.2", verdict=FindingVerdict.FINE),
+            HostFinding(
+                subject="environment", state="none", verdict=FindingVerdict.LACKS, cure="install it", installable=True
+            ),
+        ),
+    ),
+)
+
+
+@pytest.fixture
+def two_hosts(tmp_path: Path) -> Path:
+    path = tmp_path / "hosts.toml"
+    path.write_text('[[host]]\nname = "c7i"\n\n[[host]]\nname = "m8g"\n')
+    return path
+
+
+@pytest.fixture
+def examined(monkeypatch: pytest.MonkeyPatch, without_mxnet: None) -> list[tuple[str, ...]]:
+    """The names of the hosts that were examined, of which one lacks its environment."""
+    asked: list[tuple[str, ...]] = []
+
+    def examine(entries: Sequence[HostEntry], *_: object) -> tuple[Examination, ...]:
+        asked.append(tuple(entry.name for entry in entries))
+        return EXAMINED
+
+    monkeypatch.setattr(doctor, "examine_hosts", examine)
+    return asked
+
+
+def test_the_doctor_lists_what_hosts_lack_and_fails(
+    dlbricks: Command, examined: list[tuple[str, ...]], two_hosts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("fleet", "doctor", "--hosts", two_hosts)
+    status, out, told = dlbricks(*asked)
+    assert (status, examined) == (1, [("c7i", "m8g")])
+    assert "as it should be" in out and "install it" in out and "3.11.2" not in out
+    assert "`--install` sets up what is missing" in told
+    _, everything, _ = dlbricks(*asked, "--all")
+    assert everything.count("3.11.2") == 2
+    document = json.loads(dlbricks(*asked, "--json")[1])
+    with pytest.raises(SystemExit):
+        dlbricks("fleet", "doctor", "--json-schema")
+    schema = json.loads(capsys.readouterr().out)
+    assert faults(document, schema, schema) == []
+    found = [(it["host"], it["state"], it["bricks"]) for it in document["hosts"]]
+    assert found == [("c7i", "ready", 12), ("m8g", "lacking", None)]
+    assert "--wheels is for --install" in one_line(dlbricks(*asked, "--wheels", two_hosts.parent))
+
+
+def test_certificates_are_made_once_and_keys_are_private(dlbricks: Command, data: DataFolder) -> None:
+    status, out, told = dlbricks("fleet", "init")
+    assert (status, out.strip()) == (0, str(data.certificates))
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in data.certificates.iterdir()}
+    assert {mode for name, mode in modes.items() if name.endswith("-key.pem")} == {0o600}
+    assert "scp -p" in told
+    before = {path.name: path.read_bytes() for path in data.certificates.iterdir()}
+    status, again, told = dlbricks("fleet", "init")
+    assert (status, again) == (0, out)
+    assert "are there already" in told
+    assert {path.name: path.read_bytes() for path in data.certificates.iterdir()} == before
+
+
+def test_a_worker_without_certificates_is_refused_in_one_line(dlbricks: Command) -> None:
+    told = one_line(dlbricks("fleet", "worker", "tls://127.0.0.1:1", "--name", "a"))
+    assert "scp -p" in told
+    assert "fleet init" not in told, "that would make another authority"
+
+
+def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    shown = ShownFleet(None, lambda: now[0])
+    for event in EVENTS:
+        shown.take(event)
+    told = capsys.readouterr().err.splitlines()
+    assert len([line for line in told if line.startswith("c7i")]) == 1, "ten seconds have not passed"
+    now[0] = 10.0
+    shown.take(progress("c7i", 50))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("c7i measuring, 50 of 60 bricks, 1 failed, 42 s left; m8g probing, 12 of 60 bricks")
+
+
+def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:
+    stream, now = io.StringIO(), [0.0]
+    console = Console(file=stream, force_terminal=True, width=80, color_system=None)
+    shown = ShownFleet(console, lambda: now[0])
+    for event in EVENTS:
+        shown.take(event)
+    now[0] = 1.0
+    shown.take(progress("c7i", 50))
+    shown.close()
+    rows = [line for line in stream.getvalue().splitlines() if "of 60" in line]
+    assert ["c7i" in rows[-2], "50 of 60" in rows[-2], "m8g" in rows[-1]] == [True, True, True]
+    assert "45 of 60" not in stream.getvalue(), "events between two pictures are not painted"
+    assert "the order of hosts is sure for 1 of 2 models" in stream.getvalue()
+
+
+def test_the_reason_why_a_host_cannot_be_reached_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ShownFleet(None, quiet=True)
+    for seconds in (2, 4, 8):
+        shown.take(changed("c7i", FleetHostState.CONNECTING, f"no SSH server answers; the next try is in {seconds} s"))
+    shown.take(changed("c7i", FleetHostState.FAILED, "it did not join within 10 minutes"))
+    assert capsys.readouterr().err.splitlines() == [
+        "c7i connecting: no SSH server answers; the next try is in 2 s",
+        "c7i failed: it did not join within 10 minutes",
+    ]
+
+
+def test_a_quiet_fleet_run_tells_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ShownFleet(None, quiet=True)
+    for event in EVENTS:
+        shown.take(event)
+    assert capsys.readouterr().err == "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed\n"

@@ -29,7 +29,7 @@ from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small
 from tests.models.table_framework import TableFramework
-from tests.store.samples import runtime, system
+from tests.store.samples import runtime
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
 
@@ -123,16 +123,6 @@ def test_results_of_both_files_of_a_model_are_compared_side_by_side(
     assert {series["runtime"] for series in json.loads(out)["series"]} == both
 
 
-def test_systems_are_compared_by_the_file_that_was_measured(
-    dlbricks: Command, squeezenet_onnx: Decomposition, usual: tuple[Runtime, Runtime], tmp_path: Path
-) -> None:
-    _, onnx = usual
-    store(tmp_path, [system(fingerprint().id)], on_this_host(squeezenet_onnx, onnx))
-    status, out, told = dlbricks("systems", "compare", "table1:16", "--level", "written", "--json")
-    assert status == 0, told
-    assert [found["runtime"] for found in json.loads(out)] == [onnx.identity]
-
-
 def test_the_runtime_decides_which_file_is_cut(dlbricks: Command, net: Path) -> None:
     def layers(*named: str) -> int:
         status, out, told = dlbricks("tree", "table1:41", "--json", *named)
@@ -161,21 +151,6 @@ def test_a_framework_without_a_runtime_is_refused_in_one_line(
     monkeypatch.setattr(Registry, "find", without_onnx)
     told = one_line(dlbricks("run", "table1:16", "--runtime", "onnxruntime"))
     assert "no runtime here has ONNX Runtime" in told
-
-
-def test_a_run_takes_the_file_that_the_framework_reads(dlbricks: Command) -> None:
-    measured = ("--level", "written", "--fixed-runs", "1", "--json")
-    status, out, told = dlbricks("run", "squeezenet1.1", "--runtime", "onnxruntime", *measured)
-    assert status == 0, told
-    (model,) = json.loads(out)["models"]
-    assert (model["model"], model["runtime"].split("-")[0]) == ("squeezenet1.1", ONNX_RUNTIME.framework)
-
-
-def test_missing_bricks_get_a_command_for_each_format(dlbricks: Command, net: Path) -> None:
-    status, _, told = dlbricks("estimate", "table1:16", str(net), "--level", "written", "--measured-only")
-    assert status == 1
-    assert "run `dlbricks run table1:16 --level written`" in told
-    assert f"run `dlbricks run {net} --level written`" in told
 
 
 def test_many_gaps_are_named_in_one_line_with_a_command_per_format(
@@ -221,19 +196,6 @@ def test_an_estimate_uses_the_configured_threads(
     assert status == 0, told
     assert json.loads(out)[0]["runtime"] == one.identity
     assert "estimating by" not in told
-
-
-def test_without_results_of_the_default_runtime_another_of_its_framework_is_used(
-    dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
-) -> None:
-    mxnet, onnx = usual
-    found, three = small_onnx(net), onnx.with_threads(3)
-    lacking = replace(found, occurrences=found.occurrences[:3])
-    store(tmp_path, on_this_host(lacking, three), on_this_host(found, mxnet, when=1))
-    status, out, told = dlbricks("estimate", str(net), "--json")
-    (model,) = json.loads(out)
-    assert (status, model["runtime"], model["level"]) == (0, three.identity, "written")
-    assert f"`dlbricks run {net} --level written --threads 3`" in told
 
 
 @pytest.fixture

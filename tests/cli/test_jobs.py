@@ -1,7 +1,6 @@
 """`dlbricks jobs`, with runs, a fleet run and a proof whose work is made up."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from dlbricks_tui.analysis.jobs import PROOF, ProofDone, ProofOrder
 from dlbricks_tui.analysis.proving import RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.cli import jobs
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, QueuedWork, WorkKind
@@ -19,10 +17,10 @@ from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.jobs.process import JobAtWork, work_on
 from dlbricks_tui.models.library import ModelSource
+from tests.cli.people import Command
 from tests.fleet.sample_fleet import sample_fleet
-from tests.runs.live_runs import ended, planned, put_run
+from tests.runs.live_runs import RUN, ended, in_the_middle, planned, put_run
 
-Command = Callable[..., tuple[int, str, str]]
 GAIN = MeasuredGain(9.0, 0.42, (0.40, 0.44), 15.6, "2026-11-27T00:00:00+00:00")
 TOLD: tuple[Event, ...] = (
     Waiting(holder="a run"),
@@ -37,17 +35,14 @@ LINES = [
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> DataFolder:
-    return DataFolder(tmp_path)
+def data(data_folder: str) -> DataFolder:
+    return DataFolder(Path(data_folder))
 
 
 @pytest.fixture
-def dlbricks(data: DataFolder, capsys: pytest.CaptureFixture[str]) -> Command:
-    def dlbricks(*arguments: str) -> tuple[int, str, str]:
-        status = main(["--data-dir", str(data.path), "jobs", *arguments])
-        return status, *capsys.readouterr()
-
-    return dlbricks
+def of_jobs(dlbricks: Command) -> Command:
+    """Run `dlbricks jobs ...`."""
+    return lambda *arguments: dlbricks("jobs", *arguments)
 
 
 def proof(data: DataFolder, error: Exception | None = None) -> JobFolder:
@@ -64,84 +59,116 @@ def proof(data: DataFolder, error: Exception | None = None) -> JobFolder:
     return folder
 
 
-def test_jobs_of_all_kinds_are_listed_and_damaged_ones_named(dlbricks: Command, data: DataFolder) -> None:
-    assert dlbricks()[2] == "no job yet: `dlbricks run MODEL` makes the first\n"
+def test_jobs_of_all_kinds_are_listed_and_damaged_ones_named(of_jobs: Command, data: DataFolder) -> None:
+    assert of_jobs()[2] == "no job yet: `dlbricks run MODEL` makes the first\n"
     run, fleet, job = put_run(data, [planned(), ended()]), sample_fleet(data), proof(data)
     earlier = data.jobs / "trace-20261121-080000-ab12"
     earlier.mkdir()
     (earlier / "process.json").write_text('{"pid": 4194305, "started": "gone"}')
-    status, out, _ = dlbricks("--json")
+    status, out, _ = of_jobs("--json")
     found = {it["id"]: it for it in json.loads(out)}
     assert status == 0 and {it["kind"] for it in found.values()} == {"run", "fleet run", "proof", "trace"}
     assert (found[job.run]["state"], found[job.run]["models"], found[job.run]["pid"]) == ("finished", ["net"], None)
     assert found[run.run]["kind"] == "run" and found[fleet.run]["kind"] == "fleet run"
     assert found[earlier.name]["state"] == "interrupted"
     (job.path / "state.json").write_text("{}")
-    status, out, told = dlbricks("list")
+    status, out, told = of_jobs("list")
     assert status == 1 and "is damaged" in told
     assert f"trace      {earlier.name}" in out
 
 
 def test_the_time_left_is_that_which_a_job_tells_other_work(
-    dlbricks: Command, data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    of_jobs: Command, data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
     ticket = HostQueue(tmp_path / "host.lock").join(QueuedWork(WorkKind.PROOF, ["net"], data.path))
     assert ticket.try_take()
     ticket.progress(0.5, 1000.0)
     folder = PROOF.create(data, ("net",), ProofOrder(ModelSource("net", Path("/net.onnx")), ()))
-    (found,) = json.loads(dlbricks("--json")[1])
+    (found,) = json.loads(of_jobs("--json")[1])
     ticket.leave()
     assert found["id"] == folder.run and 900 < found["seconds_left"] <= 1000
 
 
 @pytest.mark.parametrize("action", [("watch",), ("replay", "--speed", "1000")])
 def test_a_job_is_watched_and_replayed_by_its_id_its_beginning_or_as_the_last(
-    dlbricks: Command, data: DataFolder, action: tuple[str, ...]
+    of_jobs: Command, data: DataFolder, action: tuple[str, ...]
 ) -> None:
     folder = proof(data)
     for name in (folder.run, folder.run[:-1], "last"):
-        status, _, told = dlbricks(*action, name)
+        status, _, told = of_jobs(*action, name)
         assert (status, told.splitlines()) == (0, [*LINES, f"job {folder.run} is finished"])
     with folder.events_file.open("ab") as file:
         file.write(b'{"event":"Flown","when":"2026-11-21T08:00:00+00:00"}\n')
-    assert "1 event of another version left out: Flown\n" in dlbricks(*action, "last")[2]
-    status, out, told = dlbricks(*action, "last", "--quiet", "--json")
+    assert "1 event of another version left out: Flown\n" in of_jobs(*action, "last")[2]
+    status, out, told = of_jobs(*action, "last", "--quiet", "--json")
     assert json.loads(out)["id"] == folder.run and LINES[0] not in told
 
 
-def test_the_reason_of_an_end_is_told(dlbricks: Command, data: DataFolder) -> None:
+def test_the_reason_of_an_end_is_told(of_jobs: Command, data: DataFolder) -> None:
     folder = proof(data, UserError("the worker was lost"))
-    status, _, told = dlbricks("watch", "last")
+    status, _, told = of_jobs("watch", "last")
     assert status == 1 and told.endswith(f"job {folder.run} is failed: the worker was lost\n")
 
 
 def test_a_job_that_has_ended_is_worked_on_again(
-    dlbricks: Command, data: DataFolder, monkeypatch: pytest.MonkeyPatch
+    of_jobs: Command, data: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, started = proof(data, UserError("the worker was lost")), list[tuple[str, str]]()
     monkeypatch.setattr(jobs, "start_detached", lambda it, _, function: started.append((it.run, function)))
-    status, _, told = dlbricks("resume", "last", "--detach")
+    status, _, told = of_jobs("resume", "last", "--detach")
     assert (status, told) == (0, f"job {folder.run} goes on in a separate process\n")
     assert started == [(folder.run, PROOF.function)]
     folder.set_state(replace(folder.state(), state=State.RUNNING))
-    assert "is running already" in dlbricks("resume", "last")[2]
+    assert "is running already" in of_jobs("resume", "last")[2]
     cancelled: list[str] = []
     monkeypatch.setattr(JobFolder, "cancel", lambda it: cancelled.append(it.run))
-    assert dlbricks("cancel", "last")[0] == 0 and cancelled == [folder.run]
+    assert of_jobs("cancel", "last")[0] == 0 and cancelled == [folder.run]
 
 
-def test_what_cannot_be_done_is_one_line(dlbricks: Command, data: DataFolder) -> None:
-    assert "no job is called 'last'" in dlbricks("watch", "last")[2]
+def test_what_cannot_be_done_is_one_line(of_jobs: Command, data: DataFolder) -> None:
+    assert "no job is called 'last'" in of_jobs("watch", "last")[2]
     proof(data)
-    assert "a proof cannot be paused: cancel it, and resume it later" in dlbricks("pause", "last")[2]
-    assert "there is nothing to cancel" in dlbricks("cancel", "last")[2]
-    assert "no job is called 'x'" in dlbricks("watch", "x")[2]
+    assert "a proof cannot be paused: cancel it, and resume it later" in of_jobs("pause", "last")[2]
+    assert "there is nothing to cancel" in of_jobs("cancel", "last")[2]
+    assert "no job is called 'x'" in of_jobs("watch", "x")[2]
 
 
-def test_runs_and_fleet_runs_are_shown_by_their_own_commands(dlbricks: Command, data: DataFolder) -> None:
+def test_runs_and_fleet_runs_are_shown_by_their_own_commands(of_jobs: Command, data: DataFolder) -> None:
     run = put_run(data, [planned(), ended()])
-    assert f"end of the replay: run {run.run} was finished" in dlbricks("replay", run.run, "--speed", "1000")[2]
-    assert "pauses after its current round" in dlbricks("pause", run.run)[2]
+    assert f"end of the replay: run {run.run} was finished" in of_jobs("replay", run.run, "--speed", "1000")[2]
+    assert "pauses after its current round" in of_jobs("pause", run.run)[2]
     fleet = sample_fleet(data, State.FINISHED)
-    assert "c7i" in dlbricks("watch", fleet.run)[1]
+    assert "c7i" in of_jobs("watch", fleet.run)[1]
+
+
+REPLAY = ("runs", "replay", "last")
+FAST = (*REPLAY, "--speed", "100000")
+
+
+def test_a_replay_shows_the_progress_and_ends_with_the_estimates(data: DataFolder, dlbricks: Command) -> None:
+    put_run(data, [*in_the_middle(), ended()], State.FINISHED)
+    status, out, told = dlbricks(*FAST)
+    assert status == 0
+    assert "nothing is measured now" in told and f"run {RUN} was finished\n" in told
+    assert "left out: broken" in told and "failed: Convolution 3x3" in told
+    assert "resnet18_v1    part 12.50 ms" in out and "12.34 to 12.66 ms" in out
+    # The run takes half a minute, the replay no time; a line comes after ten seconds of the run.
+    assert sum(" of 40 bricks, " in line for line in told.splitlines()) >= 1
+    status, out, _ = dlbricks(*FAST, "--json", "--quiet")
+    found = json.loads(out)
+    assert (found["run"], found["state"], found["runtime"]) == (RUN, "finished", "mxnet-1.9.1 python-3.11 threads-2")
+    first = found["models"][0]
+    assert (first["model"], first["sequential_ms"], first["measured_ms"]) == ("resnet18_v1", 12.5, 0.05)
+    assert (first["measured_layers"], first["layers"]) == (40, 60)
+
+
+def test_an_interrupt_ends_the_replay(data: DataFolder, dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_run(data, [*in_the_middle(), ended()], State.FINISHED)
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", interrupted)
+    status, _, told = dlbricks(*REPLAY, "--speed", "1")
+    assert status == 130 and told.endswith("dlbricks: interrupted\n")

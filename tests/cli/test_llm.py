@@ -13,7 +13,7 @@ from dlbricks_tui.cli.job_progress import JobNarration
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.language.orders import LanguageFailed, LanguageMeasured, LanguageMessage, LanguageRound
+from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguageRound
 from dlbricks_tui.wording import numbers
 from dlbricks_tui.wording.jobs import language_line
 from tests.answers.language_answers import ENGINE, WHEN, answer, library, predicted
@@ -198,13 +198,6 @@ def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
     assert not asked.has_measured
 
 
-def test_a_model_that_cannot_be_measured_is_told_and_status_1(asked: Asked, dlbricks: Command) -> None:
-    asked.messages = [LanguageFailed("not measured: the worker was lost")]
-    status, out, told = dlbricks("llm", MODEL, "--quiet")
-    assert (status, told) == (1, "not measured: the worker was lost\n")
-    assert out
-
-
 def test_a_process_that_fails_is_status_1_and_the_answer_predicted(asked: Asked, dlbricks: Command) -> None:
     asked.messages = []
     asked.raises = JobError("the process ended with status 1")
@@ -227,10 +220,3 @@ def test_rounds_are_told_once_in_some_seconds(capsys: pytest.CaptureFixture[str]
         now[0] = float(seconds)
         narration.take(ROUND)
     assert capsys.readouterr().err.splitlines() == [ROUND.line] * 2
-
-
-def test_the_help_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit):
-        main(["llm", "--help"])
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

@@ -1,18 +1,25 @@
+"""The command line as a whole: errors, options with numbers, the config file, and interrupts."""
+
 import argparse
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui import __version__
-from dlbricks_tui.cli.main import Command, main
-from dlbricks_tui.cli.parser import Handler, Parser
+from dlbricks_tui.__main__ import main as whole_program
+from dlbricks_tui.cli import runs
+from dlbricks_tui.cli.main import COMMANDS, Command, command_parser, main
+from dlbricks_tui.cli.parser import Handler, Parser, Typed
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.settings.kinds import number, several, share, whole
 from tests.cli.people import Command as Answers
 from tests.cli.people import one_line
 
@@ -254,3 +261,223 @@ def test_a_path_in_place_of_a_command_is_bad_input_without_a_terminal(
     assert f"`dlbricks tree '{tmp_path}/a net.onnx'`" in line
     assert main([f"{tmp_path}/net.onnx"], [work(done)]) == 2
     assert f"{tmp_path}/net.onnx: no such file" in capsys.readouterr().err
+
+
+NO_NUMBERS = [
+    "1e18",
+    "nan",
+    "inf",
+    "-inf",
+    "-1",
+    "1e400",
+    "-0.0",
+    "",
+    "x",
+    "9" * 30,
+    "9" * 5000,
+    "\u0663",
+    "1_0x",
+    "1,",
+]
+
+
+def is_numeric(action: argparse.Action) -> bool:
+    return isinstance(action.type, Typed) and action.type.kind.is_number
+
+
+def options(parser: Parser, name: str = "dlbricks") -> Iterator[tuple[str, argparse.Action]]:
+    """Yield the options of a parser and of its commands, with the command line up to each."""
+    parser.complete()
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command, found in action.choices.items():
+                yield from options(found, f"{name} {command}")
+        else:
+            yield f"{name} {'/'.join(action.option_strings) or action.dest}", action
+
+
+def test_no_option_takes_any_number() -> None:
+    found = dict(options(command_parser()))
+    assert len([it for it in found.values() if is_numeric(it)]) > 40
+    assert [name for name, it in found.items() if it.type in (int, float)] == []
+
+
+def test_numbers_beyond_the_limits_are_refused() -> None:
+    for name, action in options(command_parser()):
+        if is_numeric(action) or action.type is runs._budget:
+            for text in NO_NUMBERS:
+                if action.type is runs._budget and text == "inf":
+                    continue
+                with pytest.raises(argparse.ArgumentTypeError, match="give a"):
+                    assert callable(action.type) and action.type(text) is None, (name, text)
+
+
+def test_numbers_within_the_limits_are_taken() -> None:
+    assert (Typed(number(10.0))("10"), Typed(number(10.0))("1e-3")) == (10.0, 0.001)
+    assert (Typed(whole(0, 9))("0"), Typed(whole(1, 99))("99")) == (0, 99)
+    assert Typed(several(whole(1, 8)))("4, 1,4") == (4, 1)
+    assert (Typed(share())("5%"), Typed(share())("0.05")) == (0.05, 0.05)
+
+
+def test_a_time_budget_that_no_timer_takes_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "squeezenet1.1", "--time-budget", "1e18"]) == 2
+    told = "argument --time-budget: '1e18': give a number above 0 and up to 31,536,000 (see `dlbricks run --help`)"
+    assert capsys.readouterr() == ("", f"dlbricks: error: {told}\n")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The config file of the data folder."""
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data" / "config.toml"
+
+
+def test_locate_prints_only_the_path_also_of_an_invalid_file(file: Path, dlbricks: Answers) -> None:
+    status, out, told = dlbricks("config", "locate")
+    assert (status, out) == (0, f"{file}\n") and "there is no such file yet" in told
+    file.write_text("[")
+    status, out, _ = dlbricks("config", "locate", "--json")
+    assert (status, json.loads(out)) == (
+        0,
+        {"config": str(file), "exists": True, "themes": str(file.parent / "themes")},
+    )
+
+
+def test_validate_prints_a_line_per_problem_or_reports_a_valid_file(file: Path, dlbricks: Answers) -> None:
+    for text, said in ((None, "so all settings have their defaults"), ("[run]\nthreads = 2\n", "is valid")):
+        if text is not None:
+            file.write_text(text)
+        status, _, told = dlbricks("config", "validate")
+        assert status == 0 and said in told
+    file.write_text("[run]\nthreads = 0\nmemory = 1\n")
+    status, out, told = dlbricks("config", "validate")
+    assert (status, out) == (2, "")
+    first, second = told.splitlines()
+    assert first == f"dlbricks: error: {file}:2: run.threads = 0: it has to be a whole number from 1 to 1,024"
+    assert second.startswith(f"dlbricks: error: {file}:3: there is no setting run.memory; ")
+
+
+def test_validate_names_keys_that_the_workbench_refuses(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text('[keys]\nmodels.sort = "q"\n')
+    monkeypatch.setattr("sys.argv", ["dlbricks", "--data-dir", str(file.parent), "config", "validate", "--json"])
+    assert whole_program() == 2
+    document = json.loads(capsys.readouterr().out)
+    assert not document["valid"]
+    assert document["problems"][0].startswith(f"{file}:2: keys.models.sort: q ")
+
+
+def test_an_invalid_config_file_stops_every_command_with_one_line(file: Path, dlbricks: Answers) -> None:
+    file.write_text("[workbench]\nthem = 'x'\n")
+    told = f"dlbricks: error: {file}:2: there is no setting workbench.them; did you mean workbench.theme?\n"
+    assert dlbricks("models") == (2, "", told)
+    assert dlbricks()[1].startswith("usage: dlbricks"), "help works with an invalid file"
+
+
+def test_the_list_names_the_origin_of_each_setting(
+    file: Path, dlbricks: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text("[run]\nthreads = 2\n[keys]\ntree.expand = 'x'\n")
+    monkeypatch.setenv("DLBRICKS_WORKBENCH_MOUSE", "off")
+    document = json.loads(dlbricks("--set", "cutting.cut=overlap", "config", "--json")[1])
+    assert {name: document["settings"][name] for name in ("run.threads", "workbench.mouse", "cutting.cut")} == {
+        "run.threads": {"value": 2, "from": f"{file}:2"},
+        "workbench.mouse": {"value": "off", "from": "DLBRICKS_WORKBENCH_MOUSE"},
+        "cutting.cut": {"value": "overlap", "from": "--set"},
+    }
+    assert document["settings"]["cutting.order"] == {"value": "branch", "from": "default"}
+    assert document["keys"] == {"tree.expand": {"keys": ["x"], "from": f"{file}:4"}}
+    assert 'workbench.theme       "dark"' in dlbricks("config")[1]
+
+
+def test_a_command_line_option_overrides_all_settings(file: Path, dlbricks: Answers) -> None:
+    file.write_text("[cutting]\ngranularity = 2\n")
+    asked, given = ["tree", "vgg16", "--json"], ["--set", "cutting.granularity=3"]
+    for arguments, granularity in ((asked, 2), ([*given, *asked], 3), ([*given, *asked, "-g", "4"], 4)):
+        assert json.loads(dlbricks(*arguments)[1])["granularity"] == granularity
+
+
+# The program with a finder of modules that sends SIGINT when a module is about to be imported.
+INTERRUPTED = """
+import os, signal, sys
+wanted = sys.argv.pop(1)
+sys.argv[0] = "dlbricks"
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == wanted:
+            sys.meta_path.remove(self)
+            {act}
+
+sys.meta_path.insert(0, Interrupting())
+from dlbricks_tui.__main__ import main
+sys.exit(main())
+"""
+SEND = "os.kill(os.getpid(), signal.SIGINT)"
+# Extension modules raise an ImportError of their own when one of their imports is interrupted.
+REPLACE = f"""
+            try:
+                {SEND}
+            except KeyboardInterrupt:
+                raise ImportError("numpy cannot be imported") from None
+"""
+# Python prints the exceptions of finalizers, and goes on.
+IGNORE = f"""
+            class Finalized:
+                def __del__(self):
+                    {SEND}
+            Finalized()
+"""
+
+
+def interrupted(act: str, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line that is interrupted while it imports a module."""
+    return subprocess.run(
+        [sys.executable, "-c", INTERRUPTED.format(act=act), module, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("act", "module", "command"),
+    [
+        (SEND, "dlbricks_tui.cli", "models"),
+        (SEND, "argparse", "models"),
+        (REPLACE, "dlbricks_tui.cli.models", "models"),
+        (IGNORE, "dlbricks_tui.models.library", "models"),
+        (SEND, "dlbricks_tui.cli.estimate", "estimate squeezenet1.1"),
+        (REPLACE, "numpy", "estimate squeezenet1.1"),
+        (IGNORE, "dlbricks_tui.cli.run_progress", "run squeezenet1.1 --runtime onnxruntime"),
+        *(
+            pytest.param(act, module, "estimate squeezenet1.1", marks=pytest.mark.soak)
+            for act in (REPLACE, IGNORE)
+            for module in ("dlbricks_tui.cli", "argparse", "dlbricks_tui.cli.estimate")
+        ),
+    ],
+)
+def test_an_interrupted_import_is_one_line_and_status_130(act: str, module: str, command: str, tmp_path: Path) -> None:
+    ended = interrupted(act, module, *command.split(), "--data-dir", str(tmp_path))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "dlbricks: interrupted\n")
+
+
+def test_an_interrupt_after_the_command_is_no_traceback_either(tmp_path: Path) -> None:
+    program = "import sys, dlbricks_tui.__main__ as door, os, signal, atexit\n"
+    program += f"atexit.register(lambda: {SEND})\nsys.argv = ['dlbricks', '--version']\nsys.exit(door.main())"
+    script = tmp_path / "dlbricks"
+    script.write_text(program)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
+    assert (ended.returncode, ended.stderr) == (130, "dlbricks: interrupted\n")
+
+
+@pytest.mark.parametrize("command", [it.name for it in COMMANDS])
+def test_the_help_of_each_command_fits_80_columns(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

@@ -1,10 +1,14 @@
+"""What commands print, on terminals, into pipes, and with few characters."""
+
 import io
 import sys
 
 import pytest
-from rich.table import Table
+from rich import table as rich_table
 
 from dlbricks_tui.cli.output import data_console, forget_remarks, narrate, narrate_once, show, write, write_json
+from dlbricks_tui.cli.rendering import show_parts
+from dlbricks_tui.documents.parts import Column, Table, bar_column, name_column
 
 
 class Terminal(io.StringIO):
@@ -30,8 +34,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return stream
 
 
-def names(name: str) -> Table:
-    table = Table("model", "layers", style="red")
+def names(name: str) -> rich_table.Table:
+    table = rich_table.Table("model", "layers", style="red")
     table.add_row(name, "174")
     return table
 
@@ -54,7 +58,7 @@ def test_a_pipe_gets_whole_names_and_no_colours(capsys: pytest.CaptureFixture[st
 
 
 def test_a_pipe_gets_no_trailing_blanks(capsys: pytest.CaptureFixture[str]) -> None:
-    table = Table("model", "task", box=None)
+    table = rich_table.Table("model", "task", box=None)
     table.add_row("resnet50_v1", "")
     table.add_row("vgg16", "classification")
     show(table)
@@ -109,3 +113,18 @@ def test_a_remark_is_made_once_by_a_command(capsys: pytest.CaptureFixture[str]) 
         for remark in ("inputs as given before", "the host is busy", "inputs as given before"):
             narrate_once(remark)
         assert capsys.readouterr().err == "inputs as given before\nthe host is busy\n"
+
+
+def test_in_ascii_bars_and_cut_names_keep_their_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "22")
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    columns: tuple[Column[str], ...] = name_column("layer", str), Column("ms", lambda _: "1.5")
+    show_parts([Table(columns, ["a_long_name_of_a_layer"])])
+    show_parts([Table((*columns, bar_column(lambda _: 1.0)), ["conv"])], 20)
+    assert raw.getvalue().decode().splitlines() == [
+        "LAYER               MS",
+        "a_long_name_of_a.  1.5",
+        "LAYER   MS",
+        "conv   1.5  ########",
+    ]

@@ -114,19 +114,6 @@ def test_results_of_other_versions_are_no_basis_of_a_probe(dlbricks: Command, kn
     assert "measure there with this version" in line
 
 
-def test_a_probe_limits_kernels_as_the_other_systems_did(
-    dlbricks: Command, known: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(processor, "instruction_sets", lambda _: (InstructionSet.SSE41, InstructionSet.ALL))
-    limited = ("--instructions", "sse41")
-    status, _, told = dlbricks("probe", MODEL, *HOW, *limited)
-    assert status == 2 and "no other system has results by" in told and "DNNL_MAX_CPU_ISA=SSE41" in told
-    assert dlbricks("run", MODEL, *HOW, *MEASURING, *limited)[0] == 0
-    move_results(known, *ELSEWHERE)
-    found = json.loads(dlbricks("probe", MODEL, *HOW, *limited, "--bricks", "6", "--json")[1])
-    assert "DNNL_MAX_CPU_ISA=SSE41" in found["runtime"] and found["bricks"] == 6
-
-
 @pytest.mark.parametrize(
     ("limit", "message"),
     [

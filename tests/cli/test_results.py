@@ -1,18 +1,31 @@
+"""`dlbricks results` on stores with few results, and on the results of 2019."""
+
 import csv
 import io
 import json
-import re
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tinydb
 
+from dlbricks_tui.answers.comparisons.contrasts import ComparedResults
+from dlbricks_tui.answers.documents import schema_of
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.results_output import table_lines
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import fields_of, to_document
+from dlbricks_tui.store.documents import to_document
+from dlbricks_tui.store.statistics import summarise
+from tests.answers.validation import faults
 from tests.cli.people import Command, one_line
+from tests.models.table_framework import TableFramework
+from tests.store.dlbricks_2019.checkouts import time_layers, time_model
 from tests.store.samples import (
     brick,
     end_to_end,
@@ -148,29 +161,6 @@ def test_bad_input_is_one_line_and_status_2(results: Command, tmp_path: Path) ->
         assert told.startswith("dlbricks: error: ") and complaint in told
 
 
-def test_a_result_is_shown_with_statistics_and_a_histogram(results: Command) -> None:
-    status, out, _ = results("show", SLOW.uuid[:4])
-    assert status == 0
-    assert out.startswith("Convolution 3x3/2 1x64x56x1\n")
-    assert json.loads(results("show", FAST.uuid, "--json")[1]) == {
-        **to_document(FAST),
-        "provenance": None,
-        "origin": "own",
-    }
-    for part in ("trimmed mean  8.160 ms (95 % between", "good          no: drift", f"brick         {brick(1)}"):
-        assert part in out
-    assert re.search(r"8.000 ms +\d+  █", out)
-
-
-def test_a_result_is_shown_with_where_it_comes_from(results: Command, data: Path) -> None:
-    known = provenance(evaluation="nightly.toml", unmet=("turbo is on", "4 cores"))
-    with ResultsDatabase(data / "store") as store:
-        store.add(known)
-    _, out, _ = results("show", MODEL.uuid)
-    assert "evaluation    nightly.toml\nnot met       turbo is on; 4 cores\n" in out
-    assert json.loads(results("show", MODEL.uuid, "--json")[1])["provenance"] == fields_of(known)
-
-
 def test_a_brick_is_shown_with_all_its_results(results: Command, data: Path) -> None:
     _, out, _ = results("show", brick(0)[:10])
     assert brick(0) in out
@@ -270,16 +260,6 @@ def test_compacting_prints_a_file_that_plain_tinydb_opens(results: Command) -> N
     assert json.loads(results("compact", "--json")[1])["results"] == 3
 
 
-def test_verifying_a_whole_store_counts_its_records(results: Command) -> None:
-    status, out, err = results("verify")
-    assert (status, err) == (0, "")
-    assert "measurements: 2\n" in out
-    assert "damaged lines: 0\n" in out
-    found: dict[str, Any] = json.loads(results("verify", "--json")[1])
-    assert found["records"]["end_to_end"] == 1
-    assert (found["damage"], found["implausible"]) == ([], [])
-
-
 def test_verifying_names_records_that_no_measurement_gives_and_a_command_that_takes_them_out(
     results: Command, data: Path
 ) -> None:
@@ -370,3 +350,194 @@ def test_an_export_to_a_full_device_is_reported_in_one_line_and_keeps_the_device
     # As root the command could put a file in the place of the device.
     assert results("export", "/dev/full", "--force")[0] == 2
     assert Path("/dev/full").is_char_device()
+
+
+ONE, TWO = "onnxruntime-1.20 python-3.11 threads-1", "onnxruntime-1.20 python-3.11 threads-2"
+MXNET = "mxnet-1.9.1"
+
+
+def spread_around(base_ms: float, count: int = 25) -> dict[str, Any]:
+    samples = tuple(base_ms * (1 + number % 5 / 100) for number in range(count))
+    return {"samples_ms": samples, "statistics": summarise(samples)}
+
+
+def on(day: int, run: str, system_id: str = "here", runtime_id: str = MXNET) -> dict[str, Any]:
+    return {"when": f"2026-11-{day}T08:00:00+00:00", "run": run, "system": system_id, "runtime": runtime_id}
+
+
+BEFORE, AFTER = on(21, "20261121-080000-aaaa"), on(22, "20261122-080000-bbbb")
+THERE = on(22, "20261122-090000-cccc", "there")
+THREADS_1, THREADS_2 = (on(23, f"20261123-080000-{name}", "here", name) for name in (ONE, TWO))
+
+
+@pytest.fixture
+def compare(tmp_path: Path, dlbricks: Command) -> Command:
+    """Run `dlbricks results compare ...`."""
+    with ResultsDatabase(tmp_path / "data" / "store") as store:
+        store.add(form(0), form(1), system("here", instance_type="c5.large"), system("there"), runtime(MXNET))
+        store.add(*(replace(runtime(it), name="onnxruntime", framework="onnxruntime") for it in (ONE, TWO)))
+        for place, brick_ms, whole_ms in ((BEFORE, 1.0, 30.0), (AFTER, 1.0, 36.0), (THERE, 0.8, 20.0)):
+            store.add(measurement(brick=brick(0), **place, **spread_around(brick_ms)))
+            store.add(end_to_end(**place, **spread_around(whole_ms)))
+        store.add(measurement(brick=brick(1), **AFTER, **spread_around(2.0)))
+        for place, brick_ms in ((THREADS_1, 1.5), (THREADS_2, 0.9)):
+            store.add(measurement(brick=brick(0), **place, **spread_around(brick_ms)))
+    return lambda *arguments: dlbricks("results", "compare", *arguments)
+
+
+def document(compare: Command, *arguments: str) -> Any:
+    status, out, _ = compare(*arguments, "--json")
+    assert status == 0
+    return json.loads(out)
+
+
+def test_two_days_are_compared_model_by_model(compare: Command) -> None:
+    status, out, told = compare("2026-11-21", "system=here 2026-11-22")
+    assert status == 0 and told == ""
+    assert "A: day 2026-11-21, 2 results" in out
+    assert "B: day 2026-11-22, system=here, 3 results" in out
+    assert "B takes 1.095 times as long" in out and "geometric mean of 2" in out
+    assert "1 slower, 1 same; only in A 0, only in B 1" in out
+    rows = [line.split() for line in out.splitlines() if line.endswith(("slower", "same"))]
+    assert rows[0][0] == "resnet50_v1" and rows[0][-1] == "slower" and "+20.0" in rows[0]
+    assert rows[1][-1] == "same"
+    _, out, told = compare("2026-11-21", "2026-11-22 system=here", "--limit", "1")
+    assert told.startswith("1 more pair: ")
+    assert "= same" not in out
+
+
+def test_the_json_document_has_all_pairs_and_keeps_to_its_schema(compare: Command) -> None:
+    found = document(compare, "here", "there", "--where", "when<2026-11-23")
+    schema = schema_of(ComparedResults)
+    assert faults(found, schema, schema) == []
+    assert (found["a"]["name"], found["b"]["name"]) == ("system here", "system there")
+    assert (found["faster"], len(found["pairs"]), found["failures"]) == (2, 2, [])
+    assert found["interval"][0] <= found["ratio"] <= found["interval"][1] < 1
+    # The greatest change comes first.
+    assert found["pairs"][0]["name"] == "resnet50_v1"
+
+
+def test_what_cannot_be_compared_is_one_line(compare: Command) -> None:
+    for text, said in {
+        "nothing": "'nothing' is no system, runtime, run or day with results; there are systems here, there",
+        "onnxruntime": f"'onnxruntime' stands for several: runtime {ONE}, runtime {TWO}; name one of them",
+        "20261122": "'20261122' stands for several: run 20261122-080000-bbbb, run 20261122-090000-cccc",
+        "2026-11-30": "no results are '2026-11-30'",
+        "2026-13-45": "needs a date",
+        "no=column": "there is no column 'no'",
+        "'open": "close the quotation marks",
+        "": "an empty text names no results",
+        "there mxnet when<2026-11-22": "is no system, runtime, run or day with results",
+    }.items():
+        assert said in one_line(compare(text, "here"))
+    assert "give a whole number from 1 to" in one_line(compare("here", "there", "--limit", "0"))
+    status, _, told = compare("here of=model", "here of=brick")
+    assert status == 1 and "no brick in the same context and no model in common" in told
+
+
+def test_filters_hold_for_both_sides(compare: Command) -> None:
+    found = document(compare, "2026-11-21", "2026-11-22", "--where", "of=model", "--where", "system=here")
+    assert (found["a"]["results"], found["b"]["results"], len(found["pairs"])) == (1, 1, 1)
+
+
+def test_a_slower_model_beyond_the_limit_fails(compare: Command) -> None:
+    days = ("2026-11-21", "2026-11-22 system=here")
+    status, _, told = compare(*days, "--fail-above", "5%")
+    assert status == 1 and told == "slower by more than 5.0 %: resnet50_v1\n"
+    assert compare(*days, "--fail-above", "25%")[0] == 0
+    # A faster side never fails.
+    assert compare(*reversed(days), "--fail-above", "5%")[0] == 0
+    models = ("2026-11-21 of=model", "2026-11-22 system=here of=model")
+    _, out, _ = compare(*models, "--fail-above", "5%", "--json")
+    assert json.loads(out)["failures"] == ["all pairs", "resnet50_v1"]
+
+
+def test_markdown_is_a_table_that_shows_names_as_they_are(compare: Command) -> None:
+    status, out, _ = compare("2026-11-21", "2026-11-22 system=here", "--markdown")
+    lines = out.splitlines()
+    assert status == 0 and lines[0] == "- A: day 2026-11-21, 2 results"
+    start = lines.index("| brick or model | A ms | B ms | change | p | B is |")
+    assert lines[start + 2].startswith("| resnet50\\_v1 | ") and lines[start + 2].endswith(" | slower |")
+    assert all(line.count("|") - line.count("\\|") == 7 for line in lines[start:])
+
+
+CAPSNET = "CapsNet Trained on MNIST Data"
+SQUEEZENET = "SqueezeNet V1.1 Trained on ImageNet Competition Data"
+SYSTEM = "c5.xlarge"
+
+
+@pytest.fixture
+def capsnet(tmp_path: Path) -> Decomposition:
+    """A model with a loop: its layers are written once and paid twice."""
+    (source,) = Library(SAMPLE_MODELS, tmp_path).find("table1:4")
+    return decompose(Loader(tmp_path / "cache", TableFramework()).load(source))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, capsnet: Decomposition) -> Path:
+    """CapsNet by layers and end to end, another model end to end only."""
+    folder = tmp_path / "checkout"
+    time_layers(folder, SYSTEM, CAPSNET, {name: [time] * 3 for name, time in times_of(capsnet).items()})
+    time_model(folder, SYSTEM, CAPSNET, [150_000.0, 151_000.0, 152_000.0])
+    time_model(folder, SYSTEM, SQUEEZENET, [17_750.0])
+    return folder
+
+
+def times_of(model: Decomposition) -> Mapping[str, float]:
+    """Return a time for each layer by name, different for occurrences of the same brick."""
+    return {layer.name: 10.0 + layer.index for layer in model.graph.layers}
+
+
+def test_an_import_counts_the_results_of_every_system(dlbricks: Command, checkout: Path) -> None:
+    status, out, err = dlbricks("results", "import", "--format", "dlbricks-2019", str(checkout))
+    assert (status, out) == (0, "")
+    assert err.splitlines() == [
+        f"{SYSTEM}: 55 results new, 0 known; 1 model by layers, 2 end to end",
+        f"{SYSTEM}: only end-to-end results of {SQUEEZENET}",
+        f"{checkout}: 55 results new, 0 known, on 1 system",
+    ]
+    assert "0 results new, 55 known" in dlbricks("results", "import", "--format", "dlbricks-2019", str(checkout))[2]
+
+
+def test_an_imported_result_says_which_layer_it_is_of(dlbricks: Command, checkout: Path) -> None:
+    dlbricks("results", "import", "--format", "dlbricks-2019", str(checkout))
+    listed: list[dict[str, Any]] = json.loads(
+        dlbricks("results", "list", "protocol=dlbricks-2019", "of=brick", "--json")[1]
+    )
+    assert {each["system"] for each in listed} == {SYSTEM}
+    assert {each["level"] for each in listed} == {"written"}
+    shown = dlbricks("results", "show", listed[0]["id"])[1]
+    assert f"occurrence    model {CAPSNET}, layer " in shown
+
+
+def test_unusable_rows_are_named(dlbricks: Command, checkout: Path) -> None:
+    time_layers(checkout, SYSTEM, SQUEEZENET, {f"layer{number}": [1.0] for number in range(30)})
+    time_model(checkout, SYSTEM, "LeNet", [1.0])
+    status, out, err = dlbricks("results", "import", "--format", "dlbricks-2019", "--json", str(checkout))
+    assert status == 0
+    assert f"{SYSTEM}: 30 rows could not be used\n" in err
+    assert (
+        f"line 21: {SQUEEZENET}: layer 'layer19' is not a layer of it here\n"
+        "and 10 more rows, which --json lists\n" in err
+    )
+    assert "left out: 1 row of 1 model that Table 1 does not have: LeNet\n" in err
+    (document,) = json.loads(out)
+    (system,) = document["systems"]
+    assert (document["path"], document["new"], document["known"]) == (str(checkout), 55, 0)
+    assert system["by_layers"] == [CAPSNET]
+    assert system["outside_table1"] == {"LeNet": 1}
+    assert len(system["unmatched"]) == 30
+    assert system["unmatched"][29]["layer"] == "layer29"
+
+
+def test_with_broken_files_the_rest_is_imported_and_the_status_is_1(dlbricks: Command, checkout: Path) -> None:
+    time_model(checkout, SYSTEM, CAPSNET, [1.0]).write_bytes(b"\x00\xff" * 100)
+    status, _, err = dlbricks("results", "import", "--format", "dlbricks-2019", str(checkout))
+    assert status == 1
+    assert f"{SYSTEM}: 54 results new" in err
+    assert "data/mxnet_model/c5.xlarge/CapsNet_Trained_on_MNIST_Data.csv is not text; it was skipped\n" in err
+
+
+def test_a_folder_that_is_not_a_checkout_is_one_line_and_status_2(dlbricks: Command, tmp_path: Path) -> None:
+    err = one_line(dlbricks("results", "import", "--format", "dlbricks-2019", tmp_path))
+    assert "name a checkout of github.com/rai-project/synthetic_benchmark" in err

@@ -117,22 +117,6 @@ def test_a_prediction_has_the_keys_of_the_contract_with_intervals(predict: Answe
     assert "predicted p90" not in out, "a picture is for servers"
 
 
-def test_stored_tests_of_the_scenario_stand_beside_its_prediction(
-    predict: Answer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    status, out, _ = predict([*timed(), stored(), stored(bound_ms=30.0)], *SERVER)
-    assert status == 0
-    assert "DIFFERENCE" in out.splitlines()[6]
-    assert "passed (LoadGen: valid), 700 requests in 18 s, enough for 99 % confidence in p99" in out
-    assert "--- bound: 0 of 700 above it" in out
-    monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = predict([stored(when="2026-11-22T08:00:00+00:00")], *SERVER)
-    assert "2 stored tests of this scenario:" in out
-    assert max(map(len, out.splitlines())) <= 80
-    picture = out[out.index("ms by requests per second") :].partition("\n\n")[0]
-    assert len(picture.splitlines()) == 14 and len(out.splitlines()) > 14
-
-
 def test_the_tested_figure_is_the_answer_and_the_prediction_stands_second(predict: Answer) -> None:
     _, out, _ = predict(timed(), *SERVER)
     assert re.fullmatch(r"~[\d.]+ requests/s \(.*\) with p99 within 20 ms", out.splitlines()[1])
@@ -162,20 +146,6 @@ def test_the_best_batch_size_is_the_answer_offline(predict: Answer) -> None:
     assert document(predict([], *asked, "--json")[1])["stored"]["batch_size"] == 4
 
 
-def test_tests_of_a_search_that_has_not_ended_are_listed_and_drawn(predict: Answer) -> None:
-    cancelled = [stored(sought=False, rate=rate, valid=rate < 60.0) for rate in (50.0, 70.0)]
-    status, out, _ = predict([*timed(), *cancelled], *SERVER)
-    assert status == 0
-    assert "2 stored tests of this scenario:" in out
-    assert out.count(" at rate ") == 2
-    assert "x failed   o passed" in out
-    # None of them is the answer to the search.
-    assert "MEASURED" not in out
-    found = document(predict([], *SERVER, "--json")[1])
-    assert found["stored"] is None
-    assert sorted((it["rate"], it["sought"]) for it in found["stored_tests"]) == [(50.0, False), (70.0, False)]
-
-
 def test_an_impossible_bound_is_a_negative_verdict_in_one_line(predict: Answer) -> None:
     status, out, err = predict(timed(), "--kind", "server", "--bound-ms", "1", "--json")
     assert (status, document(out)["predicted"]) == (1, None)
@@ -202,13 +172,6 @@ def test_an_impossible_bound_is_a_negative_verdict_in_one_line(predict: Answer) 
 )
 def test_bad_input_gets_one_line(predict: Answer, arguments: Sequence[str], complaint: str) -> None:
     assert complaint in one_line(predict(timed(), *arguments))
-
-
-def test_the_help_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit):
-        main(["scenario", "--help"])
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
 def test_a_measurement_has_verdict_confidence_and_logs_and_narrates_its_progress(

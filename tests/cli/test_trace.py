@@ -273,10 +273,3 @@ def test_a_signal_ends_the_trace_and_its_process(trace: Answer, tmp_path: Path, 
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
     assert not file.exists()
-
-
-def test_the_help_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit):
-        main(["trace", "--help"])
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

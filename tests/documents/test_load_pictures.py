@@ -48,21 +48,6 @@ def test_percentiles_and_throughputs_are_predicted_beside_measured() -> None:
     )
 
 
-def test_a_histogram_counts_every_request_and_shows_bound_and_percentiles() -> None:
-    latencies = [10.0 + number % 40 / 10 for number in range(690)] + [500.0] * 10
-    test = load_test(bound_ms=13.0, percentile=99.0)
-    found = histogram_plot(test, latencies, PREDICTED)
-    assert found is not None
-    assert sum(count for it in found.series for _, count in it.points[::2]) == 700
-    assert all(count for it in found.series for _, count in it.points), "nothing is drawn where there are no requests"
-    assert found.across.high < 100, "a few slow requests do not squeeze the others"
-    assert [it.name for it in found.uprights] == ["predicted p99 ~14.000 ms", "bound 13 ms"]
-    assert found.says.startswith("700 requests: median 12.000 ms, p99 500.000 ms (predicted ~14.000 ms), ")
-    assert "above the bound of 13 ms" in found.says
-    assert histogram_plot(load_test(kind="offline"), latencies, None) is None
-    assert histogram_plot(test, [5.0, 5.0], None) is not None
-
-
 def test_the_picture_of_a_test_in_progress_fills_from_the_left() -> None:
     def filled(answered: int) -> float:
         latencies = [10.0 + each % 7 for each in range(answered)]
@@ -79,9 +64,3 @@ def test_slow_requests_stand_above_the_bound_and_crowds_have_other_signs() -> No
     by_mark = {it.mark: [y for _, y in it.points] for it in found.series}
     assert all(y > 50.0 for y in by_mark["."][-1:]) and all(y < 50.0 for y in by_mark[":"])
     assert found.says == "3,001 requests so far: p50 10.000 ms, p90 10.000 ms, p99 10.000 ms, bound 50 ms."
-
-
-def test_equal_latencies_and_none_of_any_length_can_be_drawn() -> None:
-    for latencies in ([5.0], [5.0] * 50, [0.0, 0.0]):
-        found = progress_plot(latencies, latencies, 1, Scenario(kind=ScenarioKind.SINGLE, percentile=90.0))
-        assert found.up.low < found.up.high and sum(len(it.points) for it in found.series) >= 1

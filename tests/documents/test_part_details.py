@@ -52,68 +52,6 @@ def timed(*samples_ms: float, flags: tuple[str, ...] = ()) -> Measurement:
     )
 
 
-@pytest.mark.parametrize(
-    ("op", "compiled", "line"),
-    [
-        ("conv", "Convolution brgconv_avx2_f32 acdb -> acdb f32", "kernel     brgconv_avx2_f32, in a packed layout"),
-        ("conv", "Convolution ref_f32 plain -> plain f32", "kernel     ref_f32"),
-        (
-            "openvino.Reorder",
-            "Reorder jit_f32 plain -> acdb f32",
-            "layout     plain -> acdb f32: the order of the dimensions in",
-        ),
-    ],
-)
-def test_layouts_in_memory_are_told_of_the_layers_that_change_them(op: str, compiled: str, line: str) -> None:
-    graph = chain("conv")
-    (layer,) = graph.layers
-    operator = replace(layer.operators[0], op=op, params=(("compiled", (compiled,)),))
-    shown = told(outline_of(replace(graph, layers=(replace(layer, operators=(operator,)),))), 0)
-    assert line in shown.splitlines() and compiled not in shown
-
-
-def test_a_layer_starts_with_its_title_latency_and_name() -> None:
-    outline = sample("resnet50_v1")
-    lines = told(outline, 0, estimated(outline, measured(outline.decomposition))).splitlines()
-    assert lines[0] == "conv 7x7/2 64"
-    assert [line.split()[0] for line in lines[1:3]] == ["takes", "interval"]
-    assert ["name", "resnet50_v1_conv0_fwd"] in [line.split() for line in lines]
-    text = "\n".join(lines)
-    assert "in         1x3x224x224" in text and "out        1x64x112x112" in text and "weights    64x3x7x7" in text
-    assert "kernel=7x7" in text and "stride=2x2" in text
-    assert "of the model" in text and "interval" in text and "on the critical path" in text
-
-
-def test_a_brick_shows_its_key_contexts_and_occurrences() -> None:
-    outline = sample("resnet50_v1")
-    occurrences = outline.decomposition.occurrences
-    by_brick: dict[str, set[str]] = {}
-    for it in occurrences:
-        by_brick.setdefault(it.brick.key, set()).add(it.context)
-    number = next(it.sequence.index for it in occurrences if len(by_brick[it.brick.key]) > 1)
-    key, context = occurrences[number].brick.key, occurrences[number].context
-    text = told(outline, number).replace("\n" + " " * 11, " ")
-    assert f"brick      {key[:12]}" in text and f"context    {context}" in text
-    assert f"elsewhere in the model: {', '.join(sorted(by_brick[key] - {context}))}" in text
-    assert f"occurs     {sum(it.brick.key == key for it in occurrences)} times in this model" in text
-
-
-@pytest.mark.parametrize(
-    ("names", "says"),
-    [
-        ((), "in no other model of the library"),
-        (("vgg16",), "1 model: vgg16"),
-        (tuple("abcdef"), "6 models: a, b, c, d and 2 more"),
-    ],
-)
-def test_other_models_with_the_brick_are_named(names: tuple[str, ...], says: str) -> None:
-    assert f"elsewhere  {says}" in told(sample("alexnet"), 0, elsewhere=names)
-
-
-def test_other_models_are_not_mentioned_before_the_index_is_complete() -> None:
-    assert "elsewhere" not in told(sample("alexnet"), 0)
-
-
 def test_a_layer_that_cannot_run_shows_the_reason_and_the_model_counts_such_layers() -> None:
     outline = outline_of(unable(chain("conv", "relu"), 1, "the operator is not in this build"))
     latencies = estimated(outline, measured(outline.decomposition))
@@ -129,12 +67,6 @@ def test_a_shape_that_depends_on_data_says_so() -> None:
     assert "shape recorded from one run" not in told(outline_of(recorded), 0)
 
 
-def test_the_model_shows_the_given_value_of_an_input() -> None:
-    graph = chain("conv", "relu")
-    (given,) = graph.inputs
-    assert f"{given.name} = 16000" in told(outline_of(replace(graph, inputs=(given._replace(value=(16000,)),))), None)
-
-
 def test_a_sequence_that_the_cover_leaves_out_says_why() -> None:
     outline = outline_of(chain("conv", "relu", "pool"), Cutting(3, Cut.OVERLAP))
     assert "sequences that overlap it are quicker" in told(
@@ -142,27 +74,10 @@ def test_a_sequence_that_the_cover_leaves_out_says_why() -> None:
     )
 
 
-def test_a_sequence_describes_each_of_its_layers() -> None:
-    outline = sample("resnet50_v1", granularity=3)
-    text = told(outline, 0)
-    assert text.splitlines()[0] == "conv 7x7/2 64 > batch norm > relu"
-    assert [line for line in text.splitlines() if line in ("conv 7x7/2 64", "batch norm", "relu")] == [
-        "conv 7x7/2 64",
-        "batch norm",
-        "relu",
-    ]
-
-
 def test_a_layer_among_several_has_no_latency_of_its_own() -> None:
     outline = sample("resnet50_v1", granularity=3)
     text = told(outline, 0, estimated(outline, measured(outline.decomposition)), inside=1)
     assert text.splitlines()[0] == "conv 7x7/2 64" and "takes" not in text
-
-
-def test_the_model_shows_its_inputs_and_outputs() -> None:
-    text = told(sample("resnet50_v1"), None)
-    assert "input      1x3x224x224 data" in text and "output     1x1000 resnet50_v1_dense0_fwd" in text
-    assert "layers     174" in text and "level      written, bricks of 1 layer" in text
 
 
 def test_control_codes_in_names_are_escaped() -> None:

@@ -1,7 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dlbricks_tui.documents.drawing import drawn_beside
 from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.pictures import Plot
 from dlbricks_tui.documents.variants import (
@@ -81,27 +80,6 @@ def test_a_series_of_one_point_has_one_figure() -> None:
     latencies, throughputs = curve_sentences([point(1, 10.0, 2), point(1, 20.0, 1), point(4, 50.0, 1)])
     assert latencies == "2 threads, batch 1: 10.00 ms; 1 thread: 20.00 to 50.00 ms"
     assert throughputs == "2 threads, batch 1: 100.0 per second; 1 thread: 50.00 to 80.00 per second"
-
-
-def test_latency_and_throughput_are_beside_each_other_over_the_batch_sizes_that_were_measured() -> None:
-    latencies, throughputs = plots_of(BATCHES, 50.0)
-    (of_ms,), (of_rates,) = latencies.series, throughputs.series
-    assert of_ms.points == ((1.0, 10.0), (2.0, 15.0), (4.0, 26.0), (8.0, 55.0), (32.0, 230.0))
-    assert [round(rate) for _, rate in of_rates.points] == [100, 133, 154, 145, 139]
-    assert [text for _, text in latencies.across.ticks] == ["1", "2", "4", "8", "32"]
-    assert [it.value for it in latencies.levels] == [50.0] and not throughputs.levels
-    drawn = ["".join(text for text, _ in line) for line in drawn_beside(latencies, throughputs, 80, 10, fine=False)]
-    assert max(map(len, drawn)) <= 80
-    assert drawn[0].split("  ")[0] == "ms by batch size" and drawn[0].endswith("Per second by batch size")
-    assert drawn[10:] == ["x measured   ─ bound 50 ms"]
-
-
-def test_a_bound_far_above_all_latencies_is_not_drawn() -> None:
-    assert not plots_of(BATCHES, 1000.0)[0].levels
-
-
-def test_threads_at_one_batch_size_are_the_axis() -> None:
-    assert plots_of([point(8, 40.0, 1), point(8, 25.0, 2)])[0].title == "ms by threads"
 
 
 def test_a_single_size_has_no_curve() -> None:

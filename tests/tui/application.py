@@ -176,6 +176,11 @@ async def eventually(pilot: Pilot[None], condition: Callable[[], object]) -> Non
         draw(screen)
 
 
+def told(pilot: Pilot[None]) -> list[str]:
+    """Return the messages of the program, the newest last."""
+    return [note.message for note in pilot.app._notifications]
+
+
 def screen_text(pilot: Pilot[None]) -> str:
     """Return the text of the screen."""
     return "\n".join(strip.text.rstrip() for strip in pilot.app.screen._compositor.render_strips())

@@ -5,8 +5,9 @@
 
 import os
 import string
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import unified_diff
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +40,27 @@ _OF_THE_TERMINAL = (ColorType.DEFAULT, ColorType.STANDARD)
 
 
 def snapshot(app: App[None]) -> str:
-    """Return the cells, then the style of each as a letter, then the meaning of the letters in words of the theme."""
+    """Return the cells, then the style of each as a letter, then the meaning of the letters in words of the theme.
+
+    Of a box nothing is shown of what is behind it. Equal rows below one another are one line with their number.
+    """
     inks = ((name, value) for name, value in app.current_theme.variables.items() if name.startswith("ink-"))
     names = {value.lower(): name.removeprefix("ink-") for name, value in inks}
-    strips = app.screen._compositor.render_strips()
+    strips, place = app.screen._compositor.render_strips(), []
+    for box in app.screen.query(Box):
+        region = box.region
+        place = [f"at {region.x}, {region.y}"]
+        strips = [strip.crop(region.x, region.right) for strip in strips[region.y : region.bottom]]
     letters: dict[str, str] = {}
-    cells = [strip.text.rstrip() for strip in strips]
-    styles = [_lettered(strip, names, letters) for strip in strips]
+    cells = _counted(strip.text.rstrip() for strip in strips)
+    styles = _counted(_lettered(strip, names, letters) for strip in strips)
     meanings = [f"{letter} {style}" for style, letter in letters.items()]
-    return "\n".join([*cells, "", *styles, "", *meanings, ""])
+    return "\n".join([*place, *cells, "", *styles, "", *meanings, ""])
+
+
+def _counted(rows: Iterable[str]) -> list[str]:
+    counts = ((row, len([*equal])) for row, equal in groupby(rows))
+    return [f"{row} x{count}" if count > 1 else row for row, count in counts]
 
 
 def snapshots_of_screens() -> dict[str, str]:

@@ -29,7 +29,7 @@ from tests.store.samples import system
 from tests.tui import results
 from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing
 from tests.tui.results import RUNTIME, source_called, store_run
-from tests.tui.snapshots import check, check_all, resize
+from tests.tui.snapshots import check_all, resize
 from tests.tui.stored_results import HERE
 
 RUNNING = SnapshotBuilder("r1", ("net",)).snapshot()
@@ -113,14 +113,6 @@ async def test_a_model_without_results_says_what_to_do(new: DataFolder) -> None:
         shown = screen_text(pilot)
         assert f"{MODEL}: ~" in shown and "Not all layers were measured" in shown
         assert "m runs what is missing" in shown and f"dlbricks run {MODEL}" in shown
-
-
-async def test_the_screen_is_readable_without_colours(
-    one_host: None, faster: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    async with analysis_screen(faster, NARROW) as pilot:
-        check(pilot.app, "analysis-no-color")
 
 
 async def test_panels_are_searched_sorted_and_copied_and_the_roofline_needs_peaks(

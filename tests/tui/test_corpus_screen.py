@@ -1,11 +1,8 @@
-import re
 import threading
-from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.bricks.corpus import compare, model_bricks
-from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.tui.corpus import screen as work
@@ -13,25 +10,20 @@ from dlbricks_tui.tui.corpus.panels import LikenessPanel, UniquenessPanel
 from dlbricks_tui.tui.corpus.screen import CorpusScreen
 from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import (
     LIBRARY,
     MEDIUM,
     NARROW,
     PATIENCE_SECONDS,
-    SIZES,
     WIDE,
-    WRITTEN,
     app_on,
     eventually,
     press,
     running,
     screen_text,
     settled,
-    showing,
 )
-from tests.tui.results import graph_of
 from tests.tui.snapshots import resize
 
 
@@ -130,27 +122,3 @@ async def test_the_grid_names_both_models_and_goes_to_the_most_similar_one(new: 
         assert [span.text.strip() for span in grid.heading(28)][-1] == f"{len(LIBRARY)}"
         await press(pilot, *["h"] * len(LIBRARY))
         assert [span.text.strip() for span in grid.heading(28)][3] == "1"
-
-
-TRANSLATIONS = ("Apple-to-Orange", "Monet-to-Photo")
-ALIKE = [f"CycleGAN {it} Translation Trained on {data} Data" for it in TRANSLATIONS for data in ("One", "Two")]
-
-
-async def test_names_that_begin_alike_differ_in_the_list_and_in_the_grid(
-    new: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bricks = model_bricks(decompose(graph_of("squeezenet1.1")))
-    compared = work.ComparedModels(compare([replace(bricks, name=name) for name in ALIKE]), len(ALIKE), ())
-    monkeypatch.setattr(work, "compare_models", lambda *_, **__: iter([compared]))
-
-    def corpus(session: Session) -> CorpusScreen:
-        return CorpusScreen(session, lambda _: [], WRITTEN, measuring=False)
-
-    async with showing(new, corpus) as pilot:
-        for size in SIZES:
-            await resize(pilot, size)
-            for panel, beyond in (("1", r" +66 +38 "), ("3", r" [=█]{2}")):
-                await press(pilot, panel)
-                # The panel with the focus has thick borders.
-                rows = re.findall(rf"┃. *[1-4] +(.+?){beyond}", screen_text(pilot))
-                assert len(rows) == len({*rows}) == len(ALIKE) and all(it.startswith("Cyc") for it in rows), rows

@@ -92,23 +92,10 @@ def test_styles_are_parsed_as_terminals_parse_them(style: str, flags: set[str], 
     assert look_of(style) == (frozenset(flags), ink, ground)
 
 
-def test_unchanged_cells_are_not_written_again() -> None:
-    diff, data = ScreenDiff(), f"{place(2, 3)}\x1b[1;31mbricks\x1b[0m and \x1b[32mmore\x1b[0m"
-    assert diff.reduced(data)
-    assert diff.reduced(data) == ""
-
-
 def test_only_changed_cells_are_written() -> None:
     diff = ScreenDiff()
     diff.reduced(f"{place(0, 0)}\x1b[31mone two three\x1b[0m{place(0, 0)}")
     assert diff.reduced(f"{place(0, 0)}\x1b[31mone TWO three\x1b[0m") == "\x1b[4CTWO\x1b[6C"
-
-
-def test_blanks_differ_only_by_their_background() -> None:
-    diff = ScreenDiff()
-    diff.reduced(f"{place(0, 0)}\x1b[31;44m   \x1b[0m{place(0, 0)}")
-    assert diff.reduced(f"{place(0, 0)}\x1b[1;32;44m   \x1b[0m{place(0, 0)}") == ""
-    assert "\x1b[45m " in diff.reduced(f"{place(0, 0)}\x1b[32;45m \x1b[0m")
 
 
 def test_sequences_that_draw_nothing_pass_unchanged() -> None:

@@ -1,58 +1,31 @@
-"""Every screen works while a run measures, at a pace that does not disturb it."""
+"""Every screen works while a run measures, at a pace that does not disturb it, and memory goes back between keys."""
 
 from __future__ import annotations
 
+import gc
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from textual.pilot import Pilot
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.corpus.screen import CorpusScreen
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.run.updates import RunUpdates
-from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.session import IdleCollections
 from dlbricks_tui.tui.variants.screen import VariantsScreen
 from dlbricks_tui.tui.widgets.screens import NOT_YET
 from dlbricks_tui.tui.workbench import work
 from tests.runs.live_runs import end, estimate, in_the_middle, put_run
 from tests.tui import results
-from tests.tui.application import WRITTEN, app_on, eventually, press, running, screen_text, settled, showing
+from tests.tui.application import app_on, press, running, screen_text, settled, showing
 from tests.tui.test_analysis_screen import RUNNING
 from tests.tui.test_run_screens import shows
 from tests.tui.test_variants_screen import screen
-
-
-async def test_the_list_of_models_shows_earlier_estimates_while_a_run_measures(measured: DataFolder) -> None:
-    async with running(app_on(measured)) as pilot:
-        before = next(line for line in screen_text(pilot).splitlines() if " resnet18_v1" in line)[:34]
-    put_run(measured, in_the_middle())
-    # Results of the run, which make the cached estimates older.
-    results.store_run(measured, ["alexnet"], share=0.3, end_to_end=False)
-    session = Session(measured, measured.path / "samples")
-    specs = [spec for spec in _specs(session) if spec.source.name == "resnet18_v1"]
-    (found,) = work.estimate_library(session, specs, WRITTEN, measuring=True)
-    session.close()
-    assert found[1] is not None and found[1].figure
-    assert found[1].figure in before
-
-
-async def test_the_list_shows_no_figure_that_the_headline_calls_one_so_far(new: DataFolder) -> None:
-    def figures(pilot: Pilot[None]) -> str:
-        row = next(line for line in screen_text(pilot).splitlines() if " resnet18_v1" in line)[:34]
-        return "".join(it for it in row.replace("resnet18_v1", "") if it.isdigit())
-
-    results.store_run(new, ["resnet18_v1"], share=0.3)
-    folder = put_run(new, in_the_middle())
-    async with running(app_on(new)) as pilot:
-        await shows(pilot, " resnet18_v1")
-        await settled(pilot)
-        assert not figures(pilot)
-        end(folder, State.CANCELLED)
-        await eventually(pilot, lambda: figures(pilot))
 
 
 async def test_predictions_leave_the_screen_once_a_run_of_the_model_has_figures(new: DataFolder) -> None:
@@ -67,11 +40,6 @@ async def test_predictions_leave_the_screen_once_a_run_of_the_model_has_figures(
         assert "~" not in screen_text(pilot)
         end(run, State.CANCELLED)
         await shows(pilot, "~")
-
-
-def _specs(session: Session) -> list[ModelSpec]:
-    sources = work.list_models(session.reader).sources
-    return [ModelSpec(it, WRITTEN.level, WRITTEN.cutting) for it in sources]
 
 
 async def test_the_corpus_is_read_while_a_run_measures(measured: DataFolder) -> None:
@@ -119,3 +87,76 @@ def test_scans_pause_for_most_of_the_time_while_a_run_measures(monkeypatch: pyte
     work.pause_after(0.05, measuring=False)
     work.pause_after(60.0, measuring=True)
     assert pauses == [pytest.approx(0.45), 0.02, 2.0]
+
+
+# Memory
+
+# Frees blocks of growing sizes in threads while smaller ones above them stay, as closed stores do.
+_PROGRAM = """
+import os, sys, threading
+import numpy as np
+from pathlib import Path
+from dlbricks_tui.tui.session import return_large_blocks
+
+if sys.argv[1] == "return":
+    return_large_blocks()
+kept = []
+
+def use():
+    large = [np.ones(1 << 19, dtype=np.uint8) for _ in range(80)]
+    for block in large[::2]:
+        kept.append(np.ones(1 << 12, dtype=np.uint8))
+    del large
+
+for _ in range(4):
+    use_thread = threading.Thread(target=use)
+    use_thread.start()
+    use_thread.join()
+print(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the setting is one of glibc")
+def test_freed_columns_do_not_stay_with_the_process() -> None:
+    kept, returned = (
+        int(subprocess.run([sys.executable, "-c", _PROGRAM, way], capture_output=True, check=True, text=True).stdout)
+        for way in ("keep", "return")
+    )
+    assert returned < kept - 30
+
+
+@pytest.fixture
+def full_collections() -> Iterator[list[int]]:
+    """The full collections so far, as a list that grows."""
+    found, before = [], gc.get_threshold()
+
+    def note(phase: str, about: dict[str, int]) -> None:
+        if phase == "stop" and about["generation"] == 2:
+            found.append(about["generation"])
+
+    gc.callbacks.append(note)
+    yield found
+    gc.callbacks.remove(note)
+    gc.set_threshold(*before)
+
+
+def test_all_objects_are_collected_between_keys_only(
+    full_collections: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    collections = IdleCollections()
+    gc.collect()
+    full_collections.clear()
+    collections.key_pressed()
+    for _ in range(20):
+        gc.collect(1)
+    collections.collect_if_idle()
+    assert full_collections == [], "a key was pressed just now"
+    now += 10.0
+    collections.collect_if_idle()
+    assert full_collections == [2]
+    collections.collect_if_idle()
+    assert full_collections == [2], "nothing has happened since"
+    kept = [[number] for number in range(200_000)]
+    assert full_collections == [2], f"Python collects no more on its own: {len(kept)} objects"

@@ -1,12 +1,13 @@
-import re
+"""The estimates of the workbench, from the results that its settings select, and the steps after them."""
+
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers.estimating import Answer
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.ordering import LayerOrder
@@ -15,24 +16,27 @@ from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.settings.cutting import GRANULARITY, WORKERS
+from dlbricks_tui.runtime.variant import INSTRUCTIONS_VARIABLE
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import SYSTEM
-from dlbricks_tui.tui.choices import BASIC_SETTINGS, CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.tui.choices import BASIC_SETTINGS, CHOSEN, Available, Choices, change_setting
 from dlbricks_tui.tui.estimator import ThreadSafeEstimator
+from dlbricks_tui.tui.keys.registry import BY_ID
 from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.estimate import Headline
 from dlbricks_tui.tui.workbench.estimate_rows import (
-    CHOOSE_A_MODEL,
     EstimateRow,
     EstimateView,
+    KnownAlready,
     NextStep,
     UnderWay,
     estimate_rows,
+    next_step,
     setting_text,
 )
 from dlbricks_tui.wording.numbers import age
+from tests.store.samples import end_to_end, load_test, proof
 from tests.tui.application import MEASURED_ONLY, NOW, WRITTEN
 from tests.tui.results import OTHER_SYSTEM, RUNTIME, WHEN, graph_of, source_called, store_run
 
@@ -60,90 +64,6 @@ def about(view: EstimateView, one: SystemEstimate) -> EstimateView:
 
 def texts(found: tuple[EstimateRow, ...]) -> list[str]:
     return ["".join(span.text for span in row.line).rstrip() for row in found]
-
-
-def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -> None:
-    shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60, more=True))
-    assert shown_rows[:3] == [
-        f"14.56 ms: MXNet, 2 threads, batch 1, measured {AGE} ago",
-        "doubt its bricks: they add up to 14.18 to 14.30 ms",
-        "",
-    ]
-    for system, place in (("here", ""), (OTHER_SYSTEM.id, "on c5.xlarge, 4 cores, ")):
-        named = texts(estimate_rows(view_of(measured, "resnet18_v1"), replace(WRITTEN, system=system), AVAILABLE, 90))
-        assert named[0] == f"14.56 ms: MXNet, 2 threads, batch 1, {place}measured {AGE} ago"
-    begin = next(at for at, row in enumerate(shown_rows) if row.startswith("sequential"))
-    assert shown_rows[begin : begin + 5] == [
-        f"sequential  14.24 ms  {'█' * 13}  95 %: 14.18 to 14.30 ms",
-        f"parallel    12.64 ms  {'█' * 11}▎   1.13 times as fast",
-        f"2 workers   12.64 ms  {'█' * 11}▎",
-        f"end to end  14.56 ms  {'█' * 13}  measured, error -2.2 %",
-        "batch 1, 2 threads, f32: 68.70 per second",
-    ]
-    narrow = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 38))
-    assert "sequential  14.24 ms  14.18 to 14.30" in narrow and "end to end  14.56 ms  error -2.2 %" in narrow
-    assert "residual: 0.3147 ms more measured than estimated" in " ".join(shown_rows)
-    assert "Latency by type" in shown_rows and "68 of 68 layers measured" in shown_rows
-
-
-@pytest.mark.parametrize(
-    ("whole", "is_outside"),
-    [
-        (Latency(14.25, 14.20, 14.60), False),
-        (Latency(14.56, 14.29, 14.80), True),
-        (Latency(14.56, 14.49, 14.63), True),
-    ],
-)
-def test_a_measured_latency_outside_of_the_interval_is_doubted(
-    whole: Latency, is_outside: bool, measured: DataFolder
-) -> None:
-    view = view_of(measured, "resnet18_v1")
-    changed = about(view, replace(view.document.one, end_to_end=whole))
-    rows = texts(estimate_rows(changed, WRITTEN, AVAILABLE, 160, more=True))
-    assert ("doubt its bricks: they add up to 14.18 to 14.30 ms" in rows) is is_outside
-    assert ("is outside of the estimate's 14.18 to 14.30 ms" in "".join(rows)) is is_outside
-
-
-def test_an_estimate_of_a_quantised_copy_says_that_accuracy_was_not_checked(measured: DataFolder) -> None:
-    view = view_of(measured, "resnet18_v1")
-    assert "accuracy" not in "".join(texts(estimate_rows(view, WRITTEN, AVAILABLE, 40)))
-    variant = replace(view.document.one.variant, precision=Precision.INT8)
-    copied = about(view, replace(view.document.one, variant=variant))
-    assert "int8, accuracy not checked, measured" in " ".join(texts(estimate_rows(copied, WRITTEN, AVAILABLE, 40)))
-    headline = Headline()
-    headline.show("resnet18_v1", WRITTEN, copied.document.one)
-    (told,) = headline.lines(120)
-    assert "int8, accuracy not checked" in "".join(span.text for span in told)
-
-
-def test_a_change_of_host_speed_between_model_and_bricks_is_reported(measured: DataFolder) -> None:
-    view = view_of(measured, "resnet18_v1")
-    assert "host was" not in "".join(texts(estimate_rows(view, WRITTEN, AVAILABLE, 60)))
-    slow = replace(view.document.one, reference_ms=0.8, usual_reference_ms=0.64)
-    shown_rows = " ".join(texts(estimate_rows(about(view, slow), WRITTEN, AVAILABLE, 40, more=True)))
-    assert "The host was 25 % slower than usual when the model was measured" in shown_rows
-
-
-def test_a_partial_sum_is_marked_and_shows_what_is_missing(measured: DataFolder) -> None:
-    shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1", MEASURED_ONLY), WRITTEN, AVAILABLE, 60))
-    assert shown_rows[0] == "MXNet, 2 threads, batch 1, 40 of 66 layers measured: no"
-    begin = next(at for at, row in enumerate(shown_rows) if row.startswith("sequential  part 8.775 ms"))
-    assert shown_rows[begin].endswith("  only 61 % of its layers") and shown_rows[begin + 1].endswith(", this part")
-    assert "a sum of 40 of 66 layers only: the model may take more or" in shown_rows
-    assert not any(">" in row for row in shown_rows)
-    assert "next: m measures what is missing" in shown_rows
-    all_rows = estimate_rows(view_of(measured, "squeezenet1.1", MEASURED_ONLY), WRITTEN, AVAILABLE, 60, more=True)
-    assert "40 of 66 layers measured, 26 missing" in texts(all_rows)
-
-
-def test_predictions_are_marked_and_told(measured: DataFolder) -> None:
-    shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
-    assert re.fullmatch(r"~[\d.]+ to [\d.]+ ms: MXNet, 2 threads, batch 1, predicted, 61 % of", shown_rows[0])
-    begin = next(at for at, row in enumerate(shown_rows) if row.startswith("sequential  ~"))
-    assert re.match(r"parallel +~\d", shown_rows[begin + 1])
-    assert shown_rows[2] == "46 % is predicted: 26 of 66 layers"
-    all_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60, more=True))
-    assert "40 of 66 layers measured, 26 predicted, 26 missing" in all_rows
 
 
 def test_a_model_without_results_shows_what_to_do(measured: DataFolder) -> None:
@@ -211,23 +131,6 @@ def test_the_headline_names_settings_that_are_not_as_usual(measured: DataFolder)
         assert f"14.56 ms measured {AGE} ago MXNet, 2 threads, batch 1" in shown
 
 
-def test_a_prediction_has_no_error_until_its_bricks_are_measured(measured: DataFolder) -> None:
-    predicted, timed = view_of(measured, "vgg16"), view_of(measured, "resnet18_v1")
-    whole = replace(predicted.document.one, end_to_end=timed.document.one.end_to_end)
-    assert whole.error is not None
-    shown_rows = texts(estimate_rows(about(predicted, whole), WRITTEN, AVAILABLE, 80))
-    assert shown_rows[0].startswith("14.56 ms: ") and "error" not in " ".join(shown_rows[:-1])
-    assert any(row.startswith("sequential ") and " ~" in row for row in shown_rows)
-    assert any(row.startswith("end to end ") and row.endswith("  measured") for row in shown_rows)
-    # Some of its bricks are measured: the error counts, but not while a run measures the others.
-    partly = view_of(measured, "squeezenet1.1")
-    whole = replace(partly.document.one, end_to_end=timed.document.one.end_to_end)
-    partly = about(partly, whole)
-    for under_way, told in ((UnderWay(), False), (UnderWay("A run of this model is in progress."), True)):
-        shown_rows = texts(estimate_rows(partly, WRITTEN, AVAILABLE, 80, under_way))
-        assert any("measured, error " in row for row in shown_rows) is not told
-
-
 def test_a_run_shows_its_figures_until_its_results_are_stored(measured: DataFolder) -> None:
     under_way = UnderWay("A run of this model is in progress.", Latency(30.0, 20.0, 40.0), Latency(32.0, 31.0, 33.0))
     view = view_of(measured, "squeezenet1.1")
@@ -252,11 +155,6 @@ def test_a_run_shows_its_figures_until_its_results_are_stored(measured: DataFold
     assert texts(estimate_rows(complete, WRITTEN, AVAILABLE, 60, under_way))[0].startswith("14.56 ms: ")
 
 
-def test_settings_are_shown_without_a_model(tmp_path: Path) -> None:
-    shown_rows = texts(estimate_rows(CHOOSE_A_MODEL, WRITTEN, NONE_AVAILABLE, 60, more=True))
-    assert shown_rows[0] == "No model is open." and "level       ◂ written ▸" in shown_rows
-
-
 @pytest.mark.parametrize("setting", CHOSEN, ids=lambda it: it.name)
 def test_every_setting_can_be_changed_and_changed_back(setting: Setting[Any]) -> None:
     choices = Choices(granularity=3, workers=3)
@@ -277,35 +175,10 @@ def test_settings_are_shown_in_words() -> None:
     ]
 
 
-def test_another_system_resets_the_runtime() -> None:
-    choices = change_setting(SYSTEM, Choices(runtime=RUNTIME.id), 1, AVAILABLE)
-    assert (choices.system, choices.runtime) == (OTHER_SYSTEM.id, None)
-
-
-def test_granularity_and_workers_stop_at_one() -> None:
-    for setting in (GRANULARITY, WORKERS):
-        least = Choices(granularity=1, workers=1)
-        assert change_setting(setting, least, -1, AVAILABLE) == least
-
-
 def test_other_systems_with_results_are_named_if_this_one_has_none(measured: DataFolder) -> None:
     nowhere = Choices(level=Level.WRITTEN, system="a system without results")
     shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1", nowhere), nowhere, AVAILABLE, 60))
     assert "c5.xlarge, 4 cores has results: select it as the system" in shown_rows
-
-
-def test_the_answer_of_another_system_names_it(measured: DataFolder) -> None:
-    there = replace(WRITTEN, system=OTHER_SYSTEM.id)
-    view = view_of(measured, "resnet18_v1", there)
-    assert "batch 1, on c5.xlarge, 4 cores, " in texts(estimate_rows(view, there, AVAILABLE, 90))[0]
-    headline = Headline()
-    headline.show("resnet18_v1", there, view.document.one)
-    assert f", on {OTHER_SYSTEM.id}" in "".join(span.text for span in headline.lines(160)[0])
-
-
-def test_the_runtime_of_the_measurements_is_named(measured: DataFolder) -> None:
-    shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 120, more=True))
-    assert any(", MXNet 1.9.1, 2 threads, written layers" in row for row in shown_rows)
 
 
 def test_an_impossible_estimate_shows_the_reason_and_what_to_do(measured: DataFolder) -> None:
@@ -323,11 +196,65 @@ def test_an_impossible_estimate_shows_the_reason_and_what_to_do(measured: DataFo
     assert "no estimate possible" in "".join(span.text for span in headline.lines(120)[0])
 
 
-def test_the_answer_of_a_combination_that_was_chosen_says_so_and_names_a_faster_one(new: DataFolder) -> None:
-    store_run(new, ["resnet18_v1"])
-    store_run(new, ["resnet18_v1"], runtime=replace(RUNTIME, id="mxnet-1.9.1 threads-1", threads=1), factor=3.0)
-    for choices, said in ((WRITTEN, False), (replace(WRITTEN, threads=1), True)):
-        view = view_of(new, "resnet18_v1", choices)
-        shown_rows = " ".join(texts(estimate_rows(view, choices, AVAILABLE, 60)))
-        assert (", as chosen" in shown_rows) is said
-        assert ("the fastest measured: 14.56 ms: MXNet, 2 threads, batch 1" in shown_rows) is said
+MODEL = "squeezenet1.1"
+LIMITED = replace(RUNTIME, id=f"{RUNTIME.id} {INSTRUCTIONS_VARIABLE}=AVX2")
+
+
+def answer(estimator: ThreadSafeEstimator, choices: Choices) -> Answer:
+    return estimator.answer(source_called(MODEL), choices, lambda _: decompose(graph_of(MODEL)))
+
+
+def test_results_with_limited_kernels_count_only_if_their_runtime_is_selected(new: DataFolder) -> None:
+    # Those of a proof are the newest, and cover as much.
+    store_run(new, [MODEL])
+    store_run(new, [MODEL], runtime=LIMITED, factor=2.0)
+    estimator = ThreadSafeEstimator(SharedStore(new.store), new)
+
+    def way_and_ms(runtime: str | None) -> tuple[str, float | None]:
+        found = answer(estimator, replace(WRITTEN, runtime=runtime)).found
+        return found.way.runtime, found.sequential_ms
+
+    usual, limited = way_and_ms(None), way_and_ms(LIMITED.id)
+    assert (usual[0], limited[0]) == (RUNTIME.id, LIMITED.id)
+    assert limited[1] == pytest.approx(2.0 * (usual[1] or 0.0), rel=0.1)
+
+
+NOTHING_YET = KnownAlready(combinations=1, systems=1)
+
+
+@pytest.mark.parametrize(
+    ("known", "step"),
+    [
+        (NOTHING_YET, NextStep.VARIANTS),
+        (NOTHING_YET._replace(combinations=2), NextStep.ANALYSIS),
+        (NOTHING_YET._replace(combinations=2, proofs=1), NextStep.LOAD),
+        (NOTHING_YET._replace(combinations=2, proofs=1, load_tests=1), NextStep.OWN_MODEL),
+        (KnownAlready(9, 1, 1, systems=1, own_models=2), NextStep.HOSTS),
+        (KnownAlready(9, 1, 1, 2, 2), None),
+    ],
+)
+def test_the_first_step_is_suggested_whose_answer_is_not_known(known: KnownAlready, step: NextStep | None) -> None:
+    assert next_step(known) is step
+
+
+def test_each_step_has_a_key_on_the_workbench() -> None:
+    assert all(BY_ID[step.action].id.startswith("workbench.") and BY_ID[step.action].keys for step in NextStep)
+
+
+def test_the_store_tells_what_is_known_of_a_model_on_a_system(measured: DataFolder) -> None:
+    there = Choices(level=WRITTEN.level, system=OTHER_SYSTEM.id)
+
+    def known() -> KnownAlready:
+        return ThreadSafeEstimator(SharedStore(measured.store), measured).known_about("resnet18_v1", there)
+
+    before = known()
+    with ResultsDatabase(measured.store) as store:
+        store.add(
+            proof(name="resnet18_v1", system=OTHER_SYSTEM.id),
+            load_test(name="resnet18_v1", system=OTHER_SYSTEM.id),
+            load_test(name="resnet50_v1", system=OTHER_SYSTEM.id),
+            end_to_end(name="resnet18_v1", system=OTHER_SYSTEM.id, batch_size=32),
+        )
+    after = known()
+    assert (after.proofs, after.load_tests) == (before.proofs + 1, before.load_tests + 1)
+    assert after.combinations == before.combinations + 1 and after.systems == before.systems >= 2

@@ -1,12 +1,9 @@
 """The screen of fleets, from the events of a fleet run."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import (
@@ -31,9 +28,10 @@ from dlbricks_tui.tui.fleet.panels import (
     StartFleetScreen,
 )
 from dlbricks_tui.tui.fleet.screen import FleetScreen
+from dlbricks_tui.tui.session import Session
 from tests.fleet.sample_fleet import RUN, changed, estimate, progress, sample_fleet, tell
 from tests.runs.runs import Site
-from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, settled, showing
+from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text, settled, showing, told
 from tests.tui.results import source_called
 from tests.tui.snapshots import check_all
 
@@ -44,19 +42,13 @@ def fleet(new: DataFolder) -> FleetFolder:
     return sample_fleet(new)
 
 
-@asynccontextmanager
-async def fleet_screen(data: DataFolder, size: tuple[int, int] = MEDIUM) -> AsyncIterator[Pilot[None]]:
-    """Run the application with the fleet screen alone, as if a model were open."""
-    async with showing(data, lambda session: FleetScreen(session, (source_called("squeezenet1.1"),)), size) as pilot:
-        yield pilot
-
-
-def told(pilot: Pilot[None]) -> list[str]:
-    return [note.message for note in pilot.app._notifications]
+def screen_of(session: Session) -> FleetScreen:
+    """The fleet screen as if a model were open."""
+    return FleetScreen(session, (source_called("squeezenet1.1"),))
 
 
 async def test_a_fleet_run_is_followed_and_its_rankings_are_sorted(new: DataFolder, fleet: FleetFolder) -> None:
-    async with fleet_screen(new, WIDE) as pilot:
+    async with showing(new, screen_of, WIDE) as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, FleetScreen)
         text = screen_text(pilot)
@@ -109,7 +101,7 @@ async def test_keys_lead_through_the_panels_and_pause_add_and_cancel_hosts(
     store_request(fleet.request_file, request)
     file = tmp_path / "more.toml"
     file.write_text('[[host]]\nname = "t4g"\n')
-    async with fleet_screen(new, NARROW) as pilot:
+    async with showing(new, screen_of, NARROW) as pilot:
         screen = pilot.app.screen
         assert "c7i" in screen_text(pilot) and "45 of 60" in screen_text(pilot)
         for pressed, panel in (
@@ -159,7 +151,7 @@ async def test_a_fleet_run_that_has_ended_is_resumed_on_its_screen_or_from_the_l
     run, resumed = Site(tmp_path / "site").request(), list[str]()
     folder = sample_fleet(new, State.INTERRUPTED)
     store_request(folder.request_file, FleetRequest(run=run, scheduler="tls://10.0.0.1:8786"))
-    async with fleet_screen(new) as pilot:
+    async with showing(new, screen_of) as pilot:
         # Orders that were never settled stay open.
         assert "The fastest host so far differs" in screen_text(pilot)
         with monkeypatch.context() as patch:
@@ -189,7 +181,7 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
 
     file = tmp_path / "h.toml"
     file.write_text("[[host]]\nnme = 1\n")
-    async with fleet_screen(new) as pilot:
+    async with showing(new, screen_of) as pilot:
         assert "There is no fleet run yet." in screen_text(pilot)
         await press(pilot, "m")
         assert isinstance(pilot.app.screen, HostsFileScreen)

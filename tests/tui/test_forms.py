@@ -1,18 +1,16 @@
 """The forms of the workbench: every setting is stepped through, written, and refused in one line."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dlbricks_tui.settings.kinds import ValueRefusedError
-from dlbricks_tui.settings.loads import BOUND, RATE
+from dlbricks_tui.settings.loads import RATE
 from dlbricks_tui.tui.language.panels import LanguageSettings, LanguageSettingsPanel
 from dlbricks_tui.tui.run.settings import RUN_ROWS, RunSettings
 from dlbricks_tui.tui.scenario.panels import SCENARIO_ROWS, ScenarioSettings
 from dlbricks_tui.tui.trace.panels import TRACE_ROWS, TraceSettings
 from dlbricks_tui.tui.widgets.form import FormRow
-from tests.tui.forms import row_of
 
 _TWO = ("mxnet", "openvino")
 FORMS: dict[str, tuple[tuple[FormRow, ...], Any]] = {
@@ -51,13 +49,3 @@ def test_a_value_is_written_as_it_is_read(row: FormRow, form: Any) -> None:
     assert row.written(form, row.as_written(stepped)) == stepped
     usual = row.written(stepped, "")
     assert getattr(usual, row.field) == (row.nothing if row.usual else row.setting.default)
-
-
-def test_the_usual_bound_is_shown_once_it_is_known() -> None:
-    row = row_of(SCENARIO_ROWS, BOUND)
-    usual = ScenarioSettings()
-    assert (row.shown(usual), row.shown(replace(usual, usual_bound_ms=12.5)), row.as_written(usual)) == (
-        "default",
-        "12.5 ms",
-        "",
-    )

@@ -12,7 +12,6 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.marks.marks import MARK as MARK_SIGN
-from dlbricks_tui.tui.marks.marks import ComparableRow, Marks
 from dlbricks_tui.tui.marks.screen import CircumstancesPanel, MarkedScreen, PartsPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.systems import screen as systems_work
@@ -27,10 +26,6 @@ from tests.tui.stored_results import HERE, THERE
 from tests.tui.test_variants_screen import screen
 
 MARK, COMPARE = "space", "C"
-
-
-def row(name: str, kind: str = PairKind.RUN) -> ComparableRow:
-    return ComparableRow(kind, name, name, name)
 
 
 def sought(name: str) -> tuple[str, ...]:
@@ -55,17 +50,6 @@ def said(pilot: Pilot[None]) -> str:
 def shown_marks(pilot: Pilot[None]) -> list[str]:
     """Return the first word after each mark on the screen."""
     return re.findall(rf"{MARK_SIGN} (\S+)", screen_text(pilot))
-
-
-def test_any_number_of_rows_of_one_kind_is_marked() -> None:
-    found = Marks()
-    for name in ("one", "two", "three"):
-        found.toggle(row(name))
-    assert [it.name for it in found.rows] == ["one", "two", "three"]
-    found.toggle(row("two"))
-    assert [it.name for it in found.rows] == ["one", "three"] and not found.has(row("two"))
-    found.toggle(row("host", PairKind.SYSTEM))
-    assert [it.name for it in found.rows] == ["host"], "rows of another kind lose their marks"
 
 
 async def test_two_models_are_marked_and_compared_on_one_screen(measured: DataFolder) -> None:

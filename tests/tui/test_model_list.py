@@ -1,14 +1,19 @@
+"""The rows of the list of models: groups, columns, and names that differ at any width."""
+
+import string
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
-from dlbricks_tui.documents.lines import Line, Span, contains_all, highlighted, width_of
+from dlbricks_tui.documents.lines import Line, Span, highlighted, width_of
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.tui.model_names import FAMILY_INDENT, LEAST_WIDTH, family_rows, told_apart
 from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.workbench.model_columns import (
     COLUMNS,
@@ -30,7 +35,7 @@ from dlbricks_tui.tui.workbench.model_columns import (
     usually_unfolded,
     whole_names,
 )
-from dlbricks_tui.tui.workbench.models import ModelRows, heading_line, row_line, searched_text
+from dlbricks_tui.tui.workbench.models import ModelRows, heading_line, row_line
 from dlbricks_tui.wording.numbers import task_words
 
 RESNET = ModelSource("resnet50_v2", Path("gluon/resnet50_v2-symbol.json"), task="IC", layers=174, unique_layers=46)
@@ -118,10 +123,6 @@ def test_a_partly_measured_model_shows_its_coverage_instead_of_a_sum() -> None:
     assert row(RESNET, 40, KnownLatency("", None, 1, 4, possible=False)).endswith(" none")
 
 
-def test_a_marked_model_has_a_sign() -> None:
-    assert row(RESNET, 30, marked=True).startswith("● resnet50_v2")
-
-
 def test_the_library_has_groups_and_a_family_has_its_common_words_once() -> None:
     cycles = [
         replace(SSD, name=f"CycleGAN {way} Translation", path=Path(f"table1/{way}")) for way in ("A-to-B", "B-to-A")
@@ -142,24 +143,6 @@ def test_the_library_has_groups_and_a_family_has_its_common_words_once() -> None
     # The heading of the family cannot be unfolded.
     assert [it.group for it in rows if it.source is None] == [
         *(ModelGroup.OWN, ModelGroup.TABLE_1, None, ModelGroup.GLUON, ModelGroup.LANGUAGE)
-    ]
-
-
-def test_a_folded_group_is_a_heading_with_its_count() -> None:
-    rows = list_rows(sections_of([SSD, RESNET, OWN], (), {ModelGroup.OWN}, 40), ModelOrder.LIBRARY, 40)
-    assert [text(row_line(it, (), 40, 42)).rstrip() for it in rows] == [
-        *("- Yours", "  net", "+ Table 1 of the paper 1", "+ Gluon model zoo 1", "+ Language models 40")
-    ]
-    assert usually_unfolded(19) == {*ModelGroup} - {ModelGroup.LANGUAGE}
-    assert usually_unfolded(20) == {ModelGroup.RECENT, ModelGroup.OWN, ModelGroup.TO_TRY}
-
-
-def test_models_opened_lately_are_the_first_group() -> None:
-    groups = grouped([SSD, RESNET, OWN], (id_of(OWN), id_of(OTHER)))
-    assert list(groups.items()) == [
-        (ModelGroup.RECENT, [OWN]),
-        (ModelGroup.TABLE_1, [SSD]),
-        (ModelGroup.GLUON, [RESNET]),
     ]
 
 
@@ -207,23 +190,6 @@ def test_the_slowest_the_largest_and_the_newest_come_first() -> None:
     assert in_order(models, ModelOrder.LIBRARY, latencies) == models
 
 
-@pytest.mark.parametrize(
-    ("sought", "names"),
-    [
-        ("", ["resnet50_v2", SSD.name]),
-        ("RESNET", ["resnet50_v2"]),
-        ("data trained", [SSD.name]),
-        ("table1:43", [SSD.name]),
-        ("detection ssd", [SSD.name]),
-        ("gluon/", ["resnet50_v2"]),
-        ("resnet ssd", []),
-    ],
-)
-def test_a_search_finds_models_that_contain_every_word(sought: str, names: list[str]) -> None:
-    words = sought.casefold().split()
-    assert [source.name for source in (RESNET, SSD) if contains_all(searched_text(source), words)] == names
-
-
 def test_found_words_are_highlighted() -> None:
     matched = [span.text for span in highlighted("resnet50_v2", ["NET", "v2"]) if span.style == "match"]
     assert matched == ["net", "v2"]
@@ -244,3 +210,50 @@ def test_the_cursor_stays_on_its_model_when_a_list_of_another_width_is_drawn_bef
     assert (rows.row_count, rows.selected) == (3, SSD)
     width = 80
     assert (rows.row_count, rows.selected) == (1, SSD)
+
+
+# Names with common beginnings, wide characters and control codes.
+ANY_NAMES = st.lists(
+    st.lists(st.sampled_from(["CycleGAN", "Trained on", "ImageNet", "模型", "a", "b", "\n", "x" * 30]), min_size=1).map(
+        " ".join
+    )
+    | st.text(max_size=60)
+    | st.text(string.ascii_letters + "_-. ", max_size=40),
+    unique=True,
+    max_size=12,
+)
+LIBRARY = [it.name for it in Library(SAMPLE_MODELS, SAMPLE_MODELS.parent / "none").samples()]
+
+
+@given(ANY_NAMES, st.integers(LEAST_WIDTH, 50))
+@example(["A Trained on B", "A, B"], 40)
+@example(["a" * 50, "a" * 51, "a" * 52, "a" * 49 + "#1"], LEAST_WIDTH)
+def test_different_names_look_different_at_any_width(names: list[str], width: int) -> None:
+    shown = told_apart(names, width)
+    assert len(set(shown)) == len(names)
+    assert all(cell_len(text) <= width and text.isprintable() for text in shown)
+
+
+@given(ANY_NAMES, st.integers(LEAST_WIDTH + FAMILY_INDENT, 50))
+def test_different_names_look_different_below_the_heads_of_their_families(names: list[str], width: int) -> None:
+    rows = family_rows(names, width)
+    assert [row.place for row in rows if row.place is not None] == list(range(len(names)))
+    head, seen = "", list[tuple[str, str]]()
+    for row in rows:
+        assert cell_len(row.text) + (FAMILY_INDENT if row.in_family else 0) <= width
+        if row.place is None:
+            head = row.text
+        else:
+            seen.append((head if row.in_family else "", row.text))
+    assert len(set(seen)) == len(names)
+
+
+def test_models_of_the_library_look_different_at_any_width() -> None:
+    for width in range(LEAST_WIDTH, 90):
+        assert len(set(told_apart(LIBRARY, width))) == len(LIBRARY), width
+
+
+def test_a_name_keeps_the_part_where_it_differs() -> None:
+    ages = [name for name in LIBRARY if name.startswith("Age")]
+    assert told_apart(ages, 24) == ["Age Esti…IMDB-WIKI and …", "Age Estimation…IMDB-WIKI"]
+    assert told_apart(["resnet50_v1", "a short name"], 24) == ["resnet50_v1", "a short name"]

@@ -2,7 +2,6 @@
 
 import re
 from itertools import chain
-from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
@@ -112,35 +111,6 @@ async def does(pilot: Pilot[None], *steps: str) -> str:
 
 def key(action: str) -> str:
     return shown(OTHER[action])
-
-
-async def test_empty_screens_name_the_current_keys(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A long path would be wrapped, and its rest could look like a key.
-    monkeypatch.chdir(new.path.parent)
-    async with running(app_with(DataFolder(Path(new.path.name))), WIDE) as pilot:
-        assert f"{key('welcome.begin')} " in await does(pilot)
-        empty = await does(pilot, "dialog.close")
-        assert f"{key('models.open')} in the list of models opens one." in empty
-        assert f"{key('workbench.go_to_models')} Models" in empty
-        helped = await does(pilot, "app.show_help")
-        assert f"folders that you add with {key('workbench.open_path')};" in " ".join(helped.replace("┃", "").split())
-        assert f"{key('workbench.show_results')}, {key('workbench.show_corpus')} and" in helped
-        await does(pilot, "dialog.close", "app.search", '"nosuch"', "find.clear")
-        await does(pilot, "app.find_command", "dialog.close")
-        await does(pilot, "workbench.open_path", "dialog.show_help", "dialog.close", "dialog.close")
-        await does(pilot, "app.show_config", "dialog.show_help", "dialog.close", "dialog.close")
-        assert f"{key('dialog.close')} goes back" in await does(pilot, "workbench.show_runs")
-        results = await does(pilot, "dialog.close", "workbench.show_results")
-        assert f"{key('results.import_file')} imports a file" in results
-        await does(pilot, "app.compare_marked", "app.show_help", "dialog.close", "results.leave")
-        corpus = await does(pilot, "workbench.show_corpus")
-        assert f"{key('workbench.coarser')} first selects longer sequences" in corpus
-        assert f"{key('corpus.read_all')} reads them." in await does(pilot, "corpus.other_level")
-        assert f"; {key('corpus.read_all')} reads" in await does(pilot, "app.show_help")
-        await does(pilot, "dialog.close", "corpus.leave")
-        assert f"{key('workbench.start_run')} runs a model's bricks." in await does(pilot, "workbench.show_systems")
-        await does(pilot, "app.search", '"nosuch"', "find.clear", "systems.go_to_doctor")
-        assert f"{key('doctor.copy')} copies" in await does(pilot, "app.show_help")
 
 
 async def test_screens_boxes_and_messages_name_the_current_keys(measured: DataFolder) -> None:

@@ -7,7 +7,14 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.dialogs.paths import ANY_FILE, OfferedPaths, OpenPathScreen, PathScreen, completions
+from dlbricks_tui.tui.dialogs.paths import (
+    ANY_FILE,
+    OfferedPaths,
+    OpenPathScreen,
+    PathScreen,
+    common_beginning,
+    completions,
+)
 from dlbricks_tui.tui.results.panels import ExportScreen, ImportScreen
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.widgets.panel import Field
@@ -147,3 +154,27 @@ def test_a_link_in_a_circle_hides_no_other_name(folder: Path) -> None:
     (folder / "loop").symlink_to("loop")
     assert completions("", ANY_FILE) == ("deep/", "empty/", "loop", "notes.txt")
     assert completions("~nobody-of-this-name/x") == completions(f"{300 * 'x'}/") == completions("a\x00/b") == ()
+
+
+@pytest.fixture
+def nets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("nets", "nets/deep", ".hidden"):
+        (tmp_path / name).mkdir()
+    for name in ("net-symbol.json", "net-symbol.json.gz", "net.onnx", "net-0000.params", "notes.txt"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_folders_and_model_files_are_offered_and_nothing_else(nets: Path) -> None:
+    assert completions("") == ("nets/", "net-symbol.json", "net-symbol.json.gz", "net.onnx")
+    assert completions("net.") == ("net.onnx",)
+    assert completions("nets/") == ("nets/deep/",)
+    assert completions(f"{nets}/ne") == tuple(f"{nets}/{name}" for name in completions("ne"))
+
+
+@pytest.mark.parametrize(
+    ("offered", "common"), [((), ""), (("nets/",), "nets/"), (("net-a", "net-b"), "net-"), (("net", "net-b"), "net")]
+)
+def test_a_path_is_completed_as_far_as_it_is_unambiguous(offered: tuple[str, ...], common: str) -> None:
+    assert common_beginning(offered) == common

@@ -1,10 +1,8 @@
 """Themes, keys, settings, copies and pictures."""
 
 import json
-import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from textual.app import App
@@ -191,29 +189,24 @@ async def test_a_key_clash_is_reported_and_changes_no_key(new: DataFolder) -> No
 # Settings
 
 
-async def test_a_changed_setting_is_written_and_applies_at_once(new: DataFolder) -> None:
-    app = bare_app_with(new, "# mine\n")
+async def test_changed_settings_are_written_and_apply_at_once_unless_the_file_cannot_be_changed(
+    new: DataFolder,
+) -> None:
+    app = bare_app_with(new, "# mine\n", {"DLBRICKS_WORKBENCH_MOUSE": "off"})
     async with running(app, (80, 24)) as pilot:
         await press(pilot, "comma", "l")
         assert app.theme == "high-contrast"
         assert new.config.read_text() == '# mine\n\n[workbench]\ntheme = "high-contrast"\n'
-        await press(pilot, "h", "j", "j", "l")
+        await press(pilot, "h", "j")
+        assert "DLBRICKS_WORKBENCH_MOUSE sets it and overrides the file." in shown_on(app)
+        await press(pilot, "j", "l")
         assert app.theme == "dark"
         assert new.config.read_text() == '# mine\n\n[workbench]\nremote = "on"\n'
         await press(pilot, "d", "escape")
         assert new.config.read_text() == "# mine\n\n[workbench]\n"
-
-
-async def test_the_source_that_overrides_the_file_is_named(new: DataFolder) -> None:
-    app = bare_app_with(new, "", {"DLBRICKS_WORKBENCH_THEME": "light"})
-    async with running(app) as pilot:
-        await press(pilot, "comma")
-        assert "DLBRICKS_WORKBENCH_THEME sets it and overrides the file." in shown_on(app)
-
-
-async def test_number_settings_step_down_to_unset_unless_the_file_cannot_be_changed(new: DataFolder) -> None:
-    app = bare_app_with(new, "[estimate]\nworkers = 3\n")
-    async with running(app) as pilot:
+        # Numbers step down to none.
+        new.config.write_text("[estimate]\nworkers = 3\n")
+        await look(pilot)
         await press(pilot, "comma", *"jjjjjj", "l")
         assert "workers = 4" in new.config.read_text()
         await press(pilot, "h", "h", "h")
@@ -311,8 +304,3 @@ async def test_a_picture_of_the_screen_can_be_saved_everywhere(new: DataFolder) 
         new.pictures.touch()
         await press(pilot, "ctrl+g")
         assert type(app.screen).__name__ == "ErrorScreen"
-
-
-def test_an_application_that_was_not_run_writes_nothing(tmp_path: Path) -> None:
-    DlbricksApp(Session(DataFolder(tmp_path / "data")), WRITTEN)
-    assert not (tmp_path / "data").exists() and os.listdir(tmp_path) == []  # noqa: PTH208

@@ -20,7 +20,7 @@ from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import FIRST_COLUMNS, ResultsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import end_to_end, form, measurement, provenance
-from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, settled, showing
+from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, settled, showing, told
 from tests.tui.stored_results import BRICKS, HERE, RESULTS, THERE
 from tests.tui.test_suites import words
 
@@ -88,10 +88,6 @@ def headings(pilot: Pilot[None]) -> list[str]:
     return heading_line(pilot).split()[1:4]
 
 
-def told(pilot: Pilot[None]) -> list[str]:
-    return [it.message for it in pilot.app._notifications]
-
-
 async def test_the_newest_results_come_first_and_the_screen_keeps_its_state(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "R")
@@ -153,23 +149,6 @@ def test_all_example_filters_of_the_panel_are_valid() -> None:
     assert "ms>5" in given and "system~c5" in given
     for each in given:
         assert parse_filter(each.rstrip(".")).is_cacheable(), each
-
-
-async def test_results_of_one_name_are_told_apart_on_80_columns(new: DataFolder) -> None:
-    with ResultsDatabase(new.store) as store:
-        for threads, batch in ((1, 1), (2, 1), (2, 8)):
-            identity = f"onnxruntime-1.32.0 python-3.11 threads-{threads}"
-            store.add(end_to_end(runtime=identity, batch_size=batch, run=f"run {threads} {batch}", when=AN_HOUR_AGO))
-        store.add(form(1, "conv"), measurement(brick=form(1, "conv").key, run="", when=AN_HOUR_AGO))
-    async with results_screen(new, NARROW) as pilot:
-        question, answer, _, heading, *rows = screen_text(pilot).splitlines()[:8]
-    assert question == " What was measured?"
-    assert answer == " 4 results of 1 model; the newest 1 h ago"
-    assert heading.split()[1:8] == ["model", "runtime", "threads", "batch", "ms", "age↑", "part"]
-    model, brick = [it for it in rows if "whole model" in it], [it for it in rows if "whole model" not in it]
-    told = sorted(tuple(row.split("ONNX Runtim")[1].split()[1:3]) for row in model)
-    assert told == [("1", "1"), ("2", "1"), ("2", "8")] and len(brick) == 1
-    assert all(" 1 h " in row for row in rows)
 
 
 async def test_a_run_has_one_result_of_each_brick_and_model(new: DataFolder) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 from dataclasses import asdict, replace
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.runtime.errors import RegistryError
@@ -28,7 +26,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision, Variant
-from dlbricks_tui.settings.measuring import AGAIN, TARGET_INTERVAL, TIME_BUDGET
+from dlbricks_tui.settings.measuring import TARGET_INTERVAL, TIME_BUDGET
 from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION, RUNTIME, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import Choices
@@ -244,23 +242,6 @@ def test_only_a_few_models_are_measured_end_to_end_by_default(data: DataFolder) 
     assert again == replace(declined, granularity=2)
 
 
-def test_a_request_follows_the_settings(data: DataFolder) -> None:
-    found = sources("alexnet")
-    settings = replace(
-        settings_for(Choices(granularity=2), found, data, Config()),
-        target_interval=0.02,
-        time_budget_seconds=60.0,
-        threads=(1,),
-    )
-    shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
-    request = request_for(found, shapes, settings, data)
-    assert [model.name for model in request.models] == ["alexnet"]
-    assert dict(request.inputs) == {"data": (8, 3, 224, 224)}
-    assert request.cutting.granularity == 2
-    assert request.rule == Adaptive(target=0.02)
-    assert (request.time_budget_seconds, request.runtime.settings.threads) == (60.0, 1)
-
-
 def test_several_values_of_a_setting_are_measured_in_one_run(data: DataFolder) -> None:
     register(data, PAPER)
     found = [replace(source, twin=None) for source in sources("alexnet")]
@@ -404,19 +385,6 @@ def test_cells_of_the_matrix_are_measured_in_as_few_runs_as_measure_no_others(da
         exactly(settings, [WantedCombination("mxnet-9 threads-1", Variant(), Level.FUSED)], data)
 
 
-def test_the_settings_of_a_run_start_from_the_config(data: DataFolder) -> None:
-    register(data, PAPER)
-    found = sources("alexnet")
-    said = config(runtime="paper", threads=3, target_ci=0.03, time_budget=90)
-    settings = settings_for(Choices(), found, data, said)
-    request = request_for(found, {}, settings, data)
-    assert (request.runtime.name, request.runtime.settings.threads) == ("paper", 3)
-    assert (request.rule, request.time_budget_seconds) == (Adaptive(target=0.03), 90.0)
-    # Once somebody has chosen otherwise, that counts.
-    chosen = replace(settings, runtime=("default",), threads=())
-    assert settings_for(Choices(), found, data, said, chosen) == chosen
-
-
 def test_a_configured_number_is_among_the_choices(data: DataFolder) -> None:
     said = config(target_ci=0.03, time_budget=90, threads=1000)
     settings = settings_for(Choices(), sources("alexnet"), data, said)
@@ -430,17 +398,6 @@ def test_a_configured_number_is_among_the_choices(data: DataFolder) -> None:
         assert row.shown(row.stepped(settings, 1)) == after
 
 
-def test_measuring_known_bricks_again_applies_to_one_run_only(data: DataFolder) -> None:
-    found = sources("alexnet")
-    settings = settings_for(Choices(), found, data, config())
-    again = row_of(RUN_ROWS, AGAIN).stepped(settings, 1)
-    assert (
-        request_for(found, {}, settings, data).again,
-        request_for(found, {}, again, data).again,
-    ) == (0, 1)
-    assert settings_for(Choices(), found, data, config(), again) == settings
-
-
 def test_only_runtimes_of_the_format_are_offered_and_the_default_comes_first(data: DataFolder) -> None:
     register(data, OTHER_FORMAT, PAPER)
     found = [replace(source, twin=None) for source in sources("alexnet")]
@@ -451,21 +408,6 @@ def test_only_runtimes_of_the_format_are_offered_and_the_default_comes_first(dat
     assert settings_for(Choices(), found, data, config(runtime="paper"), last).runtime == ("paper",)
 
 
-def test_an_unknown_configured_runtime_is_reported(data: DataFolder) -> None:
-    with pytest.raises(RegistryError, match="no runtime is called gone; there are default"):
-        settings_for(Choices(), sources("alexnet"), data, config(runtime="gone"))
-
-
-def test_the_chosen_runtime_decides_which_file_of_a_model_a_run_takes(data: DataFolder) -> None:
-    register(data, OTHER_FORMAT, PAPER)
-    found = sources("alexnet")
-    settings = settings_for(Choices(), found, data, Config())
-    assert {"default", "other", "paper"} <= set(settings.registered)
-    for runtime, file in (("paper", "alexnet-symbol.json"), ("other", "alexnet.onnx")):
-        request = request_for(found, {}, replace(settings, runtime=(runtime,)), data)
-        assert [(model.name, model.path.name) for model in request.models] == [("alexnet", file)]
-
-
 def test_models_run_together_if_they_share_a_format(data: DataFolder) -> None:
     found = (*sources("alexnet"), source_of(data.path / "mine.onnx"))
     settings = settings_for(Choices(), found, data, Config())
@@ -474,19 +416,6 @@ def test_models_run_together_if_they_share_a_format(data: DataFolder) -> None:
     assert [model.path.name for model in request.models] == ["alexnet.onnx", "mine.onnx"]
     with pytest.raises(RegistryError, match="choose models of one format"):
         settings_for(Choices(), [source_of(data.path / name) for name in ("a-symbol.json", "b.onnx")], data, Config())
-
-
-def test_a_registered_runtime_runs_where_ours_has_no_framework(
-    data: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    register(data, PAPER)
-
-    def gone(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "version", gone)
-    found = sources("alexnet")
-    assert request_for(found, {}, settings_for(Choices(), found, data, Config()), data).runtime.name == PAPER.name
 
 
 def test_a_run_refuses_models_with_different_input_shapes(data: DataFolder) -> None:

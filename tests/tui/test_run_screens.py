@@ -34,7 +34,7 @@ from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, WritingScreen
-from dlbricks_tui.tui.messages import ResultsStored, RunSeen
+from dlbricks_tui.tui.messages import RunSeen
 from dlbricks_tui.tui.run.boxes import AllJobsScreen, CancelScreen, JobScreen, StartRunScreen
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.screen import RunScreen
@@ -61,9 +61,9 @@ from tests.runs.live_runs import (
 )
 from tests.runs.runs import Site
 from tests.store.samples import system
-from tests.tui.application import MEDIUM, NARROW, SIZES, app_on, eventually, press, running, screen_text, settled
+from tests.tui.application import MEDIUM, NARROW, SIZES, app_on, eventually, press, running, screen_text
 from tests.tui.forms import row_of
-from tests.tui.results import graph_of, store_run
+from tests.tui.results import graph_of
 from tests.tui.snapshots import resize
 
 OPEN_ALEXNET = ("slash", '"alexnet"', "enter", "enter")
@@ -194,26 +194,6 @@ async def test_escape_closes_the_bar_of_an_ended_run_until_another_run_starts(kn
         other = SnapshotBuilder("another-run", ("vgg16",)).snapshot()
         pilot.app.post_message(RunSeen(other))
         await shows(pilot, " vgg16")
-
-
-async def test_an_estimate_tells_of_the_run_that_measures_its_model(known: DataFolder) -> None:
-    folder = put_run(known, [started(), planned()])
-    async with running(app_on(known)) as pilot:
-        await press(pilot, *OPEN_ALEXNET)
-        await shows(pilot, "8 of 40 bricks")
-        assert "next: m measures" in screen_text(pilot) and "A run of this model" not in screen_text(pilot)
-        await press(pilot, "1", "slash", "ctrl+u", '"resnet18"', "enter", "enter")
-        await shows(pilot, "A run of this model")
-        assert "w shows the run" in screen_text(pilot)
-        headline = screen_text(pilot).splitlines()[0]
-        assert "resnet18_v1" in headline
-        end(folder)
-        await shows(pilot, "next: m measures")
-        store_run(known, ["resnet18_v1"], share=0.1)
-        pilot.app.post_message(ResultsStored())
-        await settled(pilot)
-        # The estimate follows the results of the run.
-        assert screen_text(pilot).splitlines()[0] != headline and "measured 6 h ago" in screen_text(pilot)
 
 
 async def test_the_run_screen_shows_a_run_from_its_wait_to_failures_in_panels_that_keys_reach(

@@ -1,4 +1,4 @@
-"""Suites in the workbench: the export of models, and the import of what another machine measured."""
+"""Suites in the workbench: their export, the import of what another machine measured, and the box of scores."""
 
 import stat
 from pathlib import Path
@@ -18,18 +18,13 @@ from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.run.boxes import JobScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, SuiteWrittenScreen
+from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from tests.jobs.carrying import stands_for_processes
 from tests.runs.live_runs import in_the_middle, put_run
 from tests.runs.runs import ROOT
 from tests.share.trio import Trio
-from tests.tui.application import app_on, eventually, press, running, screen_text, settled, showing
+from tests.tui.application import app_on, eventually, press, running, screen_text, settled, showing, told
 from tests.tui.test_run_screens import OPEN_ALEXNET, shows
-
-
-def told(pilot: Pilot[None]) -> list[str]:
-    """Return the messages on the screen, the newest last."""
-    return [it.message for it in pilot.app._notifications]
 
 
 def words(pilot: Pilot[None]) -> str:
@@ -159,3 +154,13 @@ async def test_results_of_a_suite_are_imported_like_any_file_unless_they_are_dam
             assert isinstance(pilot.app.screen, ErrorScreen) and why in words(pilot)
             await press(pilot, "escape")
     assert not new.store.exists()
+
+
+async def test_a_key_opens_the_scores(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "P")
+        assert isinstance(pilot.app.screen, ScoresScreen)
+        shown = screen_text(pilot)
+        assert "resnet18_v1" in shown and "1 predicted from the results of other models" in shown
+        await press(pilot, "escape")
+        assert not isinstance(pilot.app.screen, ScoresScreen)

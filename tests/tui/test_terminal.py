@@ -1,25 +1,38 @@
-"""The program in a real terminal."""
+"""The program in a real terminal, stopped and continued as a job, and over connections."""
 
+import base64
 import os
 import re
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from textual.drivers.headless_driver import HeadlessDriver
 
 from benchmarks.terminal import Terminal
+from dlbricks_tui.config.config import Config, Given
+from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State, Tally
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.settings.workbench import Switch
+from dlbricks_tui.tui import app, door
+from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.diff_driver import DiffDriver
+from dlbricks_tui.tui.door import Connection, connection, is_hung_up
+from dlbricks_tui.tui.saving import clipboard_sequence
+from dlbricks_tui.tui.session import Session
 from tests.cli.test_hostile_names import HOSTILE, hostile_model
 from tests.runs.killing import PATIENCE_SECONDS, eventually, has_told
 from tests.runs.runs import BRICKS, FAKE_WORKER, Site
+from tests.tui.application import MEASURED_ONLY, app_on, press, running
 
 DLBRICKS = [sys.executable, "-m", "dlbricks_tui"]
 # The sequences that leave the alternate screen, show the cursor, and stop reports of the mouse and of pastes.
@@ -286,3 +299,183 @@ def child_of(pid: int) -> int:
     children = [(task / "children").read_text().split() for task in Path(f"/proc/{pid}/task").iterdir()]
     (child,) = [int(found) for of_thread in children for found in of_thread]
     return child
+
+
+TEXT = "sha256:ü\nsecond line"
+
+
+def config(**settings: str) -> Config:
+    return Config({**Config().given, **{f"workbench.{name}": Given(Switch(word)) for name, word in settings.items()}})
+
+
+def decoded(sequence: str) -> str:
+    return base64.b64decode(sequence.removeprefix("\x1b]52;c;").removesuffix("\a")).decode()
+
+
+def test_a_text_is_copied_by_osc_52() -> None:
+    assert decoded(clipboard_sequence(TEXT, {})) == TEXT
+
+
+def test_tmux_gets_the_sequence_plain_and_wrapped() -> None:
+    found = re.fullmatch(
+        "(\x1b]52;c;[^\a]*\a)\x1bPtmux;(.*)\x1b\\\\", clipboard_sequence(TEXT, {"TMUX": "/socket,1,0"})
+    )
+    assert found is not None
+    assert decoded(found[1]) == TEXT
+    assert decoded(found[2].replace("\x1b\x1b", "\x1b")) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment", "expected"),
+    [
+        ({}, {}, Connection()),
+        ({}, {"SSH_TTY": ""}, Connection()),
+        ({}, {"SSH_TTY": "/dev/pts/3"}, Connection(False, True, 15, 4.0)),
+        ({}, {"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, Connection(False, True, 15, 4.0)),
+        ({"mouse": "on"}, {"SSH_TTY": "/dev/pts/3"}, Connection(True, True, 15, 4.0)),
+        ({"remote": "off"}, {"SSH_TTY": "/dev/pts/3"}, Connection()),
+        ({"remote": "on"}, {}, Connection(False, True, 15, 4.0)),
+        ({"mouse": "off"}, {}, Connection(mouse=False)),
+    ],
+)
+def test_a_remote_connection_is_slow_and_without_mouse_unless_the_config_says_otherwise(
+    settings: dict[str, str], environment: dict[str, str], expected: Connection
+) -> None:
+    assert connection(config(**settings), environment) == expected
+
+
+# Python's handlers stop and resume the process later than the kernel would.
+INNER = """
+import os, signal, sys, time
+from dlbricks_tui.tui.door import stop_job
+
+def stop_late(*_):
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+def resume_late(*_):
+    os._exit(2)
+
+signal.signal(signal.SIGTSTP, stop_late)
+signal.signal(signal.SIGCONT, resume_late)
+stop_job()
+restored = signal.getsignal(signal.SIGTSTP) is stop_late and signal.getsignal(signal.SIGCONT) is resume_late
+sys.exit(7 if restored else 1)
+"""
+
+
+def test_a_job_that_is_resumed_at_once_continues() -> None:
+    # A job of two processes, like a script and its child: the shell is told of the outer one only.
+    outer = ["sh", "-c", f'{sys.executable} -c "$0"; exit $?', INNER]
+    pid = os.posix_spawn("/bin/sh", outer, os.environ, setpgroup=0)
+    try:
+        assert os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
+        # Long enough that the signal has reached the inner process, too short for its handler.
+        time.sleep(0.1)
+        os.killpg(pid, signal.SIGCONT)
+        ended: list[int] = []
+
+        def has_ended() -> bool:
+            found, status = os.waitpid(pid, os.WNOHANG)
+            ended.extend([os.waitstatus_to_exitcode(status)] if found else [])
+            return bool(found)
+
+        eventually(has_ended)
+        assert ended == [7]
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def test_a_terminal_with_a_closed_peer_counts_as_hung_up() -> None:
+    terminal, ours = os.openpty()
+    try:
+        assert not is_hung_up(ours)
+        os.close(terminal)
+        assert is_hung_up(ours)
+    finally:
+        os.close(ours)
+
+
+async def test_the_terminal_is_restored_while_the_job_is_stopped(
+    new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    did: list[str] = []
+    monkeypatch.setattr(app, "has_shell", lambda: True)
+    monkeypatch.setattr(app, "stop_job", lambda: did.append("the job stops"))
+    monkeypatch.setattr(HeadlessDriver, "can_suspend", True)
+    monkeypatch.setattr(HeadlessDriver, "suspend_application_mode", lambda _: did.append("the terminal is restored"))
+    monkeypatch.setattr(HeadlessDriver, "resume_application_mode", lambda _: did.append("the screen is back"))
+    async with running(app_on(new, MEASURED_ONLY)) as pilot:
+        await press(pilot, "ctrl+z")
+        assert did == ["the terminal is restored", "the job stops", "the screen is back"]
+        monkeypatch.setattr(app, "has_shell", lambda: False)
+        await press(pilot, "ctrl+z")
+        assert did[3:] == [] and [it.message for it in pilot.app._notifications] == [
+            "No shell can resume dlbricks here."
+        ]
+
+
+SSH = {"SSH_TTY": "/dev/pts/9"}
+REMOTE = Connection(mouse=False, is_slow=True, repaints_per_second=15, poll_factor=4.0)
+
+
+@pytest.fixture(autouse=True)
+def _at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SSH_TTY", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    # Set first, so that monkeypatch removes it afterwards in every case.
+    monkeypatch.setitem(os.environ, "TEXTUAL_FPS", "")
+    monkeypatch.delitem(os.environ, "TEXTUAL_FPS")
+
+
+class Recorded:
+    """Replaces the application, and records how it was opened."""
+
+    fault = None
+    return_code = 7
+    opened: "list[Recorded]"
+
+    def __init__(self, session: Session, *, sources: Sources, connection: Connection, **_: object) -> None:
+        self.sources = sources
+        self.connection = connection
+        self.mouse: bool | None = None
+        self.repaints = os.environ.get("TEXTUAL_FPS")
+
+    def run(self, *, mouse: bool) -> None:
+        self.mouse = mouse
+        self.opened.append(self)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [({}, Connection()), (SSH, REMOTE), ({**SSH, "DLBRICKS_WORKBENCH_REMOTE": "off"}, Connection())],
+    ids=["here", "there", "there, but asked not to"],
+)
+def test_the_workbench_opens_with_the_settings_of_the_connection(
+    environment: dict[str, str], expected: Connection, new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.tui.app.DlbricksApp", Recorded)
+    monkeypatch.setattr(Recorded, "opened", [], raising=False)
+    sources = Sources(new.config, environment)
+    assert door.open_workbench(new, sources) == Recorded.return_code
+    (opened,) = Recorded.opened
+    assert (opened.connection, opened.mouse, opened.sources) == (expected, expected.mouse, sources)
+    assert opened.repaints == str(expected.repaints_per_second)
+
+
+def test_a_given_repaint_rate_is_kept(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlbricks_tui.tui.app.DlbricksApp", Recorded)
+    monkeypatch.setattr(Recorded, "opened", [], raising=False)
+    monkeypatch.setitem(os.environ, "TEXTUAL_FPS", "30")
+    door.open_workbench(new, Sources(new.config, SSH))
+    assert Recorded.opened[0].repaints == "30"
+
+
+def test_a_slow_connection_writes_only_changes_and_polls_less_often(new: DataFolder) -> None:
+    here, there = (DlbricksApp(Session(new), connection=connection) for connection in (Connection(), REMOTE))
+    assert (here.driver_class is DiffDriver, there.driver_class is DiffDriver) == (False, True)
+    assert (here.has_class("-slow-link"), there.has_class("-slow-link")) == (False, True)
+    # There are no animations on any connection.
+    assert (here.animation_level, there.animation_level) == ("none", "none")
+    assert (here._runs.watch.poll_factor, there._runs.watch.poll_factor) == (1.0, 4.0)

@@ -1,3 +1,5 @@
+"""The look of the workbench: themes, and what is remembered of panels."""
+
 from itertools import combinations
 from math import dist
 from operator import mul
@@ -6,10 +8,22 @@ from pathlib import Path
 import pytest
 from rich.color import Color, ColorSystem
 
-from dlbricks_tui.folders import THEMES, DataFolder
+from dlbricks_tui.folders import THEMES
+from dlbricks_tui.tui.open_model import ModelId
 from dlbricks_tui.tui.preferences import COLOURS, ThemeError, read_theme, read_themes
-from dlbricks_tui.tui.session import Session
-from tests.tui.application import WRITTEN, AppWithoutWorkbench, running
+from dlbricks_tui.tui.view_state import (
+    MOST_RECENT,
+    STEP,
+    USUAL,
+    PanelSizes,
+    ViewState,
+    fitted,
+    read_view,
+    taller,
+    usual_sizes,
+    wider,
+    write_view,
+)
 
 # Only the terminal knows its own colours.
 TERMINAL = THEMES / "terminal.toml"
@@ -83,12 +97,6 @@ def test_the_colour_blind_theme_separates_good_warn_bad_and_text_for_all_eyes(ey
     colours = read_theme(THEMES / "colour-blind.toml").variables
     places = [seen(colours[f"ink-{name}"], EYES[eyes]) for name in ("good", "warn", "bad", "text")]
     assert min(dist(one, other) for one, other in combinations(places, 2)) >= 20
-
-
-def test_the_dark_theme_does_not_separate_good_from_bad_for_colour_blind_eyes() -> None:
-    colours = read_theme(DARK).variables
-    good, bad = (seen(colours[f"ink-{name}"], EYES["no medium"]) for name in ("good", "bad"))
-    assert dist(good, bad) < 10
 
 
 def test_the_terminal_theme_uses_only_colours_of_the_terminal() -> None:
@@ -171,11 +179,63 @@ def test_a_user_theme_replaces_a_delivered_theme_of_the_same_name(tmp_path: Path
     assert themes["dark"].primary == "#ff0000"
 
 
-async def test_an_invalid_theme_is_reported_at_the_start(new: DataFolder) -> None:
-    new.themes.mkdir(parents=True)
-    (new.themes / "mine.toml").write_text("dark = 3")
-    app = AppWithoutWorkbench(Session(new), WRITTEN)
-    async with running(app):
-        assert [notice.message for notice in app._notifications] == [
-            f"theme {new.themes / 'mine.toml'}: it needs `dark = true` or `dark = false`"
-        ]
+MODELS = tuple(ModelId(Path(f"/models/{it}.onnx"), f"net{it}") for it in range(MOST_RECENT + 2))
+
+
+def test_the_look_is_read_as_it_was_written(tmp_path: Path) -> None:
+    state = ViewState(("age", "estimate"), "by time", {"-wide": PanelSizes(40, 50, 30)}, MODELS[:2], True, ("GLUON",))
+    write_view(tmp_path / "view.json", state)
+    assert read_view(tmp_path / "view.json") == state
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{",
+        "[" * 100_000,
+        '{"columns": 3, "order": 4, "sizes": [], "recent": {}, "expert": 1, "unfolded": 1}',
+        '{"sizes": {"-wide": {"left": "x"}, "-medium": 3}, "recent": [1, ["a"], [1, 2]]}',
+    ],
+)
+def test_a_broken_file_gives_the_usual_look(tmp_path: Path, content: str) -> None:
+    (tmp_path / "view.json").write_text(content)
+    assert read_view(tmp_path / "view.json") == ViewState()
+
+
+def test_a_folder_that_does_not_exist_or_cannot_be_written_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    write_view(tmp_path / "file" / "view.json", ViewState())
+    assert read_view(tmp_path / "nowhere" / "view.json") == ViewState()
+
+
+def test_the_newest_models_are_kept_each_once() -> None:
+    state = ViewState()
+    for model in (*MODELS, MODELS[3]):
+        state = state.opened(model)
+    assert state.recent == (MODELS[3], MODELS[6], MODELS[5], MODELS[4], MODELS[2])
+
+
+def test_the_list_of_models_takes_what_it_needs_and_the_panels_at_the_right_the_rest() -> None:
+    assert usual_sizes("-wide", 200, 70) == PanelSizes(70, 82, 40)
+    # The layers and the panels at the right keep their room.
+    assert usual_sizes("-wide", 200, 130) == PanelSizes(94, 58, 40)
+    assert usual_sizes("-medium", 120, 70) == USUAL["-medium"]
+
+
+def test_a_panel_becomes_wider_at_the_cost_of_its_neighbours() -> None:
+    usual = USUAL["-medium"]
+    assert wider(usual, "models", STEP) == PanelSizes(36, 42, 40)
+    assert wider(usual, "details", -STEP) == PanelSizes(32, 38, 40)
+    assert wider(usual, "tree", STEP) == PanelSizes(30, 40, 40)
+    assert taller(usual, "details", 5) == PanelSizes(32, 42, 45) == taller(usual, "estimate", -5)
+    assert taller(usual, "models", 5) == usual
+
+
+@pytest.mark.parametrize("width", [112, 120, 200])
+@pytest.mark.parametrize("sizes", [PanelSizes(-9, -9, -9), PanelSizes(999, 999, 999), PanelSizes(60, 60, 40)])
+def test_every_panel_keeps_some_room(width: int, sizes: PanelSizes) -> None:
+    found = fitted(sizes, width)
+    assert found.left >= 22 and found.right >= 28 and width - found.left - found.right >= 24
+    assert 15 <= found.upper <= 85

@@ -19,10 +19,10 @@ from dlbricks_tui.traces.trace import TraceError, TraceLevel
 from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen
 from dlbricks_tui.tui.trace.screen import TraceScreen
 from tests.jobs.carrying import stands_for_processes
-from tests.tui.application import NARROW, WIDE, eventually, press, screen_text
+from tests.tui.application import NARROW, WIDE, eventually, press, screen_text, showing, told
 from tests.tui.test_run_screens import shows
 from tests.tui.test_scenario_measuring import SCRIPT, Process, all_seen, failed
-from tests.tui.test_trace_screen import told, trace_screen
+from tests.tui.test_trace_screen import screen_of
 from tests.tui.traces import ID, MODEL, store_trace
 
 STARTED = LevelStarted(level=TraceLevel.MODEL)
@@ -74,7 +74,7 @@ async def begin(pilot: Pilot[None]) -> None:
 async def test_levels_are_traced_one_by_one_while_others_are_looked_at_and_failures_are_one_line(
     new: DataFolder, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with trace_screen(new, WIDE) as pilot:
+    async with showing(new, screen_of, WIDE) as pilot:
         await begin(pilot)
         await shows(pilot, "reading the model, then model, layer, primitive, thread")
         write(process, Waiting(holder="run r1 of a colleague"))
@@ -114,7 +114,7 @@ async def test_levels_are_traced_one_by_one_while_others_are_looked_at_and_failu
     write(process, LAYER_DONE, TraceDone(id=ID), number=2)
     process.end(number=2)
     # A trace survives its screen.
-    async with trace_screen(new, NARROW) as pilot:
+    async with showing(new, screen_of, NARROW) as pilot:
         await shows(pilot, "Layer level: ")
         await eventually(pilot, lambda: all_seen(new))
         failures: tuple[tuple[Event | bytes, int, str], ...] = (
@@ -140,7 +140,7 @@ async def test_levels_are_traced_one_by_one_while_others_are_looked_at_and_failu
 async def test_the_order_has_the_settings_of_the_box_and_cancelling_asks_first(
     new: DataFolder, process: Process, orders: list[TraceOptions]
 ) -> None:
-    async with trace_screen(new, NARROW) as pilot:
+    async with showing(new, screen_of, NARROW) as pilot:
         # There is nothing to cancel yet.
         await press(pilot, "x")
         assert isinstance(pilot.app.screen, TraceScreen)

@@ -1,25 +1,29 @@
-"""The screen of the traces of the open model."""
+"""The screen of the traces of the open model, and the rows of its timeline."""
 
 import json
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from textual.pilot import Pilot
 
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.traces.trace import Trace
+from dlbricks_tui.traces.trace import Trace, TraceLevel, TrackKind
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.trace.panels import TimelinePanel, TracesPanel
+from dlbricks_tui.tui.trace.rows import TimelineState
 from dlbricks_tui.tui.trace.screen import TraceScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
-from tests.tui.application import MEDIUM, NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing
+from tests.traces.sample_traces import traces
+from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing, told
 from tests.tui.results import graph_of, source_called
 from tests.tui.snapshots import check_all, check_layout, resize
 from tests.tui.test_suites import words
@@ -36,12 +40,10 @@ def traced(new: DataFolder) -> DataFolder:
     return new
 
 
-@asynccontextmanager
-async def trace_screen(data: DataFolder, size: tuple[int, int] = MEDIUM) -> AsyncIterator[Pilot[None]]:
-    """Run the application with the trace screen alone, as if the model had been opened."""
+def screen_of(session: Session) -> TraceScreen:
+    """The trace screen as if the model had been opened."""
     spec = ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting)
-    async with showing(data, lambda session: TraceScreen(session, spec, WRITTEN, Config()), size) as pilot:
-        yield pilot
+    return TraceScreen(session, spec, WRITTEN, Config())
 
 
 def timeline(pilot: Pilot[None]) -> TimelinePanel:
@@ -55,10 +57,6 @@ def selected(pilot: Pilot[None]) -> tuple[str, int | None]:
     span = None if panel.state is None else panel.state.selected_span(panel.row)
     assert span is not None
     return span.name, span.inference
-
-
-def told(pilot: Pilot[None]) -> list[str]:
-    return [note.message for note in pilot.app._notifications]
 
 
 def row_with(pilot: Pilot[None], words: str) -> str:
@@ -107,7 +105,7 @@ async def test_a_trace_is_shown_beside_the_open_model_and_leads_to_its_decomposi
 
 async def test_keys_and_clicks_move_through_levels_spans_and_time(traced: DataFolder) -> None:
     names = [layer.name for layer in graph_of(MODEL).layers]
-    async with trace_screen(traced, WIDE) as pilot:
+    async with showing(traced, screen_of, WIDE) as pilot:
         await press(pilot, "w")
         assert selected(pilot) == (names[0], 0)
         fitted = row_with(pilot, "inference 1/3")
@@ -162,7 +160,7 @@ async def test_the_head_and_the_span_panel_tell_what_is_selected_without_colours
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     layer = trace_of().layers[0]
-    async with trace_screen(traced, NARROW) as pilot:
+    async with showing(traced, screen_of, NARROW) as pilot:
         await press(pilot, "j", "b")
         assert told(pilot) == ["Select a span of a layer to see it in the decomposition."]
         assert isinstance(pilot.app.screen, TraceScreen)
@@ -189,7 +187,7 @@ async def test_primitives_and_counters_are_shown_in_panels_that_fit_and_written_
 ) -> None:
     chrome, perfetto = tmp_path / "trace.json", tmp_path / "trace.pftrace"
     store_trace(new, with_threads(trace_of()))
-    async with trace_screen(new, WIDE) as pilot:
+    async with showing(new, screen_of, WIDE) as pilot:
         await press(pilot, *["j"] * 6, "s")
         shown = screen_text(pilot)
         assert "a primitive of oneDNN, primitive level" in shown and "jit:avx2" in shown and "aBcd8b" in shown
@@ -227,7 +225,7 @@ async def test_stored_traces_of_the_model_are_listed_opened_and_missed_where_the
     store_trace(traced, earlier)
     store_trace(traced, trace_of(id="other", model="alexnet"))
     (traced.traces / "torn.json.gz").write_bytes(b"torn")
-    async with trace_screen(traced, WIDE) as pilot:
+    async with showing(traced, screen_of, WIDE) as pilot:
         panel = pilot.app.screen.query_one(TracesPanel)
         assert [it.header.id for it in panel.found] == [ID, "20261126-1"]
         shown = screen_text(pilot)
@@ -247,25 +245,158 @@ async def test_stored_traces_of_the_model_are_listed_opened_and_missed_where_the
         assert "No trace of this model is stored." in screen_text(pilot)
 
 
-async def test_hostile_names_are_spelled_out(new: DataFolder) -> None:
-    trace: Trace = trace_of()
-    evil = "\x1b]0;owned\x07 \n" * 3
-    layers = tuple(replace(it, name=evil, kind=evil, context=evil) for it in trace.layers)
-    levels = tuple(
-        replace(
-            level,
-            notes=(evil,),
-            tracks=tuple(
-                replace(
-                    it, name=evil, spans=tuple(replace(span, name=evil, details=((evil, evil),)) for span in it.spans)
-                )
-                for it in level.tracks
-            ),
-        )
-        for level in trace.levels
-    )
-    store_trace(new, replace(trace, layers=layers, levels=levels))
-    async with trace_screen(new, WIDE) as pilot:
-        await press(pilot, "w", "g")
-        assert "\\x1b]0;owned" in screen_text(pilot)
-        assert screen_text(pilot).replace("\n", "").isprintable()
+WIDTH = 100
+
+
+def state_of(trace: Trace | None = None) -> TimelineState:
+    return TimelineState(trace or trace_of())
+
+
+def names(state: TimelineState) -> list[str]:
+    return [it.level.level.value if it.track is None else it.track.name for it in state.rows]
+
+
+def layers_row(state: TimelineState) -> int:
+    found = state.row_of(TraceLevel.LAYER, TrackKind.LAYERS)
+    assert found is not None
+    return found
+
+
+def test_each_level_has_its_tracks_below_it_and_threads_are_closed_at_first() -> None:
+    state = state_of(with_threads(trace_of()))
+    assert names(state) == [
+        *("model", "inferences"),
+        *("layer", "inferences", "layers", "added"),
+        *("primitive", "inferences", "layers", "added", "primitives"),
+        "thread",
+    ]
+    assert state.open(11) == 11
+    assert names(state)[12:] == ["inferences", "layers", "added", "primitives", "thread 0", "thread 1", "page faults"]
+
+
+def test_levels_are_aligned_at_the_inference_in_view() -> None:
+    state = state_of()
+    row = layers_row(state)
+    state.go_to_inference(row, 1, WIDTH)
+    assert state.anchor == 1
+    for level in state.levels:
+        assert level.start_of(1) == level.inferences[1].start_ns
+    # Slower levels start it later, and yet it is at the left end of each.
+    assert state.levels[0].start_of(1) < state.levels[1].start_of(1) < state.levels[2].start_of(1)
+    assert state.window(WIDTH).start_ns == 0
+
+
+def test_inferences_end_at_the_first_and_the_last() -> None:
+    state = state_of()
+    state.go_to_inference(1, -1, WIDTH)
+    assert state.anchor == 0
+    for _ in range(5):
+        state.go_to_inference(1, 1, WIDTH)
+    assert state.anchor == 2
+
+
+def test_steps_go_from_span_to_span_and_into_the_next_inference() -> None:
+    state = state_of()
+    row, count = layers_row(state), len(state.layers)
+    seen = []
+    state.select_layer(0, WIDTH)
+    for _ in range(count + 2):
+        span = state.selected_span(row)
+        assert span is not None
+        seen.append((span.inference, span.layer))
+        state.step(row, 1, WIDTH)
+    assert seen == [*((0, layer) for layer in range(count)), (1, 0), (1, 1)]
+    assert state.anchor == 1
+    for _ in range(count + 5):
+        state.step(row, -1, WIDTH)
+    span = state.selected_span(row)
+    assert span is not None and (span.inference, span.layer) == (0, 0) and state.anchor == 0
+
+
+def test_a_layer_is_found_in_a_closed_level_and_an_unknown_one_is_not() -> None:
+    state = state_of()
+    state.close(2)
+    row = state.select_layer(5, WIDTH)
+    assert row == layers_row(state) and state.selected_layer(row) == 5
+    assert state.select_layer(9999, WIDTH) is None
+
+
+def test_zooming_in_and_out_keeps_the_selected_span_in_view() -> None:
+    state = state_of()
+    row = layers_row(state)
+    state.select_layer(30, WIDTH)
+    widths = []
+    for _ in range(12):
+        state.zoom(row, 1, WIDTH)
+        window, span = state.window(WIDTH), state.selected_span(row)
+        assert span is not None
+        middle = span.start_ns + span.duration_ns // 2
+        assert 0 <= window.cell(middle) < WIDTH
+        widths.append(window.cell_ns)
+    assert widths == sorted(widths, reverse=True) and widths[-1] < widths[0] // 500
+    for _ in range(40):
+        state.zoom(row, -1, WIDTH)
+    start, end = state.extent_ns
+    window = state.window(WIDTH)
+    assert window.cell_ns * WIDTH >= end - start > window.cell_ns * WIDTH // 4
+
+
+def test_a_cell_selects_the_span_that_it_shows() -> None:
+    state = state_of()
+    row = layers_row(state)
+    state.select_at(row, 0, WIDTH)
+    assert state.selected_layer(row) == 0
+    state.select_at(row, WIDTH - 20, WIDTH)
+    found = state.selected_layer(row)
+    assert found is not None and found > len(state.layers) // 2
+
+
+def test_counters_step_from_reading_to_reading() -> None:
+    state = state_of(with_threads(trace_of()))
+    state.open(11)
+    row = len(state.rows) - 1
+    assert state.selected(row) == 0 and state.selected_span(row) is None
+    state.step(row, 1, WIDTH)
+    assert state.selected(row) == 1
+    state.step(row, 5, WIDTH)
+    assert state.selected(row) == 2
+
+
+def test_a_level_with_fewer_inferences_shows_its_last_one() -> None:
+    short, long = trace_of(inferences=1), trace_of(inferences=3)
+    state = state_of(replace(long, levels=(short.levels[0], *long.levels[1:])))
+    state.go_to_inference(layers_row(state), 2, WIDTH)
+    assert state.levels[0].start_of(2) == 0
+
+
+KEYS: tuple[Callable[[TimelineState, int, int], object], ...] = (
+    lambda state, row, _: state.open(row),
+    lambda state, row, _: state.close(row),
+    lambda state, row, width: state.step(row, 1, width),
+    lambda state, row, width: state.step(row, -1, width),
+    lambda state, row, width: state.zoom(row, 1, width),
+    lambda state, row, width: state.zoom(row, -1, width),
+    lambda state, _, width: state.pan(0.5, width),
+    lambda state, _, width: state.pan(-0.5, width),
+    lambda state, row, width: state.go_to_inference(row, 1, width),
+    lambda state, row, width: state.select_slowest(row, width),
+    lambda state, row, width: state.fit_span(row, width),
+    lambda state, *_: state.fit_everything(),
+    lambda state, row, width: state.select_at(row, width // 2, width),
+)
+
+
+@given(traces(), st.lists(st.tuples(st.sampled_from(KEYS), st.integers(0, 30)), max_size=12), st.integers(1, 120))
+def test_any_keys_on_any_trace_keep_some_of_it_in_view(
+    trace: Trace, steps: list[tuple[Callable[[TimelineState, int, int], object], int]], width: int
+) -> None:
+    state = TimelineState(trace)
+    for press_key, place in steps:
+        if not state.rows:
+            return
+        press_key(state, place % len(state.rows), width)
+        start, end = state.extent_ns
+        window = state.window(width)
+        assert window.cell(start) < width and window.cell(end) >= 0
+        for index in range(len(state.rows)):
+            state.selected_span(index)

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.matrix import cell_parts, matrix_columns, matrix_rows
@@ -40,7 +39,7 @@ from tests.estimate.stored import brick_records, model_record
 from tests.estimate.test_ranking import timed
 from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
-from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, settled, showing
+from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, settled, showing, told
 from tests.tui.snapshots import check_each, check_layout, resize
 
 CHOICES = Choices(level=Level.WRITTEN, system="c5.xlarge", runtime="onnxruntime-1.32.0")
@@ -68,26 +67,12 @@ def cells(run: list[WantedCombination]) -> list[tuple[int | None, int, bool]]:
     return [(it.variant.threads, it.variant.batch, it.again) for it in run]
 
 
-def notes(pilot: Pilot[None]) -> list[str]:
-    return [it.message for it in pilot.app._notifications]
-
-
 async def test_the_matrix_and_the_selected_cell_are_shown_at_every_size(new: DataFolder) -> None:
     async with showing(new, lambda _: screen(), NARROW) as pilot:
-        shown = screen_text(pilot)
-        for words in (
-            "Which runtime, batch size and number of threads suit net?",
-            "ONNX Runtime, 2 threads, batch 4 is best by throughput: ",
-            "runtime       threads  instructions  batch 1       2           4  8",
-            "▸ONNX Runtime        2           all    7.000   12.00  best 20.00  -",
-            "~18.00",
-            "ONNX Runtime, 2 threads, batch 4",
-            "measured      20.00 ms, 200.0 per second",
-            "~ not all measured",
-        ):
-            assert words in shown
         # The figures have the room; there is none for curves.
-        assert "by batch size" not in shown
+        shown = screen_text(pilot)
+        assert "▸ONNX Runtime        2           all    7.000   12.00  best 20.00  -" in shown
+        assert "measured      20.00 ms, 200.0 per second" in shown and "by batch size" not in shown
         check_layout(pilot.app)
         for size in (MEDIUM, WIDE):
             await resize(pilot, size)
@@ -98,16 +83,30 @@ async def test_the_matrix_and_the_selected_cell_are_shown_at_every_size(new: Dat
         await check_each(pilot, {"variants": (screen, ())})
 
 
-async def test_keys_move_to_a_cell_and_the_lines_below_say_what_it_is(new: DataFolder) -> None:
+async def test_keys_move_to_a_cell_switch_the_unit_and_set_a_bound(new: DataFolder) -> None:
     async with showing(new, lambda _: screen()) as pilot:
         await press(pilot, "l")
-        assert "ONNX Runtime, 2 threads, batch 8" in screen_text(pilot)
-        assert "not measured" in screen_text(pilot) and "m measures it." in screen_text(pilot)
+        assert "ONNX Runtime, 2 threads, batch 8" in screen_text(pilot) and "m measures it." in screen_text(pilot)
         await press(pilot, "right", "k", "h", "h")
-        shown = screen_text(pilot)
-        assert "ONNX Runtime, 1 thread, batch 2" in shown and "predicted     18.00 ms" in shown
+        assert "ONNX Runtime, 1 thread, batch 2" in screen_text(pilot)
         await press(pilot, "left", "left")
         assert "ONNX Runtime, 1 thread, batch 1" in screen_text(pilot) and "+80 % slower" in screen_text(pilot)
+        assert "Variants: ms" in screen_text(pilot)
+        await press(pilot, "u")
+        shown = screen_text(pilot)
+        assert "Variants: per second" in shown and "best 200.0" in shown and "Per second by batch size" in shown
+        await press(pilot, "u")
+        assert "best 20.00" in screen_text(pilot)
+        # The middle of the latencies is 17 ms.
+        await press(pilot, "plus")
+        assert "Under 20 ms: ONNX Runtime, 2 threads, batch 4 is best" in screen_text(pilot)
+        await press(pilot, "minus")
+        shown = screen_text(pilot)
+        assert "Under 10 ms: ONNX Runtime, 2 threads, batch 1 is best" in shown and "best 7.000" in shown
+        await press(pilot, "n")
+        assert "Under" not in screen_text(pilot) and "best 20.00" in screen_text(pilot)
+        await press(pilot, *["minus"] * 30)
+        assert "No combination is known to stay under 1 ms." in screen_text(pilot)
 
 
 async def test_the_answer_begins_with_nothing_was_measured_where_all_cells_are_predicted(new: DataFolder) -> None:
@@ -116,32 +115,6 @@ async def test_the_answer_begins_with_nothing_was_measured_where_all_cells_are_p
         assert (
             screen_text(pilot).splitlines()[1].startswith(" Nothing was measured yet: m measures the cell, w its row,")
         )
-
-
-async def test_a_key_switches_between_latency_and_throughput(new: DataFolder) -> None:
-    async with showing(new, lambda _: screen()) as pilot:
-        assert "Variants: ms" in screen_text(pilot)
-        await press(pilot, "u")
-        shown = screen_text(pilot)
-        assert "Variants: per second" in shown and "best 200.0" in shown and "Per second by batch size" in shown
-        await press(pilot, "u")
-        assert "best 20.00" in screen_text(pilot)
-
-
-async def test_a_bound_mutes_slower_cells_and_the_best_keeps_it(new: DataFolder) -> None:
-    async with showing(new, lambda _: screen()) as pilot:
-        # The middle of the latencies is 17 ms.
-        await press(pilot, "plus")
-        shown = screen_text(pilot)
-        assert "Under 20 ms: ONNX Runtime, 2 threads, batch 4 is best" in shown
-        await press(pilot, "minus")
-        shown = screen_text(pilot)
-        assert "Under 10 ms: ONNX Runtime, 2 threads, batch 1 is best" in shown and "best 7.000" in shown
-        assert "above the bound of 10 ms" in shown
-        await press(pilot, "n")
-        assert "Under" not in screen_text(pilot) and "best 20.00" in screen_text(pilot)
-        await press(pilot, *["minus"] * 30)
-        assert "No combination is known to stay under 1 ms." in screen_text(pilot)
 
 
 async def test_keys_measure_exactly_a_cell_a_row_a_column_or_what_is_marked(new: DataFolder) -> None:
@@ -170,7 +143,9 @@ async def test_keys_measure_exactly_a_cell_a_row_a_column_or_what_is_marked(new:
         assert "marked" not in screen_text(pilot)
 
 
-async def test_a_best_cell_that_may_be_chance_says_repeat_and_a_key_measures_both_again(new: DataFolder) -> None:
+async def test_a_best_cell_that_may_be_chance_is_repeated_and_results_of_another_system_are_not_measured_here(
+    new: DataFolder,
+) -> None:
     few = ranking_of(with_threads(2, timed(8, 70.0)), with_threads(2, timed(4, 37.0, samples=4)))
     runs: Measured = []
     async with showing(new, lambda _: screen(few, runs=runs)) as pilot:
@@ -179,22 +154,20 @@ async def test_a_best_cell_that_may_be_chance_says_repeat_and_a_key_measures_bot
         assert sorted(cells(runs[0])) == [(2, 4, True), (2, 8, True)]
         await press(pilot, "space", "m")
         assert cells(runs[1]) == [(2, 8, True)]
-
-
-async def test_results_of_another_system_are_not_measured_here(new: DataFolder) -> None:
-    runs: Measured = []
-    async with showing(new, lambda _: screen(replace(FULL, on_this_host=False), runs=runs)) as pilot:
+        pilot.app.pop_screen()
+        pilot.app.push_screen(screen(replace(FULL, on_this_host=False), runs=runs))
+        await settled(pilot)
         await press(pilot, "l")
         assert "m measures it" not in screen_text(pilot)
         await press(pilot, "m")
-        assert not runs and notes(pilot) == ["These are results of c5.xlarge: measure the model there."]
+        assert len(runs) == 2 and told(pilot) == ["These are results of c5.xlarge: measure the model there."]
 
 
 async def test_refusals_are_said_and_a_matrix_that_was_read_stays(new: DataFolder) -> None:
     async with showing(new, lambda _: screen("the runtime cannot read it")) as pilot:
         assert "the runtime cannot read it" in screen_text(pilot)
         await press(pilot, "m")
-        assert notes(pilot) == ["There is no cell to measure yet."]
+        assert told(pilot) == ["There is no cell to measure yet."]
         pilot.app.pop_screen()
         pilot.app.push_screen(screen(FULL, "its file fixes the batch"))
         await settled(pilot)
@@ -320,26 +293,3 @@ def test_all_cells_are_shown_at_once_and_those_that_were_measured_are_read_first
     threads = {3, *THREADS_DOUBLED}
     cells = {(it.point.threads, it.point.batch_size) for it in measured}
     assert cells == {(number, size) for number in threads for size in BATCH_SIZES}
-
-
-def test_the_threads_that_were_chosen_decide_whose_measurements_count(tmp_path: Path) -> None:
-    data = DataFolder(tmp_path / "data")
-    (source,) = Library(SAMPLE_MODELS, data.path, Format.ONNX).find("tabular_network")
-    decomposition = decompose(Loader(tmp_path / "cache", TableFramework()).load(source, batch_size=4))
-    identities = {threads: f"onnxruntime-1.32.0 python-3.11 threads-{threads}" for threads in (1, 2)}
-    with ResultsDatabase(data.store) as store:
-        store.add(system("c5.xlarge"))
-        for identity in identities.values():
-            described = runtime(identity, framework="onnxruntime")
-            store.add(described, *brick_records(decomposition, system="c5.xlarge", runtime=identity))
-    session = Session(data, SAMPLE_MODELS)
-    for threads, wanted in ((1, identities[1]), (2, identities[2]), (8, "")):
-        choices = replace(CHOICES, runtime=None, threads=threads)
-        found = session.estimator.answer(source, choices, lambda _: decomposition).found
-        assert found.way.runtime == wanted
-        assert (found.estimate.coverage.predicted > 0) == (not wanted), "nobody has measured it with eight threads"
-    # A runtime that was chosen has its own threads.
-    chosen = replace(CHOICES, runtime=identities[1])
-    found = session.estimator.answer(source, chosen, lambda _: decomposition).found
-    assert (found.variant.threads, found.variant.batch) == (1, 4)
-    session.close()

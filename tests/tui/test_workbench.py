@@ -47,6 +47,7 @@ from tests.tui.application import (
     screen_text,
     settled,
     small_library,
+    told,
 )
 
 RESNET = ("slash", "ctrl+u", '"resnet18"', "enter", "enter")
@@ -59,10 +60,6 @@ def panel_with_focus(pilot: Pilot[None]) -> str | None:
 
 def marked(pilot: Pilot[None]) -> list[str]:
     return [source.name for source in pilot.app.screen.query_one(ModelsPanel).marked]
-
-
-def told(pilot: Pilot[None]) -> list[str]:
-    return [note.message for note in pilot.app._notifications]
 
 
 def again_on(data: DataFolder, choices: Choices = WRITTEN, model: Path | None = None) -> DlbricksApp:
@@ -494,7 +491,7 @@ async def test_a_path_given_at_the_start_is_opened_or_reported(measured: DataFol
 
 async def test_a_model_given_at_the_start_is_opened_where_the_list_shows_it(new: DataFolder) -> None:
     named = Library(SAMPLE_MODELS, new.path).find("table1:3")
-    async with running(DlbricksApp(Session(new), WRITTEN, model=named[0]), NARROW) as pilot:
+    async with running(DlbricksApp(Session(new), MEASURED_ONLY, model=named[0]), NARROW) as pilot:
         models = pilot.app.screen.query_one(ModelsPanel)
         assert "dlbricks  Age Estimation VGG-16" in screen_text(pilot) and models.selected == named[0]
         assert panel_with_focus(pilot) == "estimate"
