@@ -14,7 +14,7 @@ from dlbricks_tui.models.graph import (
     TensorType,
     Wire,
 )
-from dlbricks_tui.models.kinds import Kind, kind_of
+from dlbricks_tui.models.kinds import kind_of
 from dlbricks_tui.models.library import layer_title, shape_text
 
 IMAGE: Shape = (1, 64, 56, 56)
@@ -79,26 +79,15 @@ def layer(op: str, *data: Shape, out: Shape = IMAGE, inner: tuple[str, ...] = ()
         (layer("sum", IMAGE, IMAGE, IMAGE), "sum of 3"),
         (layer("mxnet._contrib_BilinearResize2D", IMAGE), "BilinearResize2D"),
         (layer("mxnet._mul_scalar", IMAGE, scalar=2.0), "mul scalar"),
+        (layer("conv+relu", IMAGE, inner=(FUSED,), with_act=True), "conv+relu 3x3/2 64"),
+        (layer("square+sqrt+exp+log+abs", IMAGE), "square+sqrt+exp+log+..."),
+        (replace(layer("constant"), operators=(), outputs=(TensorType((4, 2)),)), "constant"),
+        (replace(layer("conv", IMAGE, kernel=(3, 3)), outputs=(TensorType(None),)), "conv 3x3"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_title_names_operators_window_and_width(described: Layer, title: str) -> None:
     assert layer_title(described) == title
-
-
-def test_the_title_of_a_fused_layer_has_the_window_of_its_convolution() -> None:
-    fused = replace(layer("conv+relu", IMAGE, inner=(FUSED,), with_act=True), kind=Kind.CONVOLUTION)
-    assert layer_title(fused) == "conv+relu 3x3/2 64"
-
-
-def test_a_title_names_the_first_of_many_operators() -> None:
-    assert layer_title(layer("square+sqrt+exp+log+abs", IMAGE)) == "square+sqrt+exp+log+..."
-
-
-def test_a_layer_without_operators_or_shapes_has_a_title_too() -> None:
-    constant = replace(layer("constant"), operators=(), outputs=(TensorType((4, 2)),))
-    assert layer_title(constant) == "constant"
-    assert layer_title(replace(layer("conv", IMAGE, kernel=(3, 3)), outputs=(TensorType(None),))) == "conv 3x3"
 
 
 @pytest.mark.parametrize(("shape", "text"), [((1, 3, 224, 224), "1x3x224x224"), ((), "scalar"), (None, "?")])

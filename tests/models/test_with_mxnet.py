@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.unrolled_lstm import unrolled_lstm
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.models.errors import InconsistentModelError, ModelError
+from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, NativeNode, shared_layers
 from dlbricks_tui.models.library import source_of
@@ -129,13 +129,6 @@ def test_refusals_of_mxnet_name_the_node_in_one_line(loader: Loader, tmp_path: P
     assert message.startswith("net: ")
     assert "\n" not in message
     assert "conv" in message or "relu" in message
-
-
-def test_contradicting_inputs_are_named(loader: Loader, tmp_path: Path) -> None:
-    nodes = [variable("left"), variable("right"), node("elemwise_add", "my sum", 0, 1)]
-    path = saved(tmp_path, content(nodes))
-    with pytest.raises(InconsistentModelError, match="'my sum'"):
-        loader.load(source_of(path), given={"left": (1, 2), "right": (1, 3)})
 
 
 @pytest.mark.soak

@@ -6,7 +6,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.input_shapes import missing_shapes, parse_input
 from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
-from dlbricks_tui.models.mxnet.variables import input_shapes, variable_roles
+from dlbricks_tui.models.mxnet.variables import Role, input_shapes, variable_roles
 from tests.models.symbols import Node, content, node, small_network, variable
 
 NOTHING: Mapping[str, Shape] = {}
@@ -175,3 +175,53 @@ def test_an_example_has_as_many_axes_as_the_file_says(
 def test_a_single_number_is_no_input_of_mxnet() -> None:
     with pytest.raises(ModelError, match=r"^net: MXNet has no single numbers as inputs; give 'x' a shape of sizes$"):
         shapes(small_network(data="x"), {"x": ()})
+
+
+def roles(nodes: list[Node], *named: str) -> dict[str, Role]:
+    file = parse_symbol(content(nodes), "net")
+    return {file.nodes[number].name: role for number, role in variable_roles(file, named).items()}
+
+
+X = variable("x")
+SUM = [X, variable("pixel_mean"), node("broadcast_sub", "s", 0, 1)]
+ANCHORS = [node("relu", "r", 0), node("mul", "m", 2, 1)]
+GRID = [X, variable("grid", __layer__="Grid"), node("broadcast_add", "s", 0, 1)]
+OF_LAYER = [X, variable("grid", __layer__="s"), node("broadcast_add", "s", 0, 1, __layer__="s")]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "named", "inputs"),
+    [
+        (small_network(), (), {"data"}),
+        # The declaration of an operator overrides the user.
+        (small_network(), ("conv0_weight",), {"data"}),
+        (small_network(data="what is seen"), (), {"what is seen"}),
+        ([X, variable("y"), node("Convolution", "c", 0, 1, kernel="(1, 1)", no_bias="1")], (), {"x"}),
+        # The states of a recurrent layer are bound once.
+        ([X, *map(variable, "phc"), node("RNN", "r", 0, 1, 2, 3, mode="lstm")], (), {"x"}),
+        ([X, variable("g"), variable("b"), node("BatchNorm_v1", "bn", 0, 1, 2)], (), {"x"}),
+        # An array named like a weight is one, unless the user calls it an input.
+        (SUM, (), {"x"}),
+        (SUM, ("pixel_mean",), {"x", "pixel_mean"}),
+        # An array of known shape beside a computed tensor is a weight.
+        ([X, variable("anchors", __shape__="(1, 4)"), *ANCHORS], (), {"x"}),
+        ([X, variable("anchors"), *ANCHORS], (), {"x", "anchors"}),
+        (GRID, ("grid",), {"x", "grid"}),
+        (OF_LAYER, (), {"x"}),
+    ],
+)
+def test_inputs_are_the_arrays_that_no_operator_declares_as_weights(
+    nodes: list[Node], named: tuple[str, ...], inputs: set[str]
+) -> None:
+    found = roles(nodes, *named)
+    assert {name for name, role in found.items() if role is Role.INPUT} == inputs
+    assert {role for name, role in found.items() if name not in inputs} <= {Role.WEIGHT}
+
+
+def test_the_states_of_an_old_batch_norm_are_added() -> None:
+    found = roles([X, variable("g"), variable("b"), node("BatchNorm_v1", "bn", 0, 1, 2)])
+    assert found.keys() == {"x", "g", "b", "bn_moving_mean", "bn_moving_var"}
+
+
+def test_an_array_with_a_layer_is_a_layer() -> None:
+    assert roles(GRID)["grid"] is Role.CONSTANT
