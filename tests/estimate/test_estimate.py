@@ -12,10 +12,10 @@ from dlbricks_tui.estimate.explanation import unpredicted_operators
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, MeasuredLatency, Predictor
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.rules import parse_rules
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store.records import ANY_CONTEXT
 from tests.bricks.graphs import DATA as GRAPH_INPUT
-from tests.bricks.graphs import Spec, after, built, chain, chains, graphs
+from tests.bricks.graphs import Spec, after, built, chain, graphs
 from tests.estimate.knowledge_of import Guessing, latency_of, measured, with_predictions
 
 CUTTINGS = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut))
@@ -60,13 +60,6 @@ def test_compositions_of_any_graph_are_in_order_and_in_their_interval(
         assert one.workers_ms == one.sequential_ms
         assert many.workers_ms == many.parallel_ms
         assert 0 <= some.interval.low_ms <= some.sequential_ms <= some.interval.high_ms
-
-
-@given(chains(), st.integers(1, 5), st.integers(1, 4))
-def test_on_a_chain_all_compositions_are_equal(graph: LayerGraph, granularity: int, workers: int) -> None:
-    decomposition = decompose(graph, Cutting(granularity))
-    found = composed(estimate(decomposition, measured(decomposition), Options(workers)))
-    assert found.sequential_ms == found.workers_ms == found.parallel_ms
 
 
 def test_branches_are_summed_in_sequence_and_the_longer_one_counts_in_parallel() -> None:
@@ -293,19 +286,3 @@ def test_there_is_no_estimate_if_unmeasurable_layers_may_take_most_of_the_time()
     found = estimate(decomposition, measured(decomposition))
     assert found.composed is None
     assert found.obstacle.startswith("3 of 4 layers cannot be measured by themselves")
-
-
-def test_missing_bricks_do_not_prevent_an_estimate() -> None:
-    decomposition = decompose(chain("relu", "conv", "conv", "conv"))
-    pairs = sorted(decomposition.suite)
-    found = estimate(decomposition, measured(decomposition, without=pairs[1:]))
-    assert not found.obstacle
-    assert found.is_partial
-    assert not estimate(decomposition, measured(decomposition)).is_partial
-
-
-def test_an_estimate_at_level_written_is_marked_unfused() -> None:
-    decomposition = decompose(chain("conv", "relu"))
-    assert estimate(decomposition, measured(decomposition)).is_unfused is (decomposition.graph.level is Level.WRITTEN)
-    fused = replace(decomposition, graph=replace(decomposition.graph, level=Level.FUSED))
-    assert not estimate(fused, measured(decomposition)).is_unfused
