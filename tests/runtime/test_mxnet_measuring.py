@@ -108,7 +108,10 @@ def test_infinite_values_are_refused_when_checked(mxnet_worker: Worker) -> None:
     net = symbols.Network()
     symbol = net.symbol(net.add("log", "log", net.add("negative", "minus", "data")))
     program = Program(Network(symbol, arrays({"data": (2, 3)}), {}))
-    assert refusal(mxnet_worker, program) == (Reason.NOT_FINITE, "output 0 of log holds values that are not finite")
+    assert refusal(mxnet_worker, program) == (
+        Reason.NOT_FINITE,
+        "output 0 of log holds values that are not finite",
+    )
     assert mxnet_worker.ask(Load("it", program, check_values=False), PATIENCE_SECONDS).outputs == ((2, 3),)
 
 
@@ -131,12 +134,6 @@ def test_arrays_beyond_the_limit_are_never_allocated(mxnet_worker: Worker) -> No
 )
 def test_a_program_that_contradicts_itself_is_refused(mxnet_worker: Worker, program: Program, message: str) -> None:
     assert refusal(mxnet_worker, program) == (Reason.MALFORMED, message)
-
-
-def test_after_a_refusal_the_worker_goes_on(mxnet_worker: Worker) -> None:
-    load(mxnet_worker, small(), "good")
-    refusal(mxnet_worker, small(), limit=1)
-    assert len(mxnet_worker.ask(Sample(("good",), 0, 2), PATIENCE_SECONDS).durations_ns[0]) == 2
 
 
 def test_the_values_stay_finite_however_deep_the_network(mxnet_worker: Worker) -> None:
@@ -235,14 +232,6 @@ def test_operators_of_a_program_run_side_by_side_on_request(mxnet_worker_of_sett
 
 
 # Timing.
-
-
-def test_each_program_is_run_as_often_as_asked(mxnet_worker: Worker) -> None:
-    load(mxnet_worker, small(), "a")
-    load(mxnet_worker, one_operator("exp"), "b")
-    durations = mxnet_worker.ask(Sample(("b", "a", "b"), 1, 4), PATIENCE_SECONDS).durations_ns
-    assert [len(taken) for taken in durations] == [4, 4, 4]
-    assert all(duration > 0 for taken in durations for duration in taken)
 
 
 def test_cold_programs_are_timed_like_others_in_any_order(mxnet_worker: Worker) -> None:

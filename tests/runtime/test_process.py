@@ -50,11 +50,6 @@ def test_a_worker_answers_one_request_after_the_other(fake: MakeWorker) -> None:
         assert [worker.ask(Describe(), PATIENCE_SECONDS) for _ in range(3)] == [DESCRIBED] * 3
 
 
-def test_a_worker_that_starts_slowly_is_waited_for(fake: MakeWorker) -> None:
-    with fake("slow start") as worker:
-        assert worker.ask(Describe(), PATIENCE_SECONDS) == DESCRIBED
-
-
 def test_a_refusal_has_reason_and_place_and_the_worker_continues(fake: MakeWorker) -> None:
     with fake("refuse") as worker:
         for _ in range(2):
@@ -129,14 +124,6 @@ def test_an_invalid_answer_ends_the_worker(
         with pytest.raises(WorkerGarbledError, match=message):
             worker.ask(Describe(), PATIENCE_SECONDS)
         assert not is_listed(pid)
-
-
-def test_closing_the_worker_leaves_no_zombie(fake: MakeWorker) -> None:
-    with fake() as worker:
-        pid = worker.pid
-        assert pid is not None
-        assert is_alive(pid)
-    assert not is_listed(pid)
 
 
 def test_an_error_between_two_requests_ends_the_worker_too(fake: MakeWorker) -> None:
