@@ -71,12 +71,3 @@ def test_a_model_listed_twice_adds_layers_and_nothing_unique(corpus: list[ModelB
     assert twice.layers == 2 * once.layers
     assert (twice.unique_layers, twice.contexts) == (once.unique_layers, once.contexts)
     assert [it.repeated for it in twice.repeated_types] == [2 * it.repeated for it in once.repeated_types]
-
-
-def test_an_empty_comparison_is_empty() -> None:
-    corpus = compare([])
-    assert (corpus.layers, corpus.unique_layers, corpus.models, corpus.jaccard) == (0, 0, (), ())
-
-
-def test_a_model_without_layers_has_a_share_of_zero() -> None:
-    assert compare([model("empty", "")]).models[0].share == 0.0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.bricks.cutting import Cut, CuttingError, LayerSequence, cut, sequence_edges
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.bricks.ordering import LayerOrder, layer_order
-from dlbricks_tui.models.graph import Feed, LayerGraph
+from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import (
     DATA,
     Spec,
@@ -19,7 +19,6 @@ from tests.bricks.graphs import (
     graphs,
     many_layers,
     rewritten,
-    sound_graphs,
     topological_orders,
 )
 
@@ -92,14 +91,6 @@ def test_every_sequence_is_runnable_and_has_at_most_g_layers_and_its_place_in_a_
     assert layers_of(cut(graph, 1, kind, order)) == [(layer,) for layer in layer_order(graph, order)]
 
 
-@given(sound_graphs(), st.integers(0, 3), orders)
-def test_the_whole_model_is_one_runnable_sequence_when_granularity_allows(
-    graph: LayerGraph, more: int, order: LayerOrder
-) -> None:
-    (whole,) = cut(graph, len(graph.layers) + more, Cut.RUNNABLE, order)
-    assert whole.layers == layer_order(graph, order)
-
-
 @given(graphs(), granularities, orders)
 def test_overlapping_sequences_are_the_longest_chains_from_every_layer(
     graph: LayerGraph, granularity: int, order: LayerOrder
@@ -130,29 +121,6 @@ def test_edges_between_overlapping_sequences_start_at_every_producer() -> None:
     sequences = cut(graph, 2, Cut.OVERLAP)
     assert layers_of(sequences) == [(0, 1), (1, 2), (2,)]
     assert sequence_edges(graph, sequences) == ((0, 1), (0, 2), (1, 2))
-
-
-def test_a_window_that_is_not_runnable_drops_only_its_first_layer() -> None:
-    # Five convolutions, then a join of two of them: the window slides on instead of shrinking, as the paper's does.
-    graph = built([*(Spec("conv", after(i - 1) if i else DATA) for i in range(5)), Spec("add", after(2, 4))])
-    assert layers_of(cut(graph, 3)) == [(0, 1, 2), (3,), (4,), (5,)]
-    assert layers_of(cut(graph, 3, Cut.RUNNABLE)) == [(0, 1, 2), (3,), (4,), (5,)]
-    assert layers_of(cut(graph, 4, Cut.RUNNABLE)) == [(0, 1, 2, 3), (4,), (5,)]
-    assert layers_of(cut(graph, 6, Cut.RUNNABLE)) == [(0, 1, 2, 3, 4, 5)]
-
-
-def test_a_residual_block_is_runnable_but_not_a_chain() -> None:
-    graph = built([Spec("pool", DATA), Spec("conv", after(0)), Spec("relu", after(1)), Spec("add", after(2, 0))])
-    assert layers_of(cut(graph, 4, Cut.RUNNABLE)) == [(0, 1, 2, 3)]
-    assert layers_of(cut(graph, 4, Cut.CHAIN)) == [(0,), (1,), (2,), (3,)]
-
-
-def test_inputs_and_constants_may_enter_a_runnable_window_but_not_a_chain() -> None:
-    graph = built(
-        [Spec("conv", DATA), Spec("constant"), Spec("add", after(0, 1)), Spec("concat", (Feed(2, 0), Feed(None, 1)))]
-    )
-    assert layers_of(cut(graph, 4, Cut.RUNNABLE, LayerOrder.PAPER)) == [(0, 1, 2, 3)]
-    assert layers_of(cut(graph, 2, Cut.CHAIN, LayerOrder.PAPER)) == [(0,), (1,), (2,), (3,)]
 
 
 def test_a_granularity_below_one_is_refused() -> None:

@@ -1,6 +1,6 @@
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -79,27 +79,18 @@ def as_of_today(nodes: Sequence[Node]) -> Document:
 VINTAGES = (as_of_2015, as_of_2017, as_of_today)
 
 
-@pytest.mark.parametrize("granularity", [1, 3, 100])
-def test_a_network_in_three_file_versions_has_the_same_bricks(granularity: int) -> None:
-    files = [parse_symbol(json.dumps(write(small_network())), "net") for write in VINTAGES]
-    found = [keys(graph_of(file, {"data": IMAGE}), granularity) for file in files]
-    assert found[0] == found[1] == found[2]
+def as_of_others(nodes: Sequence[Node]) -> Document:
+    """With notes of a trainer."""
+    return document(changed(nodes, "conv0", __profile__="7", __lr_mult__="2"))
 
 
 @pytest.mark.parametrize("granularity", [1, 3, 100])
-def test_names_do_not_count(granularity: int) -> None:
-    renamed = [it | {"name": f"x{number % 3}"} for number, it in enumerate(small_network())]
-    file = parse_symbol(content(renamed), "other")
-    by_number = {"n0": IMAGE}
-    answer = TableFramework().infer(file.render(), by_number)
-    graph = build_graph(InferredFile(file, variable_roles(file), answer.types), "other")
-    assert keys(graph, granularity) == keys(network(small_network()), granularity)
-
-
-@pytest.mark.parametrize("granularity", [1, 3, 100])
-def test_annotations_do_not_count(granularity: int) -> None:
-    noted = changed(small_network(), "conv0", __profile__="7", __lr_mult__="2")
-    assert keys(network(noted), granularity) == keys(network(small_network()), granularity)
+@pytest.mark.parametrize("write", [*VINTAGES, as_of_others])
+def test_a_network_has_the_same_bricks_however_it_is_written(
+    write: Callable[[Sequence[Node]], Document], granularity: int
+) -> None:
+    file = parse_symbol(json.dumps(write(small_network())), "net")
+    assert keys(graph_of(file, {"data": IMAGE}), granularity) == keys(network(small_network()), granularity)
 
 
 # What changes a brick.
@@ -127,20 +118,14 @@ def test_one_changed_parameter_changes_the_brick(name: str, attributes: Mapping[
     assert keys(one, 100) != keys(other, 100)
 
 
-def test_changing_an_input_shape_changes_every_brick_downstream() -> None:
-    one, other = network(small_network()), network(small_network(), (1, 3, 16, 16))
-    assert [a == b for a, b in zip(keys(one), keys(other), strict=True)] == [False] * 7 + [True]
-
-
-def test_another_dtype_changes_every_brick() -> None:
-    one, other = network(small_network()), network(small_network(), dtype="float16")
-    assert not set(keys(one)) & set(keys(other))
-
-
-def test_an_additional_bias_changes_the_brick() -> None:
+def test_shapes_types_and_biases_change_bricks() -> None:
+    usual = keys(network(small_network()))
+    smaller = keys(network(small_network(), (1, 3, 16, 16)))
+    assert [a == b for a, b in zip(usual, smaller, strict=True)] == [False] * 7 + [True]
+    assert not set(usual) & set(keys(network(small_network(), dtype="float16")))
     without = changed(small_network(), "conv0", no_bias="True")
     without[3] = without[3] | {"inputs": without[3]["inputs"][:2]}
-    assert keys(network(without))[0] != keys(network(small_network()))[0]
+    assert keys(network(without))[0] != usual[0]
 
 
 def test_reading_one_tensor_twice_differs_from_reading_two() -> None:

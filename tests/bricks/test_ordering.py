@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.bricks.cutting import cut
 from dlbricks_tui.bricks.ordering import DominatorTree, LayerOrder, branch_order, continues_chain, layer_order
 from dlbricks_tui.models.digraphs import layer_digraph
-from dlbricks_tui.models.graph import Feed, LayerGraph
+from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import (
     DATA,
     Branch,
@@ -86,20 +86,6 @@ def test_equal_modules_have_the_same_order_anywhere(module: Branch, shuffle: ran
     graph = laid_out(("pool", *module) * 4, listed=shuffled, joined=shuffled)
     ops = [graph.layers[layer].op for layer in branch_order(graph)[1:]]
     assert ops == ops[: len(ops) // 4] * 4
-
-
-def test_two_streams_are_ordered_one_after_the_other() -> None:
-    first, second = Feed(None, 0), Feed(None, 1)
-    graph = built(
-        [
-            Spec("conv", (first,)),
-            Spec("pool", (second,)),
-            Spec("relu", after(0)),
-            Spec("relu", after(1)),
-            Spec("concat", after(2, 3)),
-        ]
-    )
-    assert branch_order(graph) in {(0, 2, 1, 3, 4), (1, 3, 0, 2, 4)}
 
 
 @many_layers

@@ -191,12 +191,6 @@ def test_repetitions_without_readers_run_too() -> None:
     assert computed(graph, 0, 1) == ["relu", "pool"]
 
 
-def test_a_sequence_contains_a_repeated_layer_repeatedly() -> None:
-    graph = built([Spec("relu", DATA, times=2), Spec("pool", after(0))])
-    assert computed(graph, 0, 1) == ["relu", "relu", "pool"]
-    assert put_out(sequence_program(graph, [0, 1]).network) == ["layer1:0", "layer0:0"]
-
-
 def test_equal_names_in_a_model_file_do_not_clash() -> None:
     graph = built([Spec("conv", DATA), Spec("conv", after(0))], names=lambda index: "weight0")
     names = [node["name"] for node in nodes_of(model_program(graph).network)]
