@@ -191,14 +191,6 @@ def test_a_sequence_reads_each_outer_tensor_once() -> None:
     ]
 
 
-def test_operators_and_weights_of_a_sequence_are_numbered_consecutively() -> None:
-    graph = network(small_network())
-    form = json.loads(brick_of(graph, [0, 1, 2]).canonical)
-    assert [it["op"] for it in form["operators"]] == ["conv", "batch_norm", "relu"]
-    assert form["operators"][1]["inputs"] == [["operator", 0, 0], *(["weight", number, 0] for number in range(2, 6))]
-    assert len(form["weights"]) == 6
-
-
 def test_a_layer_that_runs_more_often_than_those_around_it_makes_another_sequence() -> None:
     once = network(small_network())
     layers = [replace(layer, times=2 if layer.index == 2 else 1) for layer in once.layers]

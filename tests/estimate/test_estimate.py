@@ -13,7 +13,6 @@ from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, M
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.rules import parse_rules
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.store.records import ANY_CONTEXT
 from tests.bricks.graphs import DATA as GRAPH_INPUT
 from tests.bricks.graphs import Spec, after, built, chain, graphs
 from tests.estimate.knowledge_of import Guessing, latency_of, measured, with_predictions
@@ -98,22 +97,6 @@ def test_errors_of_all_uses_of_a_brick_add_up_and_so_do_those_of_different_brick
     assert of_same.sampling_above_ms == pytest.approx(4 * 0.1 * relu_ms)
     of_different = composed(estimate(different, measured(different, doubt=0.1))).doubt
     assert of_different.sampling_below_ms == pytest.approx(sum(0.1 * ms(different, layer) for layer in (0, 1)))
-
-
-def test_errors_of_one_result_for_several_contexts_add_up() -> None:
-    decomposition = decompose(chain("relu", "relu"))
-    contexts = ["plain", "blocked"]
-    two = replace(
-        decomposition,
-        occurrences=tuple(
-            replace(it, context=context) for it, context in zip(decomposition.occurrences, contexts, strict=True)
-        ),
-    )
-    brick = decomposition.occurrences[0].brick.key
-    pooled = MeasuredLatency(Latency(1.0, 0.9, 1.2), (brick, ANY_CONTEXT), 50)
-    found = composed(estimate(two, Knowledge({(brick, context): pooled for context in contexts})))
-    assert found.sequential_ms == 2
-    assert found.doubt.sampling_above_ms == pytest.approx(0.4)
 
 
 def test_the_error_of_a_method_widens_the_interval() -> None:
@@ -219,12 +202,6 @@ def test_errors_of_predictions_have_a_part_in_common_and_widen_the_interval() ->
     assert (apart.low_ms, apart.high_ms) == pytest.approx((4.0 - math.hypot(1, 1), 4.0 + math.hypot(2, 2)))
 
 
-def test_all_uses_of_a_predicted_brick_have_the_same_error() -> None:
-    decomposition = decompose(chain("relu", "relu", "relu"))
-    found = composed(estimate(decomposition, with_predictions(Knowledge(), Guessing(shared=0.0)))).interval
-    assert (found.low_ms, found.high_ms) == pytest.approx((3.0, 12.0))
-
-
 def test_layers_that_could_not_be_predicted_are_left_out_and_named() -> None:
     decomposition = decompose(chain("conv", "relu", "pool"))
     found = estimate(decomposition, with_predictions(Knowledge(), Guessing(unknown=("pool",))))
@@ -244,28 +221,12 @@ def test_a_sequence_is_predicted_by_its_layers() -> None:
     assert [part.predicted for part in partly.parts] == [True, False]
 
 
-def test_overlapping_windows_avoid_a_missing_brick() -> None:
-    decomposition = decompose(chain("conv", "relu", "pool", "conv"), Cutting(2, Cut.OVERLAP))
-    third = decomposition.occurrences[2]
-    assert third.sequence.layers == (2, 3)
-    found = estimate(decomposition, measured(decomposition, without=[(third.brick.key, third.context)]))
-    assert found.coverage.complete
-    assert {layer for part in found.parts for layer in part.layers} == {0, 1, 2, 3}
-
-
 def test_rules_limit_the_parallel_composition_and_the_workers() -> None:
     decomposition = decompose(branched())
     knowledge = measured(decomposition)
     rules = parse_rules("[[rule]]\nparallel = false", "here")
     bound = composed(estimate(decomposition, knowledge, Options(2, rules)))
     assert bound.parallel_ms == bound.workers_ms == bound.sequential_ms
-
-
-def test_equal_results_give_bit_identical_estimates() -> None:
-    decomposition = decompose(branched())
-    forwards = measured(decomposition)
-    backwards = replace(forwards, measured=dict(sorted(forwards.measured.items(), reverse=True)))
-    assert estimate(decomposition, forwards) == estimate(decomposition, backwards)
 
 
 @pytest.mark.parametrize("op", ["onnx.If", "onnx.Loop", "_while_loop"])

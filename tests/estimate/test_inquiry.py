@@ -150,11 +150,6 @@ def test_the_runtime_with_the_highest_coverage_is_used_by_default(tmp_path: Path
     assert found.on("m5.large", None) is None
 
 
-def test_everywhere_lists_every_system_once(tmp_path: Path) -> None:
-    found = asked(tmp_path, [*brick_records(MODEL), *brick_records(MODEL, system="a1", protocol="other")])
-    assert [each.way.system for each in found.everywhere()] == ["a1", SYSTEM]
-
-
 def test_a_failed_brick_is_unmeasurable_until_it_is_measured(tmp_path: Path) -> None:
     brick, context = pair(2)
     tried = failure(brick=brick, context=context, level=Level.WRITTEN, reason="crashed", message="signal 11")

@@ -134,14 +134,6 @@ def ranking_of(*combinations: Comparable) -> Ranking:
     return Ranking("net", "host", ranked(combinations))
 
 
-def test_predictions_do_not_change_the_verdicts_on_what_was_measured() -> None:
-    several = [by_samples(1, ms, [ms + number / 1e3 for number in range(30)], 3) for ms in (10.0, 10.5)]
-    many = [predicted(11.0 + number, 5.0, 30.0) for number in range(30)]
-    alone, beside = ranked(several), ranked([*several, *many])
-    assert alone[1].change is not None and alone[1].change.p_value is not None
-    assert next(it for it in beside if it.comparable is several[1]).change == alone[1].change
-
-
 def test_the_rival_of_the_best_is_measured_again_where_it_is_unknown_which_is_faster() -> None:
     noisy = [10.0 + number % 7 for number in range(30)]
     rival = by_samples(1, 10.5, noisy)

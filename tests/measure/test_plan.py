@@ -20,7 +20,7 @@ from dlbricks_tui.measure.time_left import Pace
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from dlbricks_tui.store.records import Statistics
-from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs, weighing
+from tests.bricks.graphs import DATA, Spec, built, chain, graphs, weighing
 
 RULE = Adaptive(enough_ms=0.0)
 
@@ -98,12 +98,6 @@ def test_a_brick_of_several_models_runs_once_and_counts_their_uses() -> None:
     assert dict(jobs["relu"].uses) == {"m0": 2, "m1": 1}
 
 
-def test_repetitions_count_as_uses_and_constants_are_never_run() -> None:
-    graph = built([Spec("constant"), Spec("conv", DATA, times=3), Spec("add", after(0, 1))])
-    jobs = plan(cut_models(graph), Known(), RULE).jobs
-    assert {job.label.split()[0]: job.uses[0].times for job in jobs} == {"conv": 3, "add": 1}
-
-
 def test_a_brick_is_timed_once_in_each_of_its_contexts() -> None:
     graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
     (model,) = cut_models(graph)
@@ -131,12 +125,6 @@ def test_results_that_do_not_satisfy_the_rule_are_measured_again() -> None:
     few = Known({target: measured(count=30)})
     assert not plan(models, few, RULE).jobs
     assert targets(plan(models, few, FixedRuns(100)).jobs) == [target]
-
-
-def test_a_brick_with_a_result_has_not_failed() -> None:
-    models = cut_models(chain("conv"))
-    target = keys_of(models)[0]
-    assert plan(models, Known({target: measured()}, {target: "it hung"}), RULE).reused == {target}
 
 
 def test_a_model_with_an_unmeasurable_layer_is_timed_end_to_end() -> None:
@@ -198,12 +186,6 @@ def test_bricks_are_measured_again_if_their_errors_together_change_a_model() -> 
     )
 
 
-def test_a_model_of_bricks_without_latency_is_planned() -> None:
-    models = cut_models(chain("conv"))
-    known = Known(dict.fromkeys(keys_of(models), measured(0.0, count=2)))
-    assert plan(models, known, RULE).jobs
-
-
 @given(st.lists(graphs(), min_size=1, max_size=4), st.booleans(), st.integers(1, 5))
 def test_batches_hold_every_job_once_and_keep_within_the_limits(
     models: list[LayerGraph], end_to_end: bool, programs: int
@@ -221,16 +203,6 @@ def test_batches_hold_every_job_once_and_keep_within_the_limits(
         assert [found[place].part for place in places] == list(range(1, len(places) + 1))
     shares = [sum(batch.portion(job).here for batch in found if job in batch.jobs) for job in jobs]
     assert all(abs(share - 1) < 1e-9 for share in shares)
-
-
-def test_a_model_is_timed_in_the_rounds_of_its_own_bricks() -> None:
-    models = cut_models(chain("conv", "relu"), chain("conv", "pool", "split"))
-    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
-    found = batches(jobs, BatchLimits())
-    assert len(found) == 2
-    for batch in found:
-        (whole,) = batch.wholes
-        assert all(whole.uses[0].model in {use.model for use in job.uses} for job in batch.bricks)
 
 
 def test_models_that_share_half_of_their_bricks_are_timed_in_the_same_rounds() -> None:
@@ -289,38 +261,6 @@ def test_a_model_takes_samples_in_each_batch_in_proportion_to_its_bricks_there()
     found = batches([whole, *bricks], BatchLimits(programs_beside_models=3))
     assert [batch.portion(whole).here for batch in found] == pytest.approx([0.9, 0.1])
     assert [batch.portion(whole).so_far for batch in found] == pytest.approx([0.9, 1])
-
-
-def test_models_that_share_batches_are_timed_beside_their_own_bricks() -> None:
-    models = cut_models(chain("conv", "relu"), chain("conv", "relu", "pool", "split"))
-    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
-    small, large = sorted((job for job in jobs if job.whole), key=lambda job: len(job.layers))
-    # Each brick of both stands before those of one.
-    bricks = [replace(job, expected_ms=1.0) for job in sorted(jobs, key=lambda job: -len(job.uses)) if not job.whole]
-    found = batches([small, large, *bricks], BatchLimits(programs_beside_models=4))
-    assert [sorted(len(job.uses) for job in batch.bricks) for batch in found] == [[2, 2], [1, 1]]
-    assert [batch.portion(small).here for batch in found] == [1.0, 0.0]
-    assert [batch.portion(large).here for batch in found] == [0.5, 0.5]
-
-
-def test_a_model_that_fills_the_memory_is_timed_by_itself() -> None:
-    jobs = plan(cut_models(chain("conv", "relu")), Known(), RULE, end_to_end=True).jobs
-    (whole,) = (job for job in jobs if job.whole)
-    found = batches(jobs, BatchLimits(memory_bytes=whole.memory_bytes + 1))
-    assert [batch.jobs for batch in found if batch.wholes] == [(whole,)]
-
-
-def test_models_of_one_name_are_all_timed() -> None:
-    models = [cut_model(decompose(named(chain(*kinds), "same"))) for kinds in (["conv", "relu"], ["conv", "pool"])]
-    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
-    timed = {job for batch in batches(jobs, BatchLimits()) for job in batch.jobs}
-    assert timed == set(jobs)
-    assert sum(job.whole for job in timed) == 2
-
-
-def test_a_job_that_exceeds_the_limits_is_a_batch_of_its_own() -> None:
-    jobs = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
-    assert len(batches(jobs, BatchLimits(memory_bytes=1))) == len(jobs)
 
 
 def test_the_time_left_shrinks_with_samples_and_follows_the_pace() -> None:

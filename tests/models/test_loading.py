@@ -11,7 +11,6 @@ from dlbricks_tui.models.errors import (
     InconsistentModelError,
     MissingShapeError,
     ModelError,
-    UnreadableModelError,
 )
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape, shared_layers
 from dlbricks_tui.models.kinds import Kind
@@ -50,21 +49,16 @@ def cached_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.json"))
 
 
-def test_a_model_in_the_cache_needs_no_framework(model: ModelSource, tmp_path: Path) -> None:
-    first = Loader(tmp_path / "cache", TableFramework()).load(model, given=IMAGE)
-    assert Loader(tmp_path / "cache", NoFramework()).load(model, given=IMAGE) == first
-
-
-def test_a_fused_model_in_the_cache_needs_no_framework(model: ModelSource, tmp_path: Path) -> None:
-    first = Loader(tmp_path / "cache", TableFramework()).load(model, Level.FUSED, IMAGE)
-    assert Loader(tmp_path / "cache", NoFramework()).load(model, Level.FUSED, IMAGE) == first
-
-
-def test_a_renamed_copy_of_a_model_is_found_in_the_cache(model: ModelSource, tmp_path: Path) -> None:
-    Loader(tmp_path / "cache", TableFramework()).load(model, given=IMAGE)
+@pytest.mark.parametrize("level", Level)
+def test_a_model_and_a_renamed_copy_in_the_cache_need_no_framework(
+    level: Level, model: ModelSource, tmp_path: Path
+) -> None:
+    first = Loader(tmp_path / "cache", TableFramework()).load(model, level, IMAGE)
     copy = tmp_path / "copy.json.gz"
     copy.write_bytes(gzip.compress(model.path.read_bytes()))
-    assert Loader(tmp_path / "cache", NoFramework()).load(source_of(copy), given=IMAGE).name == "copy"
+    loader = Loader(tmp_path / "cache", NoFramework())
+    assert loader.load(model, level, IMAGE) == first
+    assert loader.load(source_of(copy), level, IMAGE).name == "copy"
 
 
 def test_other_shapes_have_their_own_cache_entry(model: ModelSource, tmp_path: Path) -> None:
@@ -196,13 +190,6 @@ def test_an_answer_about_another_graph_is_refused(model: ModelSource, tmp_path: 
 
     with pytest.raises(ModelError, match="net: 0 nodes were answered for a graph of 18"):
         Loader(tmp_path, Confused()).load(model, given=IMAGE)
-
-
-def test_a_broken_file_is_named_in_the_refusal(tmp_path: Path) -> None:
-    path = tmp_path / "broken-symbol.json"
-    path.write_text("{")
-    with pytest.raises(UnreadableModelError, match=r"^broken is not JSON: "):
-        Loader(tmp_path, NoFramework()).load(source_of(path))
 
 
 # Levels.

@@ -138,15 +138,6 @@ def test_open_axes_stay_open_while_onnx_runtime_optimises(loader: Loader, tmp_pa
         assert graph.layers[-1].outputs[0].shape == (9, 4)
 
 
-def test_zero_points_keep_their_values(backend: OnnxRuntime, loader: Loader) -> None:
-    graph = loader.load(source_of(SAMPLE_MODELS / "onnx" / "mobilenetv2_int8.onnx"), Level.FUSED)
-    convolutions = [layer for layer in graph.layers if layer.op.endswith("QLinearConv")]
-    assert len(convolutions) == 52
-    for layer in convolutions[:3]:
-        assert str(dict(layer.operators[0].params)["input5"]).endswith("of zeros")
-        backend.bind(sequence_program(graph, (layer.index,)).network).run()
-
-
 def numbers_input(made: ModelProto) -> ModelProto:
     made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
     return made
@@ -198,15 +189,3 @@ def test_the_weights_of_a_branch_that_does_not_run_are_left_out_of_the_recorded_
     graph = loader.load(source_of(saved(tmp_path, made)), Level.FUSED, {"x": (2, 128)}, {"rate": (16,)})
     assert (2, 256) in [output.shape for layer in graph.layers for output in layer.outputs]
     assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
-
-
-def test_recorded_shapes_are_read_from_the_cache(
-    framework: WorkerFramework, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = source_of(saved(tmp_path, sized_by_data()))
-    first = Loader(tmp_path / "cache", TableFramework(), framework).load(source, Level.WRITTEN, {"x": (2, 4)})
-    for path in (tmp_path / "cache" / "models").iterdir():
-        path.unlink()
-    monkeypatch.delattr(WorkerFramework, "recorded")
-    again = Loader(tmp_path / "cache", TableFramework(), framework).load(source, Level.WRITTEN, {"x": (2, 4)})
-    assert again == first

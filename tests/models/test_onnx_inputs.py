@@ -61,18 +61,6 @@ def test_a_given_batch_applies_to_every_axis_of_its_name(tmp_path: Path) -> None
     assert shapes(tmp_path, inputs, {"x": (4, 7)}) == [(4, 7), (2, 4, 128)]
 
 
-def test_a_given_batch_counts_for_shapes_of_a_manifest_and_remembered_ones_too(tmp_path: Path) -> None:
-    inputs: dict[str, DeclaredAxes] = {"state": (2, "batch", "width"), "x": ("batch", 7)}
-    path = saved(tmp_path, with_inputs(inputs))
-    loader = Loader(tmp_path / "cache", TableFramework(), memory=ShapeMemory(tmp_path))
-    of_manifest = ModelSource("net", path, inputs={"state": (2, 1, 128), "x": (1, 7)})
-    graph = loader.load(of_manifest, given={"x": (4, 7)})
-    assert [it.type.shape for it in graph.inputs] == [(2, 4, 128), (4, 7)]
-    loader.load(source_of(path), given={"state": (2, 1, 64)})
-    graph = loader.load(source_of(path), given={"x": (4, 7)})
-    assert [it.type.shape for it in graph.inputs] == [(2, 4, 64), (4, 7)]
-
-
 def test_an_axis_may_be_the_sum_of_others_and_of_numbers(tmp_path: Path) -> None:
     given = {"input_ids": (1, 3), "past.0": (1, 4, 64, 32)}
     assert shapes(tmp_path, DECODER, given)[-1] == (1, 67)
@@ -310,11 +298,6 @@ def test_a_value_that_sets_a_size_sets_the_shapes(tmp_path: Path) -> None:
     assert read(tmp_path, made, {"size": (3, 2, 4)}).layers[0].outputs[0].shape == (3, 2, 4)
 
 
-def test_a_model_whose_inputs_all_have_values_still_has_layers(tmp_path: Path) -> None:
-    made = model([make_node("Add", ["x", "x"], ["y"])], {"x": (1, 4)}, ["y"], [integers("unused", (1,))])
-    assert operators(read(tmp_path, made, {"x": (1,)})) == ["add"]
-
-
 def test_a_given_value_is_remembered_and_its_use_is_reported_once(tmp_path: Path) -> None:
     told: list[str] = []
 
@@ -430,11 +413,6 @@ def test_axes_named_batch_count_at_any_place_and_no_others(tmp_path: Path) -> No
     assert (shapes_of(graph), graph.batch_size) == ([(7, 4), (8, 3), (2, 8, 5), (9, 4)], 8)
 
 
-def test_the_name_of_an_open_first_axis_counts_in_other_places_too(tmp_path: Path) -> None:
-    graph = batched(tmp_path, with_inputs({"x": ("N", 3), "state": (2, "N", 5)}), 4, {"state": (2, 1, 5)})
-    assert shapes_of(graph) == [(4, 3), (2, 4, 5)]
-
-
 def test_a_length_is_no_batch_and_an_axis_named_n_after_it_is_one(tmp_path: Path) -> None:
     inputs: dict[str, DeclaredAxes] = {"x": ("seq_len", "N", 3), "state": (2, "N", 5)}
     graph = batched(tmp_path, with_inputs(inputs), 8, {"x": (6, 1, 3)})
@@ -452,12 +430,6 @@ def test_a_batch_size_replaces_that_of_given_and_remembered_shapes(tmp_path: Pat
     assert shapes_of(loader.load(source, given={"x": (1, 7)}, batch_size=3)) == [(3, 7)]
     assert shapes_of(loader.load(source, batch_size=5)) == [(5, 7)]
     assert shapes_of(loader.load(source)) == [(1, 7)]
-
-
-def test_without_a_batch_size_the_file_decides(tmp_path: Path) -> None:
-    assert batched(tmp_path, with_inputs({"x": (6, 4)}), None).batch_size == 6
-    assert batched(tmp_path, with_inputs({"x": ("batch", 4)}), None).batch_size == 1
-    assert batched(tmp_path, with_inputs({"x": ("batch", 4)}), None, {"x": (2, 4)}).batch_size == 2
 
 
 def test_a_file_that_fixes_the_batch_is_refused_with_the_input_that_fixes_it(tmp_path: Path) -> None:
@@ -575,11 +547,6 @@ def test_weights_tell_the_sizes_of_what_they_are_applied_to(
     node: NodeProto, weight: Sequence[int], declared: Sequence[int | None] | None, axes: Axes | None
 ) -> None:
     assert implied([node], [floats("v", weight)], {"x": declared}) == {"x": axes}
-
-
-def test_declared_sizes_and_names_stay() -> None:
-    axes = implied([make_node("MatMul", ["x", "v"], ["y"])], [floats("v", (8, 3))], {"x": [None, 5]})
-    assert axes == {"x": ["", 5]}
 
 
 def test_without_a_runtime_the_suggestions_come_from_the_graph(tmp_path: Path) -> None:

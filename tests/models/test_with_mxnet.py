@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.unrolled_lstm import unrolled_lstm
-from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, NativeNode, shared_layers
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
-from tests.bricks.test_identity import VINTAGES
 from tests.models.symbols import Document, Node, content, document, node, small_network, variable
 
 pytestmark = pytest.mark.mxnet
@@ -35,17 +32,6 @@ def saved(folder: Path, written: Document | bytes, name: str = "net") -> Path:
     return path
 
 
-@pytest.mark.parametrize("level", Level)
-def test_a_network_in_three_versions_of_the_format_has_the_same_bricks(
-    loader: Loader, tmp_path: Path, level: Level
-) -> None:
-    paths = [saved(tmp_path, write(small_network()), write.__name__) for write in VINTAGES]
-    graphs = [loader.load(source_of(path), level, IMAGE) for path in paths]
-    found = [[it.brick.key for it in decompose(graph).occurrences] for graph in graphs]
-    assert found[0] == found[1] == found[2]
-    assert all(layer.unmeasurable is None for graph in graphs for layer in graph.layers)
-
-
 def test_fusing_joins_layers_and_records_which(loader: Loader, tmp_path: Path) -> None:
     source = source_of(saved(tmp_path, document(small_network())))
     written, fused = loader.load(source, given=IMAGE), loader.load(source, Level.FUSED, IMAGE)
@@ -54,22 +40,6 @@ def test_fusing_joins_layers_and_records_which(loader: Loader, tmp_path: Path) -
     pieces = shared_layers(fused, written)
     assert pieces[0] == (0, 1, 2)
     assert {layer for found in pieces for layer in found} == set(range(len(written.layers)))
-
-
-def test_the_rest_of_a_model_with_an_unknown_operator_is_usable(loader: Loader, tmp_path: Path) -> None:
-    nodes = [
-        variable("data"),
-        node("relu", "before", 0),
-        node("NobodyHasThis", "unknown", 1),
-        node("Custom", "python", 1, op_type="mine"),
-        node("relu", "behind", 2),
-    ]
-    graph = loader.load(source_of(saved(tmp_path, content(nodes, 4, 3))), given=IMAGE)
-    assert [it.unmeasurable is None for it in graph.layers] == [True, False, False, False]
-    assert {it.unmeasurable for it in graph.layers if it.name in ("unknown", "python")} == {
-        "operator NobodyHasThis is not known to the installed MXNet",
-        "operator Custom is not known to the installed MXNet",
-    }
 
 
 def test_an_array_added_by_fusion_gets_the_size_that_its_readers_need(loader: Loader, tmp_path: Path) -> None:
@@ -129,12 +99,3 @@ def test_refusals_of_mxnet_name_the_node_in_one_line(loader: Loader, tmp_path: P
     assert message.startswith("net: ")
     assert "\n" not in message
     assert "conv" in message or "relu" in message
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("level", Level)
-def test_a_network_of_18000_nodes_is_loaded_and_cut(loader: Loader, tmp_path: Path, level: Level) -> None:
-    path = saved(tmp_path, unrolled_lstm(18_000), "lstm")
-    model = decompose(loader.load(source_of(path), level))
-    assert len(model.graph.layers) > 17_000
-    assert len(model.bricks) < 20

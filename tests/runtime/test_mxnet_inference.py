@@ -64,19 +64,6 @@ def test_all_outputs_and_variables_have_shapes_and_dtypes(mxnet_worker: Worker) 
     assert inferred.unknown == ()
 
 
-def test_several_outputs_and_heads_are_inferred(mxnet_worker: Worker) -> None:
-    nodes = [
-        node("null", "data"),
-        node("SliceChannel", "parts", (0, 0), num_outputs="3", axis="1"),
-        node("relu", "last", (1, 2)),
-        node("sum", "total", (1, 0)),
-    ]
-    symbol = symbol_of(nodes, (2, 0), (3, 0), (1, 1))
-    shapes = shapes_by_name(symbol, infer(mxnet_worker, symbol, {"data": (1, 6, 4)}))
-    assert shapes["parts"] == [(1, 2, 4)] * 3
-    assert (shapes["last"], shapes["total"]) == ([(1, 2, 4)], [(1,)])
-
-
 def test_outputs_are_matched_to_nodes_in_any_file_order(mxnet_worker: Worker) -> None:
     nodes = [
         node("null", "unused"),
@@ -288,14 +275,6 @@ def test_a_fused_graph_is_a_symbol_file_with_its_own_shapes_and_the_names_of_the
     assert [tensors[0].shape for tensors in fused.outputs] == [IMAGE, (3, 3, 3, 3), (3,), IMAGE]
     again = fusing_worker.ask(Infer(fused.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
     assert (again.outputs, again.unknown) == (fused.outputs, ())
-
-
-def test_a_saved_fused_graph_stays_unchanged(fusing_worker: Worker) -> None:
-    net = Network()
-    fused = fuse(fusing_worker, net.symbol(net.relu("relu", net.convolution("conv", "data"))), {"data": IMAGE})
-    again = fuse(fusing_worker, fused.symbol, {"data": IMAGE})
-    assert parts_by_name(fused.symbol, again) == {"sg_mkldnn_conv_act_0": ["sg_mkldnn_conv_act_0"]}
-    assert again.outputs == fused.outputs
 
 
 def test_names_added_by_fusion_never_clash_with_the_models(fusing_worker: Worker) -> None:

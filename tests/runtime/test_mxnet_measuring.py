@@ -164,21 +164,6 @@ def test_a_fused_graph_runs(mxnet_worker: Worker) -> None:
     assert again == fused
 
 
-def test_several_inputs_and_outputs_of_several_types_run(mxnet_worker: Worker) -> None:
-    nodes = [
-        node("null", "image"),
-        node("SliceChannel", "split", (0, 0), num_outputs="3"),
-        node("null", "words"),
-        node("null", "table"),
-        node("Embedding", "embedding", (2, 0), (3, 0), input_dim="90", output_dim="4"),
-        node("argmax", "largest", (4, 0), axis="1"),
-        node("Cast", "whole", (5, 0), dtype="int32"),
-    ]
-    inputs = {**arrays({"image": IMAGE}), **arrays({"words": (7,)}, "int32")}
-    program = Program(Network(symbol_of(nodes, (1, 0), (1, 2), (6, 0)), inputs, arrays({"table": (90, 4)})))
-    assert load(mxnet_worker, program).outputs == ((1, 1, 32, 32), (1, 1, 32, 32), (7,))
-
-
 def test_a_loop_runs(mxnet_worker: Worker) -> None:
     inner = [node("null", "item"), node("null", "state")]
     inner += [node("elemwise_add", f"sum{number}", (0, 0), (1, 0)) for number in range(2)]
@@ -195,11 +180,6 @@ def test_a_loop_runs(mxnet_worker: Worker) -> None:
         )
     )
     assert load(mxnet_worker, program).outputs == ((5, 4), (4,))
-
-
-def test_an_operator_that_reads_nothing_runs(mxnet_worker: Worker) -> None:
-    nodes = [node("_arange", "numbers", start="0", stop="9")]
-    assert load(mxnet_worker, Program(Network(symbol_of(nodes, (0, 0)), {}, {}))).outputs == ((9,),)
 
 
 def abreast(count: int) -> Program:
@@ -263,13 +243,6 @@ def test_an_unloaded_program_is_gone(mxnet_worker: Worker) -> None:
     mxnet_worker.ask(Unload(("gone", "never there")), PATIENCE_SECONDS)
     with pytest.raises(WorkerRefusedError, match="no program is loaded as gone"):
         mxnet_worker.ask(Sample(("gone",), 1, 1), PATIENCE_SECONDS)
-
-
-def test_a_name_refers_to_the_program_loaded_last(mxnet_worker: Worker) -> None:
-    load(mxnet_worker, small(), "it")
-    refusal(mxnet_worker, small(), limit=1)
-    with pytest.raises(WorkerRefusedError, match="no program is loaded as it"):
-        mxnet_worker.ask(Sample(("it",), 0, 1), PATIENCE_SECONDS)
 
 
 def fused_sum(mxnet: object) -> Network:

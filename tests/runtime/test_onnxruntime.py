@@ -143,13 +143,6 @@ def test_without_onnx_runtime_written_layers_are_available(tmp_path: Path) -> No
         loader.load(source, Level.FUSED)
 
 
-def test_values_that_set_shapes_reach_the_worker(ort_worker: Worker, ort_loader: Loader, tmp_path: Path) -> None:
-    nodes = [make_node("Gather", ["x", "rows"], ["g"], axis=0), make_node("Add", ["g", "w"], ["y"])]
-    made = model(nodes, {"x": (4, 3)}, ["y"], [integers("rows", (3, 1)), floats("w", (3,))])
-    graph = ort_loader.load(source_of(saved(tmp_path, made)))
-    assert ort_worker.ask(Load("rows", model_program(graph)), SECONDS).outputs == ((2, 3),)
-
-
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="other processors have other blocks")
 def test_at_level_fused_convolutions_work_on_blocks_of_channels(ort_loader: Loader, tmp_path: Path) -> None:
     nodes = [

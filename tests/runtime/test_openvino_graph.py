@@ -98,14 +98,6 @@ def test_nodes_that_openvino_names_no_more_belong_to_their_readers() -> None:
     assert [it.reads for it in found] == [(None,), (0,)]
 
 
-def test_nodes_read_by_several_others_belong_to_the_node_in_front() -> None:
-    nodes = [node(1, "Conv", "data0"), node(2, "Relu", "t1_0"), node(3, "Conv", "t2_0"), node(4, "Conv", "t2_0")]
-    data = _Op("data0", "Input")
-    first = _Op("node1", "Convolution", [data], "node1")
-    ops = [data, first, _Op("node3", "Convolution", [first], "node3"), _Op("node4", "Convolution", [first], "node4")]
-    assert [it.numbers for it in executed(ops, nodes)] == [(1, 2), (3,), (4,)]
-
-
 def test_executed_nodes_that_openvino_adds_belong_to_a_neighbour() -> None:
     """It computes a softmax of four axes as a softmax of two between two reshapes, and names one of them."""
     nodes = [node(1, "Relu", "data0"), node(2, "Softmax", "t1_0")]
@@ -130,22 +122,6 @@ def test_added_nodes_belong_to_a_neighbour_beyond_conversions() -> None:
     after = [_Op(f"{it.name}_conversion", "Reorder", [it]) for it in passes]
     found = executed([data, relu, first, *passes, *after, _Op("node3", "Transpose", after, "node3")], nodes)
     assert [it.numbers for it in found] == [(1,), (), (2, 3), (2, 3), (), (), (2, 3)]
-
-
-def test_an_added_node_that_leaves_belongs_to_the_node_before_a_conversion() -> None:
-    nodes = [node(1, "Relu", "data0"), node(2, "Softmax", "t1_0")]
-    data = _Op("data0", "Input")
-    softmax = _Op("node2", "Softmax", [data], "node2")
-    added = _Op("Convert_9", "Convert", [_Op("conversion", "Reorder", [softmax])], "Convert_9")
-    found = executed([data, softmax, added.sources[0], added], nodes)
-    assert [it.numbers for it in found] == [(1, 2), (), (1, 2)]
-
-
-def test_what_reads_only_constants_runs_once_and_is_left_out() -> None:
-    data, weight = _Op("data0", "Input"), _Op("w", "Const")
-    reordered = _Op("w_abcd_acdb_node1", "Reorder", [weight])
-    conv = _Op("node1", "Convolution", [data, reordered], "node1")
-    assert [it.name for it in executed([data, weight, reordered, conv], [node(1, "Conv", "data0", "w")])] == ["node1"]
 
 
 def test_suffixes_of_names_count_but_names_of_others_do_not() -> None:
@@ -173,12 +149,6 @@ def test_a_conversion_has_the_number_of_the_node_that_stands_for_it() -> None:
     assert [it.name for it in kept] == ["node1", "node3"]
     assert kept[1].inputs == ("t1_0",), "it reads what the conversion reads"
     assert numbers_of(executed(ops, kept), conversions) == [1, 2, 3]
-
-
-def test_a_conversion_of_an_output_has_a_number_too() -> None:
-    nodes, ops = _with_conversion(leaves=True)
-    kept, conversions = separated(nodes)
-    assert numbers_of(executed(ops, kept), conversions) == [1, 2]
 
 
 def test_a_conversion_that_the_network_does_not_name_belongs_to_its_reader() -> None:

@@ -16,7 +16,6 @@ from dlbricks_tui.runtime.inside.ort_session import options
 from dlbricks_tui.runtime.protocol import Load, Profile, Sample, TraceRuns
 from tests.models.onnx_models import (
     floats,
-    integers,
     loaded,
     model,
     of_another_rank,
@@ -142,14 +141,6 @@ def test_the_axis_determines_the_number_of_rows(backend: OnnxRuntime, tmp_path: 
     for axis in (1, -1):
         bound = backend.bind(model_program(loaded(tmp_path, looked_up((2, 300), (64,), axis=axis))).network)
         assert 200 < bound.inputs[0].numpy().max() < 300
-
-
-def test_other_integers_are_flags(backend: OnnxRuntime, tmp_path: Path) -> None:
-    made = model([make_node("Gather", ["x", "rows"], ["y"])], {"x": (4, 2)}, ["y"])
-    made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
-    made.graph.initializer.append(integers("rows", (0, 3)))
-    bound = backend.bind(model_program(loaded(tmp_path, made)).network)
-    assert set(bound.inputs[0].numpy().ravel().tolist()) <= {0, 1}
 
 
 def test_a_model_file_runs_with_its_own_weights_and_valid_inputs(backend: OnnxRuntime, tmp_path: Path) -> None:

@@ -1,4 +1,3 @@
-import json
 import platform
 import sys
 from dataclasses import replace
@@ -242,19 +241,6 @@ def test_an_interpreter_with_both_frameworks_is_registered_for_the_named_one(reg
     assert (added.name, added.framework, added.traits) == ("mine", "onnxruntime", ONNX_RUNTIME)
 
 
-def test_a_registered_runtime_is_used_when_ours_has_no_framework(
-    registry: Registry, fake_python: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = registry.add(fake_python, name="first")
-    registry.add(fake_python, name="second")
-    monkeypatch.setattr(metadata, "version", lambda _: "1.9.1")
-    assert registry.runtime_for({Format.MXNET}) == registry.default()
-    only(monkeypatch)
-    assert registry.runtime_for({Format.MXNET}) == first
-    registry.remove("first")
-    assert registry.runtime_for({Format.MXNET}).name == "second"
-
-
 @pytest.mark.usefixtures("without_mxnet")
 def test_a_missing_mxnet_is_chosen_for_no_run_and_keeps_its_results(registry: Registry) -> None:
     mxnet = registry.default()
@@ -280,11 +266,6 @@ def test_an_interpreter_without_any_framework_is_refused_with_all_reasons(regist
     )
 
 
-def test_the_default_runtime_needs_no_data_folder(folder: Path, registry: Registry) -> None:
-    folder.write_text("a file in its place")
-    assert registry.default().name == "default"
-
-
 @pytest.mark.parametrize(
     "content",
     ["", "[]", '{"runtimes": 1}', '{"runtimes": [{}]}', '{"runtimes": [{"settings": {"threads": "2"}}]}', "\x00"],
@@ -296,13 +277,6 @@ def test_an_invalid_list_of_runtimes_is_named_and_unchanged(registry: Registry, 
     with pytest.raises(RegistryError, match=rf"{file} is not a list of runtimes: .*; repair or delete it"):
         registry.all()
     assert file.read_text() == content
-
-
-def test_the_list_is_plain_json(registry: Registry, folder: Path, fake_python: str) -> None:
-    registry.add(fake_python, name="old")
-    document = json.loads((folder / "runtimes.json").read_text())
-    assert document["schema"] == 1
-    assert [entry["name"] for entry in document["runtimes"]] == ["old"]
 
 
 def module(name: str, **attributes: object) -> ModuleType:

@@ -83,10 +83,6 @@ def test_the_mean_stays_about_the_same_from_layer_to_layer(shape: tuple[int, ...
     assert rows.max() < 1.2
 
 
-def test_the_same_values_are_made_at_every_start() -> None:
-    assert (data_values((2, 3), "float32") == data_values((2, 3), "float32")).all()
-
-
 @given(st.integers(1, 50_000), st.sampled_from(("float32", "int32", "int64")))
 def test_row_indices_spread_over_the_whole_table(rows: int, dtype: str) -> None:
     numbers = row_numbers((20, 30), dtype, rows)
@@ -199,11 +195,6 @@ def test_few_finite_numbers_of_usual_types_are_kept(array: Any, numbers: Sequenc
 def test_an_array_has_the_type_and_shape(dtype: str, declared: str, ort: Any) -> None:
     found = array_value(ort, ArrayType((3, 5), dtype), data_values)
     assert (found.data_type(), found.shape()) == (declared, [3, 5])
-
-
-def test_texts_are_whole_numbers_as_text(ort: Any) -> None:
-    found = array_value(ort, ArrayType((4,), "object"), data_values)
-    assert set(found.numpy().tolist()) <= {"0", "1"}
 
 
 def test_given_texts_are_the_texts(ort: Any) -> None:

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, Record
+from tests.estimate.prediction.simulated import form
 from tests.estimate.prediction.stored_models import law_ms, lawful_records
 from tests.estimate.stored import store_of
 from tests.estimate.table1 import table1
@@ -150,6 +152,27 @@ def test_bricks_that_a_store_does_not_know_are_predicted_by_the_prior_at_the_spe
     assert speed_by(prior, measured[:4]) is None, "too few to compare"
     scaled = known(WithPrior(NOTHING, prior, speed).predict(WANTED))
     assert [it.value_ms for it in scaled] == pytest.approx([2.5 * it.value_ms for it in known(expected)])
+
+
+def test_an_operator_that_nobody_measured_may_be_as_fast_as_any_other() -> None:
+    prior = prior_of("mxnet", Level.FUSED)
+    assert prior is not None
+    inside = {}
+    for name, shape in (
+        ("mxnet.LayerNorm", [1, 128, 768]),
+        ("softmax", [1, 1000]),
+        ("conv_transpose", [1, 64, 14, 14]),
+    ):
+        weights = [[64, 64, 4, 4]] if name == "conv_transpose" else []
+        brick = [Unmeasured(form(name, shape, weights), "plain")]
+        without = replace(prior, operators={each: held for each, held in prior.operators.items() if each != name})
+        assert without.from_alike(brick) == [None]
+        (by_all,) = known(WithPrior(NOTHING, without, 1.0).predict(brick))
+        (itself,) = known(prior.predict(brick))
+        assert by_all.high_ms > 5 * by_all.low_ms > 0, "wide, and never zero"
+        inside[name] = by_all.low_ms <= itself.value_ms <= by_all.high_ms
+    assert all(inside.values()), inside
+    assert train([]).predict(WANTED[:1]) == [None], "no operator is known"
 
 
 def test_nothing_known_of_a_system_widens_the_intervals_and_makes_all_errors_one() -> None:

@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
+from dlbricks_tui.estimate.knowledge import Unmeasured
 from dlbricks_tui.estimate.prediction import training
 from dlbricks_tui.estimate.prediction.nearest import _NEAREST, NearestBricks, nearest
 from dlbricks_tui.estimate.prediction.training import Example, train
@@ -83,16 +83,6 @@ def test_the_layout_of_the_inputs_counts() -> None:
     found = train(examples).predict([Unmeasured(relu(80, 28), "plain"), Unmeasured(relu(80, 28), "conv")])
     ratio = found[0].value_ms / found[1].value_ms if found[0] and found[1] else math.nan
     assert 3 < ratio < 5
-
-
-def test_predictions_do_not_depend_on_what_else_is_asked() -> None:
-    predictor, chance = trained(), random.Random(5)
-    wanted = [a_brick(chance) for _ in range(30)]
-    together = predictor.predict(wanted)
-    alone = [predictor.predict([brick])[0] for brick in wanted]
-    for one, other in zip(together, alone, strict=True):
-        assert isinstance(one, Latency)
-        assert one == pytest.approx(other)
 
 
 def test_of_bricks_at_the_same_distance_the_first_measured_count() -> None:

@@ -88,12 +88,6 @@ def test_bricks_that_lack_here_are_predicted_from_systems_that_have_them(tmp_pat
     assert found.sequential_ms == pytest.approx(truth_ms(), rel=0.03)
 
 
-def test_a_measurement_here_counts_over_those_of_other_systems(tmp_path: Path) -> None:
-    found = asked(tmp_path, *results("a"), *results("here"))
-    assert found.estimate.coverage.predicted == 0
-    assert found.sequential_ms == pytest.approx(truth_ms(), rel=1e-6)
-
-
 def test_results_by_other_versions_levels_and_methods_are_not_compared(tmp_path: Path) -> None:
     unlike: list[dict[str, Any]] = [
         {"runtime": "mxnet-1.8.0 python-3.11 threads-2"},

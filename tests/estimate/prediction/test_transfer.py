@@ -82,13 +82,6 @@ def test_a_system_that_is_slower_by_kind_is_predicted_from_few_bricks_within_int
     assert 0.9 <= held / total <= 1.0
 
 
-def test_a_measured_brick_keeps_its_latency() -> None:
-    after, measured = probed(simulated(1))
-    pair = min(measured)
-    (latency,) = after.predict([pair])
-    assert latency.value_ms == pytest.approx(simulated(1).truth_ms[pair], rel=1e-3)
-
-
 def test_intervals_are_wider_before_anything_is_measured_and_for_kinds_without_a_measurement() -> None:
     found = simulated(2)
     before = deviations(found.bricks)
@@ -131,18 +124,6 @@ def test_a_brick_that_is_unlike_its_kind_does_not_mislead_about_the_others() -> 
         assert other.value_ms == pytest.approx(one.value_ms, rel=0.1)
 
 
-def test_a_kind_that_is_much_slower_than_all_others_is_predicted_to_be_so() -> None:
-    found = simulated(9)
-    slow = {pair: ms * (20.0 if pair[0].startswith("max_pool") else 1.0) for pair, ms in found.truth_ms.items()}
-    before = deviations(found.bricks)
-    pools = [pair for pair in slow if pair[0].startswith("max_pool")]
-    some = {pair: slow[pair] for pair in [*before.pairs[::9], pools[10], pools[30]]}
-    errors = [
-        abs(it.value_ms / slow[pair] - 1) for pair, it in zip(pools, before.given(some).predict(pools), strict=True)
-    ]
-    assert sorted(errors)[len(errors) // 2] < 0.2
-
-
 ANY_TIME = Limit(30, math.inf)
 
 
@@ -170,11 +151,3 @@ def test_of_equally_informative_bricks_the_quick_one_is_measured() -> None:
     model = dict.fromkeys(twins, 1.0)
     trials = [Trial((twins[0],), 5.0), Trial((twins[1],), 0.5)]
     assert most_informative(before, [model], trials, Limit(1, 10.0)) == [trials[1]]
-
-
-def test_measured_bricks_are_not_chosen_again() -> None:
-    found = simulated(6)
-    after, measured = probed(found, 10)
-    model = dict.fromkeys(after.pairs, 1.0)
-    chosen = most_informative(after, [model], [Trial((pair,), 0.1) for pair in after.pairs], Limit(10, math.inf))
-    assert measured.isdisjoint(pair for trial in chosen for pair in trial.pairs)
