@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_in
 from dlbricks_tui.bricks.programs import file_program, sequence_program
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import Layer, LayerGraph, Level, Shape
+from dlbricks_tui.models.graph import Layer, LayerGraph, Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
@@ -25,19 +25,7 @@ from tests.models.onnx_models import LIGHT, branch, floats, integers, model, sav
 from tests.models.table_framework import TableFramework
 
 RUNTIME = Runtime("ort", sys.executable, ONNX_RUNTIME.framework, "", "")
-SAMPLES: Mapping[str, Mapping[str, Shape]] = {
-    "crnn": {"image": (1, 1, 32, 64)},
-    "gpt2_step": {"input_ids": (1, 1), "attention_mask": (1, 9), "past_key_values.0.key": (1, 6, 8, 64)},
-    "minilm": {"input_ids": (1, 8)},
-    "mobilenetv2_int8": {},
-    "tabular_network": {},
-    "yolov8n": {"images": (1, 3, 64, 64)},
-}
-NETWORKS = {
-    **{name: (SAMPLE_MODELS / "onnx" / f"{name}.onnx", shapes) for name, shapes in SAMPLES.items()},
-    **{name: (LIGHT / f"light_{name}.onnx", {}) for name in ("inception_v1", "shufflenet", "squeezenet")},
-}
-SMALLEST = ("mobilenetv2_int8", "squeezenet")
+NETWORKS = [SAMPLE_MODELS / "onnx" / "mobilenetv2_int8.onnx", LIGHT / "light_squeezenet.onnx"]
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +60,11 @@ def operators(graph: LayerGraph) -> Counter[str]:
     return Counter(layer.operators[0].native.op.rpartition(".")[2] for layer in graph.layers)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(it, marks=() if it in SMALLEST else pytest.mark.soak) for it in NETWORKS]
-)
+@pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
 def test_the_fused_layers_are_the_nodes_that_an_end_to_end_run_of_the_file_executes(
-    name: str, ort: Any, loader: Loader, tmp_path: Path
+    path: Path, ort: Any, loader: Loader, tmp_path: Path
 ) -> None:
-    path, shapes = NETWORKS[name]
-    graph = loader.load(source_of(path), Level.FUSED, shapes)
+    graph = loader.load(source_of(path), Level.FUSED)
     assert operators(graph) == executed(ort, graph, path, tmp_path)
     assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import pytest
 from onnx.helper import make_node
@@ -44,7 +43,7 @@ from dlbricks_tui.runtime.protocol import (
 from dlbricks_tui.runtime.runtime import PRECISION_VARIABLE, Runtime
 from dlbricks_tui.runtime.traits import OPENVINO, Format
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision
-from tests.models.onnx_models import LIGHT, floats, model, saved, small
+from tests.models.onnx_models import floats, model, saved, small
 from tests.models.table_framework import TableFramework
 from tests.runtime.onnx_cases import CASES, cases
 from tests.runtime.workers import framework_of
@@ -56,40 +55,19 @@ SECONDS = 120.0
 PASSING = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Split", "Concatenation", "StridedSlice")
 
 
-class Case(NamedTuple):
-    """A model at a batch size; None stands for that of its file."""
-
-    model: str
-    batch_size: int | None = None
-
-
-# Light networks of the onnx package, small and large samples, and networks at a batch size.
-QUICK = [Case("squeezenet1.1", 2), Case("tabular_network")]
-LONG = [
-    *map(Case, sorted(path.stem for path in LIGHT.glob("light_*.onnx"))),
-    *map(Case, ("crnn", "gpt2_step", "minilm", "mobilenetv2_int8", "silero_vad", "yolov8n")),
-    *(Case(model, 8) for model in ("minilm", "mobilenetv2_int8", "resnet18_v1", "yolov8n")),
-]
-MODELS = [*QUICK, *(pytest.param(case, marks=pytest.mark.soak) for case in LONG)]
-# Files that OpenVINO executes in another way than their layers, and why.
-OTHER_FILES = {
-    **dict.fromkeys(("light_inception_v1", "light_inception_v2"), "all weights are equal, so equal layers run once"),
-    "mobilenetv2_int8": "its zero points are not zero, so its last layer is fused in another way",
-    "silero_vad": "OpenVINO does not run its `If`, whose branches differ in rank",
-}
+# A sample at a batch size, and one as its file says.
+MODELS = {"squeezenet1.1": 2, "tabular_network": None}
 
 
 def source(name: str, folder: Path) -> ModelSource:
-    if name.startswith("light_"):
-        return source_of(LIGHT / f"{name}.onnx")
     return next(it for it in Library(SAMPLE_MODELS, folder, Format.ONNX).sources() if it.name == name)
 
 
-@pytest.fixture
+@pytest.fixture(params=MODELS)
 def graph(request: pytest.FixtureRequest, openvino_loader: Loader, tmp_path: Path) -> LayerGraph:
-    """Return the fused layers of a case."""
-    case: Case = request.param
-    return openvino_loader.load(source(case.model, tmp_path), Level.FUSED, batch_size=case.batch_size)
+    """Return the fused layers of a model."""
+    name: str = request.param
+    return openvino_loader.load(source(name, tmp_path), Level.FUSED, batch_size=MODELS[name])
 
 
 def stored_forms(layer: Layer) -> list[str]:
@@ -118,7 +96,6 @@ def executed_forms(worker: Worker, program: CarrierProgram) -> dict[int, list[st
     return {layer: sorted(forms) for layer, forms in found.items()}
 
 
-@pytest.mark.parametrize("graph", MODELS, indirect=True, ids=str)
 def test_a_carrier_executes_the_kernels_and_layouts_of_its_model(graph: LayerGraph, openvino_worker: Worker) -> None:
     """OpenVINO compiles a model without its repeated modules to the same nodes, so its layers are those bricks."""
     carrier = carrier_of(graph)
@@ -130,7 +107,6 @@ def test_a_carrier_executes_the_kernels_and_layouts_of_its_model(graph: LayerGra
     assert bricks == carried
 
 
-@pytest.mark.parametrize("graph", MODELS, indirect=True, ids=str)
 def test_the_profiler_times_all_executed_nodes_of_a_carrier(graph: LayerGraph, openvino_worker: Worker) -> None:
     carrier = carrier_of(graph)
     assert carrier is not None
@@ -145,12 +121,9 @@ def test_the_profiler_times_all_executed_nodes_of_a_carrier(graph: LayerGraph, o
     assert len(strangers) <= 2 * (not carrier.is_whole), "conversions where the carrier begins and ends"
 
 
-@pytest.mark.parametrize("graph", MODELS, indirect=True, ids=str)
 def test_the_fused_layers_are_the_nodes_that_an_end_to_end_run_of_the_file_executes(
     graph: LayerGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if graph.name in OTHER_FILES:
-        pytest.skip(OTHER_FILES[graph.name])
     monkeypatch.setenv(THREADS_VARIABLE, "1")
     network = file_program(graph, source(graph.name, tmp_path).path).network
     core = load_openvino().Core()
@@ -371,13 +344,21 @@ LACKED = {
     "saved in blocks": "com.microsoft.nchwc.Conv",
     "tree classifier of texts": "ai.onnx.ml.TreeEnsembleClassifier",
     "texts": "ai.onnx.ml.LabelEncoder",
-    "other learned operators": "ai.onnx.ml.Imputer",
 }
 # A model that only runs as a whole: its layers pass on a sequence.
 WHOLE_ONLY = "sequences"
 # A model whose file has functions, which OpenVINO does not know. Its layers are those of the functions.
 OF_FUNCTIONS = "function"
-USUAL = ("quantised pairs", "brain floats", "If by data", "no batch axis", OF_FUNCTIONS, "NonZero", "opset 7")
+USUAL = (
+    "LSTM in both directions",
+    "quantised pairs",
+    "brain floats",
+    "If by data",
+    "no batch axis",
+    OF_FUNCTIONS,
+    "NonZero",
+    "opset 7",
+)
 
 
 @pytest.mark.parametrize("case", cases(USUAL, *LACKED, WHOLE_ONLY))
