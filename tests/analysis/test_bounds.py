@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.analysis.bounds import best_measured, fastest, gap_of, over_best, ratio_of
-from dlbricks_tui.analysis.groups import groups_of, paid_ps
+from dlbricks_tui.analysis.groups import groups_of
 from dlbricks_tui.estimate.compositions import picoseconds
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.models.graph import TensorType
@@ -94,14 +94,6 @@ def test_conversions_belong_to_no_group() -> None:
     found = groups_of([executed(replace(graph, layers=tuple(layers)))])
     assert [group.nodes for group in found.groups] == [(0,), (2,)]
     assert [group.parts for group in found.groups] == [((0,),), ((2,),)]
-
-
-def test_nodes_that_an_execution_has_optimised_away_take_no_time_in_it() -> None:
-    written = with_nodes(chain("conv", "relu"))
-    without = replace(written, layers=written.layers[:1], heads=())
-    (_, relu) = groups_of([executed(written), executed(without)]).groups
-    assert relu.parts == ((1,), ())
-    assert paid_ps(executed(without), relu.parts[1]) == 0
 
 
 def test_layers_of_files_in_several_formats_are_compared_by_their_names() -> None:

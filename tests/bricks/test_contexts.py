@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.bricks.contexts import MEBIBYTE, context_key, is_cold, is_cold_in, kept_feeds
+from dlbricks_tui.bricks.contexts import MEBIBYTE, context_key, is_cold, is_cold_in
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Shape, TensorType, Wire
 from tests.bricks.convolutions import convolving, named, with_layer
@@ -57,13 +57,6 @@ def test_other_operators_keep_an_input_only_if_that_changes_the_conversions(op: 
     graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("relu", after(0))])
     assert context(named(graph, "conv", op, "relu"), 1) == expected
     assert context(named(graph, "relu", op, "relu"), 1) == "plain"
-
-
-def test_tensors_inside_a_sequence_are_not_kept() -> None:
-    graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("add", after(0, 1))])
-    layouts = output_layouts(graph)
-    assert kept_feeds(graph, [2], layouts) == frozenset()
-    assert kept_feeds(graph, [0, 1, 2], layouts) == frozenset()
 
 
 # Whether it was written past the caches.

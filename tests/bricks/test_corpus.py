@@ -45,11 +45,6 @@ def test_repeated_types_count_the_layers_that_stand_more_than_once_in_their_own_
     )
 
 
-def test_among_types_that_repeat_equally_the_more_frequent_come_first() -> None:
-    types = compare([model("one", "c3 p"), model("other", "p")]).repeated_types
-    assert [(it.kind, it.repeated) for it in types] == [(Kind.POOLING, 0), (Kind.CONVOLUTION, 0)]
-
-
 def test_similarity_is_shared_over_all_bricks() -> None:
     assert compare([VGG, LENET]).jaccard == ((1.0, 0.5), (0.5, 1.0))
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from dlbricks_tui.bricks.cutting import Cut, cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.identity import brick_of, outer_feeds
-from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.graph import Feed, LayerGraph, Shape, TensorType
 from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, parse_symbol
@@ -126,34 +125,6 @@ def test_shapes_types_and_biases_change_bricks() -> None:
     without = changed(small_network(), "conv0", no_bias="True")
     without[3] = without[3] | {"inputs": without[3]["inputs"][:2]}
     assert keys(network(without))[0] != usual[0]
-
-
-def test_reading_one_tensor_twice_differs_from_reading_two() -> None:
-    def joined(*inputs: int) -> str:
-        nodes = [variable("data"), node("relu", "a", 0), node("tanh", "b", 0), node("Concat", "c", *inputs)]
-        graph = network(nodes)
-        return brick_of(graph, [len(graph.layers) - 1]).key
-
-    assert joined(1, 2) == joined(2, 1)
-    assert joined(1, 1) != joined(1, 2)
-
-
-def test_layers_before_a_layer_change_only_its_context() -> None:
-    nodes = small_network()
-    fed_by_relu = [*nodes[:1], node("relu", "r", 0), *small_network()[1:]]
-    shifted = [
-        it | {"inputs": [[entry[0] + 1, *entry[1:]] for entry in it["inputs"]]} if number > 1 else it
-        for number, it in enumerate(fed_by_relu)
-    ]
-    one, other = network(nodes), network(shifted)
-    assert keys(other)[1:] == keys(one)
-    pool = node("Pooling", "p", 1, kernel="(2, 2)")
-    after_relu = network([variable("data"), node("Activation", "a", 0, act_type="relu"), pool])
-    conv = node("Convolution", "c", 0, 1, kernel="(1, 1)", num_filter="3", no_bias="1")
-    after_conv = network([variable("data"), variable("w_weight"), conv, pool | {"inputs": [[2, 0, 0]]}])
-    assert brick_of(after_relu, [1]) == brick_of(after_conv, [1])
-    assert output_layouts(after_relu)[0] is not output_layouts(after_conv)[0]
-    assert decompose(after_relu).occurrences[1].context != decompose(after_conv).occurrences[1].context
 
 
 # Sequences.

@@ -116,13 +116,6 @@ def test_a_deconvolution_sets_a_layout_of_its_own() -> None:
     assert set_by((1, 64, 8, 8), (64, 3, 4, 4), (1, 3, 16, 16), "conv_transpose") == "deconv/1"
 
 
-def test_the_first_of_several_inputs_determines_the_layout() -> None:
-    specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
-    joins = [Spec("concat", after(*read)) for read in ((0, 1), (1, 0), (2, 0), (2, 5))]
-    graph = convolving(built([*specs, *joins]), 1, (1, 3, 8, 8), (24, 3, 3, 3), (1, 24, 8, 8))
-    assert layouts(graph)[3:] == ["conv", "conv/8", "plain&conv", "plain&conv"]
-
-
 def test_a_sum_of_many_is_plain_if_one_input_is_plain() -> None:
     specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
     sums = [after(0, 0), after(0, 1), after(1, 0), after(0, 1, 2), after(2, 0), after(4, 1), after(4, 5)]

@@ -62,14 +62,6 @@ def test_the_longest_chain_continues_at_a_fork_beside_a_longer_branch(nested_fir
     assert [graph.layers[layer].op for layer in branch_order(graph)[1:3]] == ["conv", "conv"]
 
 
-def test_branches_that_pair_the_same_layers_differently_are_distinguished() -> None:
-    one: Branch = (("add", (("conv", "conv"), ("relu", "relu"))),)
-    other: Branch = (("add", (("conv", "relu"), ("relu", "conv"))),)
-    module: Branch = (("concat", (one, other)),)
-    swapped = laid_out(module, listed=lambda count: range(count)[::-1], joined=lambda count: range(count)[::-1])
-    assert cuts_of(swapped, 3) == cuts_of(laid_out(module), 3)
-
-
 def test_a_constant_comes_right_before_its_reader() -> None:
     graph = built(
         [Spec("constant"), Spec("conv", DATA), Spec("relu", after(1)), Spec("add", after(2, 0)), Spec("pool", after(3))]

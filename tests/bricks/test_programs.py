@@ -88,12 +88,6 @@ def put_out(network: Network) -> list[str]:
     return others
 
 
-def computed(graph: LayerGraph, *layers: int) -> list[str]:
-    """The operators of a sequence's network behind the prelude."""
-    program = sequence_program(graph, layers)
-    return ops_of(program.network)[len(ops_of(program.prelude)) :]
-
-
 def test_a_layer_with_plain_inputs_needs_no_producer() -> None:
     graph = chain("pool", "relu", "conv")
     assert [sequence_program(graph, [layer]).producer for layer in range(3)] == [None] * 3
@@ -112,14 +106,6 @@ def test_a_plain_input_passes_through_the_producer() -> None:
     assert list(program.network.inputs) == ["data0", "data1"]
     assert ops_of(program.producer) == ["conv"]
     assert heads_of(program.producer) == ["data1:0", "layer0:0"]
-
-
-def test_a_sequence_reads_copies_that_it_may_overwrite() -> None:
-    graph = chain("relu", "pool")
-    program = sequence_program(graph, [1])
-    assert woken(program.prelude) == ["Activation"]
-    copy, pool = [node for node in nodes_of(program.network) if node["op"] != "null"][len(WAKE) :]
-    assert [nodes_of(program.network)[source]["name"] for source, _, _ in pool["inputs"]] == [copy["name"]]
 
 
 def test_an_awake_program_and_its_prelude_start_with_a_wake_up() -> None:
@@ -166,29 +152,11 @@ def test_row_indices_are_copied_unchanged() -> None:
     assert woken(sequence_program(whole, [0]).prelude) == ["_copy"]
 
 
-def test_a_sequence_without_inputs_is_a_program() -> None:
-    graph = built([Spec("split", ()), Spec("relu", after(0))])
-    program = sequence_program(graph, [0])
-    assert woken(program.prelude) == ["_copy"]
-    assert woken(program.network) == ["_copy", "split"]
-
-
 def test_only_tensors_read_outside_a_sequence_are_outputs() -> None:
     graph = built([Spec("split", DATA), Spec("relu", (Feed(0, 0),)), Spec("concat", (Feed(0, 1), Feed(1, 0)))])
     assert put_out(sequence_program(graph, [0]).network) == ["layer0:0", "layer0:1"]
     assert put_out(sequence_program(graph, [0, 1]).network) == ["layer0:1", "layer1:0"]
     assert put_out(sequence_program(graph, [0, 1, 2]).network) == ["layer2:0"]
-
-
-def test_repetitions_without_readers_run_too() -> None:
-    graph = built([Spec("relu", DATA, times=2), Spec("pool", after(0), times=2)])
-    program = model_program(graph)
-    assert ops_of(program.network) == ["relu", "relu", "pool", "pool"]
-    assert heads_of(program.network) == ["layer1_2:0", "layer1:0"]
-    pools = [node for node in nodes_of(program.network) if node["op"] == "pool"]
-    assert [nodes_of(program.network)[pool["inputs"][0][0]]["name"] for pool in pools] == ["layer0", "layer0_2"]
-    # One run of a sequence is paid for twice.
-    assert computed(graph, 0, 1) == ["relu", "pool"]
 
 
 def test_equal_names_in_a_model_file_do_not_clash() -> None:

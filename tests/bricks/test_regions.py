@@ -289,12 +289,6 @@ def test_a_model_is_drawn_as_chains_branches_repeats_and_irregular_parts(graph: 
     assert drawn(graph) == drawing
 
 
-def test_a_module_has_its_key_wherever_it_is_repeated() -> None:
-    tree = tree_of(chain("split", *("conv", "relu") * 2, "pool", *("conv", "relu") * 3, "split", *("pool", "relu") * 2))
-    repeats = [part for part in tree.root.parts if isinstance(part, Repeat)]
-    assert [tree.occurrences[repeat.instances[0].key] for repeat in repeats] == [5, 5, 2]
-
-
 def test_irregular_modules_of_the_same_layers_wired_differently_have_different_keys() -> None:
     def module(first_readers: tuple[str, str], second_readers: tuple[str, str]) -> list[Spec]:
         # Each of two layers has two readers, all of which read a third layer too.
@@ -339,12 +333,6 @@ def test_a_sequence_of_several_layers_is_one_leaf_and_equal_ones_in_a_row_are_a_
     (repeat,) = decompose(chain("conv", "relu", "conv", "relu"), Cutting(2)).regions.root.parts
     assert isinstance(repeat, Repeat)
     assert len(repeat.instances) == 2
-
-
-def test_overlapping_sequences_are_placed_by_their_first_layers() -> None:
-    graph = laid_out((("add", (("conv", "relu"), ("pool",))), "relu"))
-    tree = decompose(graph, Cutting(3, Cut.OVERLAP)).regions
-    assert sum(isinstance(region, Parallel) for _, region in walk(tree.root)) == 1
 
 
 def runs_of(text: str) -> list[Repetition]:

@@ -91,12 +91,6 @@ def test_unlimited_workers_take_exactly_the_critical_path(tasks: tuple[SequenceT
     assert schedule(tasks, len(tasks) + 1).latency_ps == critical_path(tasks).latency_ps
 
 
-@given(st.lists(st.integers(0, 1000), max_size=12), WORKERS)
-def test_on_a_chain_more_workers_gain_nothing(latencies: list[int], workers: int) -> None:
-    tasks = chained(*latencies)
-    assert schedule(tasks, workers).latency_ps == schedule(tasks).latency_ps == sum(latencies)
-
-
 @given(task_graphs(SHARINGS), WORKERS)
 def test_schedules_respect_dependencies_workers_and_limits(tasks: tuple[SequenceTask, ...], workers: int) -> None:
     assert schedule(tasks, 1).latency_ps == sequential_ps(tasks)

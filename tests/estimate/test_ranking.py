@@ -75,13 +75,6 @@ def test_a_difference_below_3_percent_is_no_difference() -> None:
     assert other.verdict is Verdict.SAME
 
 
-def test_too_few_samples_give_no_verdict() -> None:
-    _, other = ranked([timed(1, 10.0), timed(1, 20.0, samples=4)])
-    assert other.change is not None
-    assert (other.change.p_value, other.verdict) == (None, Verdict.UNKNOWN)
-    assert verdicts(timed(1, 10.0, samples=4), estimated(1000.0)) == [None, Verdict.UNKNOWN]
-
-
 def test_intervals_decide_where_a_combination_was_not_measured_end_to_end() -> None:
     usual_ms = estimated(1.0).point.estimate_ms
     assert usual_ms is not None

@@ -16,10 +16,6 @@ CONTENDED = a_round(1.0, 400, Contention(0.3, 1500), 0.5)
 SLOW = a_round(1.0, 400, Contention(0.0, 0), 0.7)
 
 
-def test_another_program_that_computes_disturbs_a_round() -> None:
-    assert NoiseMonitor().disturbance(CONTENDED) == "others took the processor 1,500 times in 1.00 s"
-
-
 def test_threads_that_share_the_remaining_cores_show_another_program() -> None:
     shared = a_round(1.0, 404, Contention(0.09, 404), 0.5)
     assert NoiseMonitor().disturbance(shared) == "others took the processor 404 times in 1.00 s"

@@ -241,15 +241,6 @@ def test_a_fused_model_needs_its_memory_twice() -> None:
     assert beside_bricks == {Level.WRITTEN: True, Level.FUSED: False}
 
 
-def test_a_model_with_more_bricks_than_fit_into_a_batch_is_in_all_of_their_batches() -> None:
-    jobs = plan(cut_models(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
-    found = batches(jobs, BatchLimits(programs_beside_models=3))
-    assert [len(batch.bricks) for batch in found] == [2, 2]
-    assert {whole for batch in found for whole in batch.wholes} == {job for job in jobs if job.whole}
-    # Without a model there is nothing that they were compared with.
-    assert len(batches([job for job in jobs if not job.whole], BatchLimits(programs_beside_models=3))) == 1
-
-
 def test_a_model_takes_samples_in_each_batch_in_proportion_to_its_bricks_there() -> None:
     """On a host that changes meanwhile half of its samples would else be of minutes that few of its bricks are of."""
     jobs = plan(cut_models(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
@@ -261,16 +252,6 @@ def test_a_model_takes_samples_in_each_batch_in_proportion_to_its_bricks_there()
     found = batches([whole, *bricks], BatchLimits(programs_beside_models=3))
     assert [batch.portion(whole).here for batch in found] == pytest.approx([0.9, 0.1])
     assert [batch.portion(whole).so_far for batch in found] == pytest.approx([0.9, 1])
-
-
-def test_the_time_left_shrinks_with_samples_and_follows_the_pace() -> None:
-    jobs = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
-    pace = Pace(RULE)
-    guess = pace.seconds_for(dict.fromkeys(jobs, 0))
-    assert 0 < pace.seconds_for(dict.fromkeys(jobs, 10)) < guess
-    assert pace.seconds_for(dict.fromkeys(jobs, 1000)) == 0
-    usual = round(0.4 * RULE.most)
-    assert pace.seconds_for(dict.fromkeys(jobs, usual)) > 0, "what goes on beyond the usual is not about to end"
 
 
 def test_the_time_left_of_a_batch_follows_its_rounds_so_far() -> None:
@@ -289,19 +270,6 @@ def test_the_time_left_of_a_batch_follows_its_rounds_so_far() -> None:
     assert left((jobs, 10.0), ([], 10.0)) == pytest.approx(2 * left((jobs, 10.0), ([], 0.0)))
     # What is loaded already says nothing of rounds.
     assert left((jobs, 10.0), loading=90.0) == left((jobs, 10.0))
-
-
-def test_the_time_left_follows_the_loading_times_so_far() -> None:
-    first, second, third = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
-
-    def left(seconds: float) -> float:
-        pace = Pace(RULE)
-        pace.loaded(first, seconds)
-        pace.loaded(second, seconds)
-        return pace.seconds_for({third: 0}) - pace.seconds_for({third: 1})
-
-    assert left(20.0) - left(10.0) == pytest.approx(left(30.0) - left(20.0))
-    assert left(20.0) > left(10.0) > 1
 
 
 def test_the_time_left_corrects_expected_latencies_by_measured_ones() -> None:

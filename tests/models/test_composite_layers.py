@@ -70,35 +70,6 @@ def test_every_output_that_leaves_a_layer_is_a_result_of_it() -> None:
     assert graph.heads == (Feed(1, 0), Feed(0, 1))
 
 
-def test_operators_of_a_layer_may_be_scattered_in_the_file() -> None:
-    graph = graph_of(
-        [
-            variable("data"),
-            node("sqrt", "first", 0, **layer("late")),
-            node("exp", "before", 0),
-            node("elemwise_add", "second", 1, 2, **layer("late")),
-        ]
-    )
-    assert [it.name for it in graph.layers] == ["before", "late"]
-    assert graph.predecessors == ((), (0,))
-
-
-def test_layers_are_equal_in_any_order_of_their_operators() -> None:
-    def division(first: str, second: str, top: int, bottom: int) -> list[Node]:
-        params = {"sqrt": {}, "_plus_scalar": {"scalar": "1"}}
-        return [
-            variable("data"),
-            node(first, "a", 0, **params[first], **layer("x")),
-            node(second, "b", 0, **params[second], **layer("x")),
-            node("elemwise_div", "c", top, bottom, **layer("x")),
-        ]
-
-    one = graph_of(division("sqrt", "_plus_scalar", 1, 2)).layers[0]
-    other = graph_of(division("_plus_scalar", "sqrt", 2, 1)).layers[0]
-    assert one.operators == other.operators
-    assert (one.feeds, one.results) == (other.feeds, other.results)
-
-
 # Repetitions.
 
 

@@ -1,5 +1,4 @@
 import networkx as nx
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,8 +75,3 @@ def test_depth_first_order_puts_each_number_after_its_sources(sources: Sources) 
     place = {number: position for position, number in enumerate(order)}
     assert sorted(order) == list(range(len(sources)))
     assert all(place[source] < place[reader] for reader, read in enumerate(sources) for source in read)
-
-
-@pytest.mark.parametrize(("read", "expected"), [([0, 1], [0, 2, 1, 3]), ([1, 0], [2, 1, 0, 3])])
-def test_depth_first_order_follows_the_order_of_sources(read: list[int], expected: list[int]) -> None:
-    assert depth_first([[], [2], [], read]) == expected

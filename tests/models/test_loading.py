@@ -221,34 +221,7 @@ def test_fused_layers_are_those_that_the_framework_runs(levels: tuple[LayerGraph
     assert fused.layers[0].outputs == written.layers[1].outputs
 
 
-def test_a_fused_layer_has_the_name_of_its_first_layer(levels: tuple[LayerGraph, LayerGraph]) -> None:
-    _, fused = levels
-    assert [it.name for it in fused.layers] == ["first", "Grid", "third"]
-    assert [it.name for it in fused.inputs] == ["picture"]
-
-
 def test_layers_of_both_levels_refer_to_the_nodes_of_the_file(levels: tuple[LayerGraph, LayerGraph]) -> None:
     written, fused = levels
     assert shared_layers(fused, written) == ((0, 1), (2,), (3,))
     assert shared_layers(written, fused) == ((0,), (0,), (1,), (2,))
-
-
-def test_a_fused_operator_can_be_written_to_a_file(levels: tuple[LayerGraph, LayerGraph]) -> None:
-    native = levels[1].layers[0].operators[0].native
-    assert native.op == "_sg_mkldnn_conv"
-    assert [it["op"] for it in json.loads(native.subgraphs[0])["nodes"][-2:]] == ["Convolution", "Activation"]
-
-
-def test_an_array_that_fusing_adds_is_a_weight(tmp_path: Path) -> None:
-    class Folding(TableFramework):
-        def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
-            document = json.loads(symbol)
-            document["nodes"][1]["name"] = "folded_weight_0"
-            answer = self.infer(json.dumps(document), shapes)
-            parts = [[] if number == 1 else [number] for number in range(len(document["nodes"]))]
-            return GraphAnswer(answer.types, frozenset(), json.dumps(document), parts)
-
-    source = saved(tmp_path, small_network())
-    graph = Loader(tmp_path / "cache", Folding()).load(source, Level.FUSED, IMAGE)
-    assert [it.name for it in graph.inputs] == ["data"]
-    assert len(graph.layers[0].weights) == 2

@@ -12,7 +12,6 @@ from dlbricks_tui.models.graph import (
     GraphInput,
     LayerGraph,
     Level,
-    NativeNode,
     Origin,
     Shape,
     TensorType,
@@ -62,14 +61,6 @@ def test_annotations_for_training_are_not_parameters() -> None:
     noted = {"lr_mult": "2", "weight_lr_mult": "2", "ctx_group": "gpu", "__wd_mult__": "0"}
     raw = {"op": "Convolution", "name": "c", "attr": {"kernel": "(3,3)", **noted}, "inputs": [[0, 0]]}
     assert parsed([variable("data"), raw]).nodes[1].params == {"kernel": "(3,3)"}
-
-
-def test_entries_have_two_or_three_numbers() -> None:
-    nodes = [variable("data"), {"op": "split", "name": "s", "inputs": [[0, 0]]}, node("add", "a", (1, 0), (1, 2))]
-    file = parse_symbol(json.dumps({"nodes": nodes, "heads": [[2, 0], [1, 1, 0]]}), "net")
-    assert file.nodes[1].inputs == (NodeOutput(0, 0),)
-    assert file.nodes[2].inputs == (NodeOutput(1, 0), NodeOutput(1, 2))
-    assert file.heads == (NodeOutput(2, 0), NodeOutput(1, 1))
 
 
 def test_nodes_need_neither_attributes_nor_inputs_nor_names() -> None:
@@ -124,12 +115,6 @@ def test_nodes_are_ordered_after_their_inputs() -> None:
 def test_nodes_without_a_path_to_a_head_are_dropped() -> None:
     nodes = [variable("unread"), variable("data"), node("relu", "r", 1), node("relu", "dead", 0)]
     assert [it.name for it in parsed(nodes, 2).nodes] == ["data", "r"]
-
-
-def test_nodes_may_share_a_name() -> None:
-    file = parsed([variable("x"), node("relu", "x", 0), node("relu", "x", 1)])
-    assert [it.name for it in file.nodes] == ["x", "x", "x"]
-    assert [it["name"] for it in json.loads(file.render())["nodes"]] == ["n0", "n1", "n2"]
 
 
 def test_a_rendered_file_equals_the_original_except_for_names() -> None:
@@ -338,17 +323,6 @@ def test_every_operator_is_a_layer_with_its_shapes() -> None:
     assert graph.edges == ((0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (4, 5), (5, 6), (6, 7))
 
 
-def test_a_layer_keeps_its_native_spelling() -> None:
-    nodes = [variable("data"), node("Flatten", "f", 0, axis="1", __layer__="x", __profile__="y")]
-    assert graph_of(nodes).layers[0].operators[0].native == NativeNode("Flatten", (("axis", "1"),))
-
-
-def test_layers_with_equal_names_are_distinguished() -> None:
-    graph = graph_of([variable("data"), node("relu", "x", 0), node("relu", "x", 1), node("relu", "", 2)])
-    assert [it.name for it in graph.layers] == ["x", "x", "relu3"]
-    assert graph.edges == ((0, 1), (1, 2))
-
-
 def test_edges_carry_any_output_of_a_layer() -> None:
     nodes = [
         variable("data"),
@@ -363,20 +337,6 @@ def test_edges_carry_any_output_of_a_layer() -> None:
     assert graph.layers[1].feeds == (Feed(0, 1),)
     assert graph.heads == (Feed(2, 0), Feed(0, 0))
     assert graph_of(nodes, shapes={"data": (1, 4, 5)}).layers[1].feeds == (Feed(0, 0),)
-
-
-def test_a_tensor_that_is_read_twice_is_one_input() -> None:
-    doubled = graph_of([variable("data"), node("elemwise_add", "twice", 0, 0)]).layers[0]
-    assert (doubled.feeds, doubled.data) == ((Feed(None, 0),), (TensorType(IMAGE),))
-    assert doubled.operators[0].inputs == (Wire(Origin.DATA, 0), Wire(Origin.DATA, 0))
-
-
-def test_several_inputs_and_heads_are_kept() -> None:
-    nodes = [variable("left"), variable("right"), node("relu", "a", 1), node("elemwise_add", "b", 0, 2)]
-    graph = graph_of(nodes, 3, 2, 2, shapes={"left": IMAGE, "right": IMAGE})
-    assert [it.name for it in graph.inputs] == ["left", "right"]
-    assert graph.layers[0].feeds == (Feed(None, 1),)
-    assert graph.heads == (Feed(1, 0), Feed(0, 0), Feed(0, 0))
 
 
 def test_a_head_that_is_an_input_is_kept_and_one_that_is_a_weight_is_not_computed() -> None:
@@ -443,10 +403,3 @@ def test_a_loop_body_is_identified_by_operators_and_not_by_names() -> None:
 
     assert inner("x", "y") == inner("a", "b")
     assert inner("x", "y") != inner("x", "y", op="exp")
-
-
-def test_a_deep_network_meets_no_recursion_limit() -> None:
-    nodes = [variable("data"), *(node("relu", f"r{number}", number) for number in range(3_000))]
-    file = parse_symbol(content(nodes), "net")
-    graph = build_graph(InferredFile(file, variable_roles(file), [[TensorType((1, 8))]] * 3_001), "net")
-    assert graph.edges[-1] == (2_998, 2_999)

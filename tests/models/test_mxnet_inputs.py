@@ -74,20 +74,6 @@ def test_an_unknown_input_name_is_refused_with_the_known_ones() -> None:
         shapes(small_network(), {"image": (1, 3, 8, 8)})
 
 
-def test_a_manifest_may_name_inputs_that_the_file_lacks() -> None:
-    assert shapes(small_network(), known={"image": (1, 3, 8, 8)}) == {}
-
-
-def test_the_shape_of_a_weight_may_be_given_and_it_stays_a_weight() -> None:
-    assert shapes(small_network(), {"conv0_weight": (8, 3, 3, 3)}) == {"conv0_weight": (8, 3, 3, 3)}
-
-
-def test_variables_of_one_name_have_one_shape() -> None:
-    nodes = [variable("x"), variable("x"), node("elemwise_add", "s", 0, 1)]
-    file = parse_symbol(content(nodes), "net")
-    assert input_shapes(file, variable_roles(file), {"x": (1, 2)}, {}, "net") == {0: (1, 2), 1: (1, 2)}
-
-
 @pytest.mark.parametrize("shape", [(10**12,), (2**16, 2**16), (1, 2**31), (99999999999999999999,)])
 def test_more_elements_than_mxnet_can_hold_are_refused(shape: Shape) -> None:
     with pytest.raises(ModelError, match="has more elements than MXNet can hold"):
@@ -216,11 +202,6 @@ def test_inputs_are_the_arrays_that_no_operator_declares_as_weights(
     found = roles(nodes, *named)
     assert {name for name, role in found.items() if role is Role.INPUT} == inputs
     assert {role for name, role in found.items() if name not in inputs} <= {Role.WEIGHT}
-
-
-def test_the_states_of_an_old_batch_norm_are_added() -> None:
-    found = roles([X, variable("g"), variable("b"), node("BatchNorm_v1", "bn", 0, 1, 2)])
-    assert found.keys() == {"x", "g", "b", "bn_moving_mean", "bn_moving_var"}
 
 
 def test_an_array_with_a_layer_is_a_layer() -> None:

@@ -43,12 +43,6 @@ def test_nodes_with_one_layer_name_form_one_layer(tmp_path: Path) -> None:
     assert layer.array(0) == after.array(0)
 
 
-def test_composite_layers_keep_the_batch_size_of_the_model(tmp_path: Path) -> None:
-    nodes = [node("Exp", ["data"], "a", layer="step"), node("Relu", ["a"], "b", layer="step")]
-    graph = loaded(tmp_path, model(nodes, {"data": ("batch", 8)}, ["b"]), {"data": (4, 8)})
-    assert (len(graph.layers), graph.batch_size) == (1, 4)
-
-
 def test_a_repeated_layer_stands_for_all_repetitions(tmp_path: Path) -> None:
     twice = {"layer": "step", "times": "2"}
     nodes = [

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from onnx import GraphProto, NodeProto, TensorProto
-from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
+from onnx import TensorProto
+from onnx.helper import make_node, make_tensor
 
 from benchmarks.onnx_models import TOKENS, WIDTH, encoder
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
@@ -15,7 +15,7 @@ from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
-from tests.models.onnx_models import LIGHT, branch, floats, integers, loaded, model, small, with_everything
+from tests.models.onnx_models import LIGHT, floats, integers, loaded, model, small, with_everything
 from tests.models.table_framework import TableFramework
 
 
@@ -58,22 +58,6 @@ def test_results_of_weights_and_shapes_alone_are_not_layers(tmp_path: Path) -> N
     assert (flat.op, flat.outputs[0].shape, flat.weights) == ("reshape", (2, 128), ())
 
 
-def test_a_branch_or_loop_is_one_layer_with_the_inputs_of_its_subgraphs(tmp_path: Path) -> None:
-    def inside(op: str) -> GraphProto:
-        result = make_tensor_value_info(f"{op}_result", TensorProto.FLOAT, None)
-        return make_graph([make_node(op, ["r", "w"], [f"{op}_result"])], op, [], [result])
-
-    choice: NodeProto = branch("yes", inside("Mul"), inside("Add"), "y")
-    nodes = [make_node("Relu", ["x"], ["r"]), choice]
-    made = model(nodes, {"x": (1, 4)}, ["y"], [floats("w", (4,))])
-    made.graph.input.append(make_tensor_value_info("yes", TensorProto.BOOL, ()))
-    relu, found = loaded(tmp_path, made).layers
-    assert (found.name, found.op) == ("choice", "onnx.If")
-    assert [feed.layer for feed in found.feeds] == [None, relu.index]
-    assert [weight.shape for weight in found.weights] == [(4,)]
-    assert len(found.operators[0].inner) == 2
-
-
 def test_subgraphs_have_the_same_form_in_each_format(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(bytes(16))
     graph = loaded(tmp_path, with_everything())
@@ -92,15 +76,6 @@ def test_only_values_that_set_shapes_are_part_of_a_brick(tmp_path: Path) -> None
 
     assert key(0.5, 1) == key(7.0, 1)
     assert key(0.5, 1) != key(0.5, 2)
-
-
-def test_names_do_not_count(tmp_path: Path) -> None:
-    one, other = small(), small()
-    for node in other.graph.node:
-        node.name = f"another {node.name}"
-    graphs = [loaded(tmp_path, made) for made in (one, other)]
-    keys = [[brick_of(graph, (layer.index,)).key for layer in graph.layers] for graph in graphs]
-    assert keys[0] == keys[1]
 
 
 def test_layers_shared_with_mxnet_are_the_same_bricks(tmp_path: Path) -> None:

@@ -56,32 +56,41 @@ def examples(folder: Path, inputs: dict[str, DeclaredAxes]) -> dict[str, Shape]:
     return refusal.value.examples
 
 
-def test_a_given_batch_applies_to_every_axis_of_its_name(tmp_path: Path) -> None:
-    inputs: dict[str, DeclaredAxes] = {"x": ("batch", "length"), "state": (2, "batch", 128)}
-    assert shapes(tmp_path, inputs, {"x": (4, 7)}) == [(4, 7), (2, 4, 128)]
+@pytest.mark.parametrize(
+    ("inputs", "given", "found"),
+    [
+        ({"state": (2, "batch", 128), "x": (8, "Batch_Size")}, {}, [(2, 1, 128), (8, 1)]),
+        ({"x": ("batch", "length"), "state": (2, "batch", 128)}, {"x": (4, 7)}, [(4, 7), (2, 4, 128)]),
+        # An axis may be the sum of others and of numbers.
+        ({"x": (1, "n"), "y": (1, "n + 1")}, {"x": (1, 5)}, [(1, 5), (1, 6)]),
+        (
+            DECODER,
+            {"input_ids": (1, 3), "past.0": (1, 4, 64, 32)},
+            [(1, 3), (1, 4, 64, 32), (1, 4, 64, 32), (1, 67)],
+        ),
+    ],
+)
+def test_open_axes_follow_from_those_of_their_names(
+    inputs: dict[str, DeclaredAxes], given: dict[str, Shape], found: list[Shape], tmp_path: Path
+) -> None:
+    assert shapes(tmp_path, inputs, given) == found
 
 
-def test_an_axis_may_be_the_sum_of_others_and_of_numbers(tmp_path: Path) -> None:
-    given = {"input_ids": (1, 3), "past.0": (1, 4, 64, 32)}
-    assert shapes(tmp_path, DECODER, given)[-1] == (1, 67)
-    inputs: dict[str, DeclaredAxes] = {"x": (1, "n"), "y": (1, "n + 1")}
-    assert shapes(tmp_path, inputs, {"x": (1, 5)}) == [(1, 5), (1, 6)]
-
-
-def test_a_sum_with_an_unknown_term_stays_open(tmp_path: Path) -> None:
-    huge = f"{'9' * 5000} + 1"
-    for name in ("n + other", "n + ", "n - 1", huge):
-        assert examples(tmp_path, {"y": (1, name)}).keys() == {"y"}
-
-
-def test_the_error_asks_only_for_shapes_that_do_not_follow_from_others(tmp_path: Path) -> None:
-    assert examples(tmp_path, DECODER) == {"input_ids": (1, 128), "past.0": (1, 4, 128, 32)}
-    loaded(tmp_path, with_inputs(DECODER), examples(tmp_path, DECODER))
-
-
-def test_an_example_follows_the_names_of_axes(tmp_path: Path) -> None:
-    assert examples(tmp_path, {"x": ("batch", 3, "height", "width")}) == {"x": (1, 3, 224, 224)}
-    assert examples(tmp_path, {"x": (12, "batch", "seq_len", "width")}) == {"x": (12, 1, 128, 224)}
+@pytest.mark.parametrize(
+    ("inputs", "asked"),
+    [
+        (DECODER, {"input_ids": (1, 128), "past.0": (1, 4, 128, 32)}),
+        ({"x": ("batch", 3, "height", "width")}, {"x": (1, 3, 224, 224)}),
+        ({"x": (12, "batch", "seq_len", "width")}, {"x": (12, 1, 128, 224)}),
+        # A sum with an unknown term stays open.
+        *(({"y": (1, name)}, {"y": (1, 128)}) for name in ("n + other", "n + ", "n - 1", f"{'9' * 5000} + 1")),
+    ],
+)
+def test_the_error_asks_only_for_shapes_that_do_not_follow_from_others(
+    inputs: dict[str, DeclaredAxes], asked: dict[str, Shape], tmp_path: Path
+) -> None:
+    assert examples(tmp_path, inputs) == asked
+    assert loaded(tmp_path, with_inputs(inputs), asked).layers
 
 
 def test_the_error_for_too_many_open_axes_has_an_example(tmp_path: Path) -> None:
@@ -292,12 +301,6 @@ def test_a_value_changes_no_brick_of_an_equal_layer(tmp_path: Path) -> None:
     assert len(keys) == 1
 
 
-def test_a_value_that_sets_a_size_sets_the_shapes(tmp_path: Path) -> None:
-    made = model([make_node("Expand", ["x", "size"], ["y"])], {"x": (1, 4)}, ["y"])
-    made.graph.input.append(make_tensor_value_info("size", TensorProto.INT64, ("axes",)))
-    assert read(tmp_path, made, {"size": (3, 2, 4)}).layers[0].outputs[0].shape == (3, 2, 4)
-
-
 def test_a_given_value_is_remembered_and_its_use_is_reported_once(tmp_path: Path) -> None:
     told: list[str] = []
 
@@ -396,32 +399,44 @@ def shapes_of(graph: LayerGraph) -> list[Shape | None]:
     return [it.type.shape for it in graph.inputs]
 
 
-def test_a_batch_size_sets_the_open_first_axis_of_each_input(tmp_path: Path) -> None:
-    graph = batched(tmp_path, with_inputs({"x": ("", 4), "y": ("rows", 1)}), 8)
-    assert (shapes_of(graph), graph.batch_size) == ([(8, 4), (8, 1)], 8)
-    assert graph.layers[0].outputs[0].shape == (8, 4)
+@pytest.mark.parametrize(
+    ("inputs", "given", "found"),
+    [
+        ({"x": ("", 4), "y": ("rows", 1)}, {}, [(8, 4), (8, 1)]),
+        # Axes named batch count at any place, and no others.
+        (
+            {"boxes": ("boxes", 4), "x": ("batch", 3), "state": (2, "batch", 5), "table": (9, 4)},
+            {"boxes": (7, 4)},
+            [(7, 4), (8, 3), (2, 8, 5), (9, 4)],
+        ),
+        # The name of an open first axis counts in other places too, unless it is a length.
+        ({"x": ("N", 3), "state": (2, "N", 5)}, {"state": (2, 1, 5)}, [(8, 3), (2, 8, 5)]),
+        ({"x": ("seq_len", "N", 3), "state": (2, "N", 5)}, {"x": (6, 1, 3)}, [(6, 8, 3), (2, 8, 5)]),
+    ],
+)
+def test_a_batch_size_sets_the_batch_axis_of_each_input(
+    inputs: dict[str, DeclaredAxes], given: dict[str, Shape], found: list[Shape], tmp_path: Path
+) -> None:
+    graph = batched(tmp_path, with_inputs(inputs), 8, given)
+    assert (shapes_of(graph), graph.batch_size) == (found, 8)
+    assert graph.layers[0].outputs[0].shape == found[0]
 
 
-def test_axes_named_batch_count_at_any_place_and_no_others(tmp_path: Path) -> None:
-    inputs: dict[str, DeclaredAxes] = {
-        "boxes": ("boxes", 4),
-        "x": ("batch", 3),
-        "state": (2, "batch", 5),
-        "table": (9, 4),
-    }
-    graph = batched(tmp_path, with_inputs(inputs), 8, {"boxes": (7, 4)})
-    assert (shapes_of(graph), graph.batch_size) == ([(7, 4), (8, 3), (2, 8, 5), (9, 4)], 8)
-
-
-def test_a_length_is_no_batch_and_an_axis_named_n_after_it_is_one(tmp_path: Path) -> None:
-    inputs: dict[str, DeclaredAxes] = {"x": ("seq_len", "N", 3), "state": (2, "N", 5)}
-    graph = batched(tmp_path, with_inputs(inputs), 8, {"x": (6, 1, 3)})
-    assert (shapes_of(graph), graph.batch_size) == ([(6, 8, 3), (2, 8, 5)], 8)
-    # Points of one image, and no batch.
-    with pytest.raises(ModelError, match="fixes the first axis of input 'points' at 1"):
-        batched(tmp_path, with_inputs({"points": (1, "N", 3)}), 8, {"points": (1, 9, 3)})
-    with pytest.raises(ModelError, match="has no input with a batch axis: keep the batch size of the file"):
-        batched(tmp_path, with_inputs({"x": ("length", 3)}), 8, {"x": (6, 3)})
+@pytest.mark.parametrize(
+    ("inputs", "given", "said"),
+    [
+        # Points of one image, and no batch.
+        ({"points": (1, "N", 3)}, {"points": (1, 9, 3)}, "fixes the first axis of input 'points' at 1"),
+        ({"x": (1, 4)}, {}, "fixes the first axis of input 'x' at 1, so its batch size cannot be 8"),
+        ({"x": ("length", 3)}, {"x": (6, 3)}, "has no input with a batch axis: keep the batch size of the file"),
+        ({"x": ()}, {}, "has no input with a batch axis"),
+    ],
+)
+def test_a_file_without_an_open_batch_axis_is_refused(
+    inputs: dict[str, DeclaredAxes], given: dict[str, Shape], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match=said):
+        batched(tmp_path, with_inputs(inputs), 8, given)
 
 
 def test_a_batch_size_replaces_that_of_given_and_remembered_shapes(tmp_path: Path) -> None:
@@ -430,14 +445,6 @@ def test_a_batch_size_replaces_that_of_given_and_remembered_shapes(tmp_path: Pat
     assert shapes_of(loader.load(source, given={"x": (1, 7)}, batch_size=3)) == [(3, 7)]
     assert shapes_of(loader.load(source, batch_size=5)) == [(5, 7)]
     assert shapes_of(loader.load(source)) == [(1, 7)]
-
-
-def test_a_file_that_fixes_the_batch_is_refused_with_the_input_that_fixes_it(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="fixes the first axis of input 'x' at 1, so its batch size cannot be 8"):
-        batched(tmp_path, with_inputs({"x": (1, 4)}), 8)
-    assert shapes_of(batched(tmp_path, with_inputs({"x": (1, 4)}), 1)) == [(1, 4)]
-    with pytest.raises(ModelError, match="has no input with a batch axis"):
-        batched(tmp_path, with_inputs({"x": ()}), 8)
 
 
 def test_a_batch_that_contradicts_the_layers_names_the_batch_that_does_not(tmp_path: Path) -> None:

@@ -5,16 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.models.graph import ParamValue, TensorType
+from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.kinds import KIND_OF_OP, ONNX_KIND_OF_OP, Kind, heaviest, kind_of
-from dlbricks_tui.models.literals import LiteralError, guess_value, parse_tuple, parse_value, single_precision
+from dlbricks_tui.models.literals import LiteralError, guess_value, parse_value, single_precision
 from dlbricks_tui.models.mxnet.neutral import MXNET_PREFIX, neutral_operator, schema
 from dlbricks_tui.models.neutral import SHARED_OPS, Neutral, Site
 
 Attributes = Mapping[str, str]
 
 IMAGE = TensorType((1, 8, 32, 32))
-VECTOR = TensorType((1, 8))
 
 
 def neutral(op: str, attributes: Attributes, *inputs: TensorType, output: TensorType | None = None) -> Neutral:
@@ -170,10 +169,6 @@ def test_different_computations_are_two_operators(
     assert neutral(op, attributes) != neutral(other, others)
 
 
-def test_flattening_a_flat_tensor_is_the_identity() -> None:
-    assert neutral("FullyConnected", {"flatten": "False"}, VECTOR) == neutral("FullyConnected", {}, VECTOR)
-
-
 def test_resizing_several_inputs_together_stays_an_mxnet_operator() -> None:
     params = {"scale": "2", "sample_type": "nearest", "num_args": "2"}
     assert neutral("UpSampling", params).op == "upsample_nearest"
@@ -221,63 +216,6 @@ def test_a_layer_of_several_operators_is_of_the_kind_of_the_heaviest() -> None:
 # The kinds of operators.
 
 
-@pytest.mark.parametrize(
-    ("op", "kind"),
-    [
-        ("onnx.ai.onnx.ml.TreeEnsembleClassifier", Kind.TREES),
-        ("onnx.ai.onnx.ml.LabelEncoder", Kind.EMBEDDING),
-        ("onnx.ai.onnx.ml.Scaler", Kind.ELEMENTWISE),
-        ("onnx.ai.onnx.ml.LinearClassifier", Kind.LINEAR),
-        ("onnx.ai.onnx.ml.ZipMap", Kind.RESHAPE),
-        ("onnx.com.microsoft.QLinearSigmoid", Kind.ELEMENTWISE),
-        ("onnx.com.microsoft.QLinearSoftmax", Kind.SOFTMAX),
-        ("onnx.com.microsoft.MatMulNBits", Kind.LINEAR),
-        ("onnx.com.microsoft.DynamicQuantizeLSTM", Kind.RECURRENT),
-        ("onnx.com.microsoft.nchwc.Upsample", Kind.RESIZE),
-        ("onnx.Attention", Kind.ATTENTION),
-        ("onnx.NonMaxSuppression", Kind.SLICE),
-        ("onnx.ScatterND", Kind.SLICE),
-        ("onnx.SplitToSequence", Kind.SLICE),
-        ("onnx.GridSample", Kind.RESIZE),
-        ("onnx.Loop", Kind.RECURRENT),
-        ("onnx.NoSuchOperator", Kind.OTHER),
-    ],
-)
-def test_operators_of_real_files_have_a_kind(op: str, kind: Kind) -> None:
-    assert kind_of(op) is kind
-
-
-THOUSANDTH = ("0.001", "1e-3", "0.0010000000474974513", "0.00100000005", "+.001")
-
-
-@pytest.mark.parametrize(
-    ("kind", "value", "texts"),
-    [
-        ("tuple", (8, 3), ["(8, 3)", "(8L, 3L)", "[8,3]", "(8,3,)", " ( 8 , 3 ) ", "8, 3", "(8.0, 3.0)"]),
-        ("bool", True, ["True", "true", "1", " TRUE "]),
-        ("bool", False, ["False", "false", "0"]),
-        ("int", 64, ["64", "64L", "64.0", "6.4e1"]),
-        ("int", 1, ["True", "1"]),
-        ("float", 0.001, [*THOUSANDTH, "0.001000000047497451305389404296875"]),
-        ("float", 0.0, ["-0.0", "0", "-0"]),
-        ("float", float("inf"), ["inf", "1e300", "1e39"]),
-        ("text", "NCHW", [" NCHW "]),
-        ("text", None, ["None"]),
-    ],
-)
-def test_a_value_is_one_value_in_the_spelling_of_any_version(kind: str, value: ParamValue, texts: list[str]) -> None:
-    # As text, as a zero without a sign differs from one with a sign.
-    assert {repr(parse_value(text, kind)) for text in texts} == {repr(value)}
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("()", ()), ("[]", ()), ("None", None), ("", None), ("3", (3,)), ("(3,)", (3,)), ("(None, 2)", (None, 2))],
-)
-def test_empty_short_and_open_tuples_are_read(text: str, value: ParamValue) -> None:
-    assert parse_tuple(text) == value
-
-
 @given(st.floats(width=32, allow_nan=False))
 def test_a_number_of_32_bits_survives_its_shortest_spelling(value: float) -> None:
     short = single_precision(value)
@@ -308,23 +246,6 @@ def test_a_value_of_another_type_is_refused(text: str, kind: str) -> None:
     with pytest.raises(LiteralError) as refusal:
         parse_value(text, kind)
     assert len(str(refusal.value)) < 100
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("(2L, 2L)", (2, 2)),
-        ("True", True),
-        ("none", None),
-        ("0.10000000149011612", 0.1),
-        ("7", 7),
-        ("max", "max"),
-        ("(a, b)", "(a, b)"),
-        ("", None),
-    ],
-)
-def test_the_type_of_an_undeclared_parameter_is_guessed(text: str, value: ParamValue) -> None:
-    assert guess_value(text) == value
 
 
 @given(st.text(), st.sampled_from(["bool", "int", "float", "tuple", "text"]))

@@ -41,10 +41,6 @@ def asked(
         return inquiry.on(ON["system"], ON["runtime"]) or inquiry.empty(ON["system"], ON["runtime"])
 
 
-def exact_ms(model: Decomposition) -> float:
-    return sum(law_ms(it.brick.canonical, it.context) for it in model.occurrences)
-
-
 def test_missing_bricks_are_predicted_from_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "prior_of", lambda *_: None)
     gone = sorted(SQUEEZENET.suite)[::2]
@@ -83,24 +79,6 @@ def test_a_measured_model_is_estimated_as_without_predictions_and_measured_only_
     lacking = asked(tmp_path / "half", SQUEEZENET, half, Options(measured_only=True)).estimate
     assert lacking.coverage.predicted == 0
     assert lacking.is_partial
-
-
-def test_a_new_measurement_replaces_a_prediction_at_once(tmp_path: Path) -> None:
-    gone = sorted(SQUEEZENET.suite)[::2]
-    with store_of(tmp_path / "store", *records_of(VGG), *records_of(SQUEEZENET, 1, gone)) as store:
-        predictors = Predictors(store, tmp_path / "cache")
-
-        def estimate() -> SystemEstimate:
-            found = Inquiry(store, SQUEEZENET, None, predictors).on(ON["system"], ON["runtime"])
-            assert found is not None
-            return found
-
-        assert estimate().estimate.coverage.predicted > 0
-        store.add(*records_of(SQUEEZENET, 2))
-        found = estimate()
-    assert (found.estimate.coverage.predicted, found.estimate.predicted_share) == (0, 0.0)
-    assert found.estimate.coverage.complete
-    assert found.sequential_ms == pytest.approx(exact_ms(SQUEEZENET))
 
 
 VGG = decompose(table1()["17"])

@@ -148,15 +148,6 @@ def test_bricks_in_common_are_compared_once_and_kept(tmp_path: Path, monkeypatch
     assert held_again == held
 
 
-def test_bricks_that_no_system_has_are_predicted_from_other_bricks_here(tmp_path: Path) -> None:
-    usual = Guessing()
-    wanted = [Unmeasured(FORMS[pair], pair[1]) for pair in PAIRS[-2:]]
-    with store_of(tmp_path, *forms(), *results("a", PAIRS[:-1]), *results("here", FEW)) as store:
-        from_others, from_here = with_others(store, HERE, usual).predict(wanted)
-    assert from_others not in (None, usual.latency)
-    assert from_here == usual.latency
-
-
 def test_a_result_without_a_context_is_of_the_brick_in_any_context(tmp_path: Path) -> None:
     brick, context = PAIRS[0]
     records = [
