@@ -69,28 +69,12 @@ CONVOLUTION = [variable("data"), variable("conv_weight"), variable("conv_bias")]
     "nodes",
     [
         [variable("data"), node("elemwise_add", "conv", 0, 0, 0)],
-        [variable("data"), node("Convolution", "conv", 0, kernel="(3, 3)", num_filter="8")],
         [*CONVOLUTION, node("Convolution", "conv", 0, 1, 2, kernel="(3, 3, 3)", num_filter="8")],
-        [*CONVOLUTION, node("Convolution", "conv", 0, 1, 2, kernel="(three, 3)", num_filter="8")],
-        [*CONVOLUTION, node("Convolution", "conv", 0, 1, 2, num_filter="8")],
         [*CONVOLUTION, node("Convolution", "conv", 0, 1, 2, kernel="(3, 3)", num_filter="8", precision="low")],
         [*CONVOLUTION, node("FullyConnected", "conv", 0, 1, 2, num_hidden=str(10**12))],
-        [*CONVOLUTION, node("FullyConnected", "conv", 0, 1, 2, num_hidden="2000000")],
-        [*CONVOLUTION, node("FullyConnected", "conv", 0, 1, 2, num_hidden="1" * 100)],
         [*CONVOLUTION, node("relu", "relu", 0), node("elemwise_add", "conv", 3, (3, 1))],
     ],
-    ids=[
-        "too many inputs",
-        "too few inputs",
-        "a kernel of three axes",
-        "a kernel of words",
-        "no kernel",
-        "an unknown parameter",
-        "a result of 10^12 elements",
-        "weights of more elements than MXNet counts",
-        "a number of a hundred digits",
-        "an output that is not there",
-    ],
+    ids=["too many inputs", "three axes", "an unknown parameter", "10^12 elements", "no such output"],
 )
 def test_refusals_of_mxnet_name_the_node_in_one_line(loader: Loader, tmp_path: Path, nodes: list[Node]) -> None:
     with pytest.raises(ModelError) as refusal:

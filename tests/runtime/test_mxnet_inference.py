@@ -64,23 +64,6 @@ def test_all_outputs_and_variables_have_shapes_and_dtypes(mxnet_worker: Worker) 
     assert inferred.unknown == ()
 
 
-def test_outputs_are_matched_to_nodes_in_any_file_order(mxnet_worker: Worker) -> None:
-    nodes = [
-        node("null", "unused"),
-        node("null", "second"),
-        node("null", "first"),
-        node("relu", "relu1", (2, 0)),
-        node("Flatten", "relu", (1, 0)),
-        node("elemwise_add", "sum0", (3, 0), (4, 0)),
-        node("relu", "unread", (0, 0)),
-    ]
-    symbol = symbol_of(nodes, (5, 0))
-    shapes = {"second": (2, 3, 4), "first": (2, 12), "unused": (9,)}
-    found = shapes_by_name(symbol, infer(mxnet_worker, symbol, shapes))
-    assert (found["relu"], found["relu1"], found["second"]) == ([(2, 12)], [(2, 12)], [(2, 3, 4)])
-    assert (found["unused"], found["unread"]) == ([None], [None])
-
-
 @pytest.mark.parametrize(
     "name", ["twice", "", "self", "kwargs", "0", "#1#", "relu_output0", "a b", "é中", "\x00\x01", 'q"\\u0041']
 )
@@ -147,26 +130,6 @@ def test_a_loop_over_an_unknown_operator_is_an_unknown_operator(mxnet_worker: Wo
     assert infer(mxnet_worker, loop(body), {"rows": (5, 2, 3)}).unknown == (3,)
 
 
-def test_dtypes_follow_the_casts_of_the_graph(mxnet_worker: Worker) -> None:
-    net = Network()
-    symbol = net.symbol(net.linear("fc", net.add("Cast", "half", "data", dtype="float16")))
-    found = infer(mxnet_worker, symbol, {"data": (1, 4)}).outputs
-    assert [tensors[0].dtype for tensors in found] == ["float32", "float16", "float16", "float16", "float16"]
-
-
-def test_given_and_declared_dtypes_are_used(mxnet_worker: Worker) -> None:
-    # 4 is MXNet's number for int32.
-    nodes = [
-        node("null", "given"),
-        node("null", "declared", __dtype__="4"),
-        node("relu", "a", (0, 0)),
-        node("relu", "b", (1, 0)),
-    ]
-    shapes = {"given": (2,), "declared": (3,)}
-    found = infer(mxnet_worker, symbol_of(nodes, (2, 0), (3, 0)), shapes, {"given": "float64"}).outputs
-    assert [tensors[0].dtype for tensors in found] == ["float64", "int32", "float64", "int32"]
-
-
 def test_a_wrong_shape_is_refused_at_the_node_that_it_does_not_fit(mxnet_worker: Worker) -> None:
     net = classifier()
     net.add("Pooling", "pool", "conv", kernel="(9, 9)")
@@ -218,12 +181,6 @@ def test_bad_input_is_refused_in_one_line(
 )
 def test_an_invalid_symbol_file_is_refused(mxnet_worker: Worker, symbol: str) -> None:
     assert refusal(mxnet_worker, symbol, {}).reason is Reason.MALFORMED
-
-
-def test_a_long_chain_of_nodes_meets_no_recursion_limit(mxnet_worker: Worker) -> None:
-    nodes = [node("null", "data"), *(node("relu", f"relu{i}", (i, 0)) for i in range(3_000))]
-    inferred = infer(mxnet_worker, symbol_of(nodes, (3_000, 0)), {"data": (1, 4)})
-    assert set(inferred.outputs) == {(Tensor((1, 4), "float32"),)}
 
 
 # Fusion by a worker with the real MXNet.
@@ -290,15 +247,6 @@ def test_dropout_is_not_run(fusing_worker: Worker) -> None:
     symbol = net.symbol(net.linear("fc", net.add("Dropout", "drop", net.add("tanh", "tanh", "data"), p="0.5")))
     parts = parts_by_name(symbol, fuse(fusing_worker, symbol, {"data": (1, 4)}))
     assert sorted(parts.values()) == [["fc"], ["tanh"]]
-
-
-def test_equal_operators_are_merged_when_fusing(fusing_worker: Worker) -> None:
-    net = Network()
-    left = net.add("exp", "left_exp", net.add("tanh", "left", "data"))
-    right = net.add("exp", "right_exp", net.add("tanh", "right", "data"))
-    symbol = net.symbol(net.add("elemwise_add", "sum", left, right))
-    parts = parts_by_name(symbol, fuse(fusing_worker, symbol, {"data": (2, 3)}))
-    assert sorted(sorted(names) for names in parts.values()) == [["left", "right"], ["left_exp", "right_exp"], ["sum"]]
 
 
 def test_settings_can_disable_fusion(mxnet_worker_of_settings: Worker) -> None:

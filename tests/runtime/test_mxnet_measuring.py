@@ -15,7 +15,6 @@ from dlbricks_tui.runtime.protocol import (
     Load,
     Loaded,
     Network,
-    NullCalls,
     Program,
     Reason,
     Sample,
@@ -164,24 +163,6 @@ def test_a_fused_graph_runs(mxnet_worker: Worker) -> None:
     assert again == fused
 
 
-def test_a_loop_runs(mxnet_worker: Worker) -> None:
-    inner = [node("null", "item"), node("null", "state")]
-    inner += [node("elemwise_add", f"sum{number}", (0, 0), (1, 0)) for number in range(2)]
-    heads = [[2, 0, 0], [3, 0, 0]]
-    subgraph = {"nodes": inner, "arg_nodes": [0, 1], "node_row_ptr": [0, 1, 2, 3, 4], "heads": heads}
-    attributes = {"num_args": "3", "num_outputs": "2", "num_out_data": "1"}
-    attributes |= {"in_data_locs": "[0]", "in_state_locs": "[1]", "remain_locs": "[]"}
-    loop = {**node("_foreach", "loop", (0, 0), (1, 0), **attributes), "subgraphs": [subgraph]}
-    program = Program(
-        Network(
-            symbol_of([node("null", "items"), node("null", "start"), loop], (2, 0), (2, 1)),
-            arrays({"items": (5, 4), "start": (4,)}),
-            {},
-        )
-    )
-    assert load(mxnet_worker, program).outputs == ((5, 4), (4,))
-
-
 def abreast(count: int) -> Program:
     """Return a program of independent convolutions."""
     net = symbols.Network()
@@ -230,12 +211,6 @@ def test_the_time_of_the_prelude_is_subtracted(mxnet_worker: Worker) -> None:
     # Half of the time, the difference of two equal runs is negative.
     assert 0 in durations
     assert min(durations) == 0
-
-
-def test_null_calls_are_timed_as_often_as_asked(mxnet_worker: Worker) -> None:
-    (durations,) = mxnet_worker.ask(NullCalls(7), PATIENCE_SECONDS).durations_ns
-    assert len(durations) == 7
-    assert min(durations) > 0
 
 
 def test_an_unloaded_program_is_gone(mxnet_worker: Worker) -> None:
@@ -292,13 +267,6 @@ def test_a_graph_is_run_unchanged(telling: Telling) -> None:
     program = Program(replace(program.network, symbol=fused.symbol))
     joined = [kind for kind in computed(telling, program) if kind != "reorder"]
     assert joined == ["convolution"]
-
-
-def test_equal_operators_are_each_run(telling: Telling) -> None:
-    net = symbols.Network()
-    twice = net.add("elemwise_add", "sum", net.relu("one", "data"), net.relu("other", "data"))
-    program = Program(Network(net.symbol(twice), arrays({"data": IMAGE}), {}))
-    assert computed(telling, program).count("eltwise") == 2
 
 
 def test_an_input_has_the_layout_of_its_producer(telling: Telling) -> None:

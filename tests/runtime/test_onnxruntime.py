@@ -18,7 +18,7 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Describe, Load, NullCalls, Reason, Sample
+from dlbricks_tui.runtime.protocol import Load, NullCalls, Reason, Sample
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from tests.models.onnx_models import NEWEST_OPSET, floats, integers, model, of_a_detector, saved, small
@@ -81,11 +81,6 @@ def test_shapes_are_kept_where_no_others_are_known_to_work(remembering: Remember
         loader.load(source)
     loader.load(source, given={"x": (1, 2)})
     assert memory.recall_shapes(source) == {"x": (1, 2)}
-
-
-def test_the_onnx_runtime_worker_describes_itself(ort_runtime: Runtime, ort_worker: Worker) -> None:
-    assert ort_worker.ask(Describe(), SECONDS).framework == ONNX_RUNTIME.framework
-    assert ort_runtime.traits is ONNX_RUNTIME
 
 
 def test_an_almost_empty_call_takes_time(ort_worker: Worker) -> None:

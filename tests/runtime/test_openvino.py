@@ -17,7 +17,6 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import CarrierProgram, carrier_program, file_program, model_program, sequence_program
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import FusionRefusedError
-from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Layer, LayerGraph, Level, Shape
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import Library, ModelSource, source_of
@@ -33,7 +32,6 @@ from dlbricks_tui.runtime.protocol import (
     Fuse,
     Load,
     Network,
-    NullCalls,
     Profile,
     Program,
     Reason,
@@ -44,9 +42,7 @@ from dlbricks_tui.runtime.runtime import PRECISION_VARIABLE, Runtime
 from dlbricks_tui.runtime.traits import OPENVINO, Format
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision
 from tests.models.onnx_models import floats, model, saved, small
-from tests.models.table_framework import TableFramework
 from tests.runtime.onnx_cases import CASES, cases
-from tests.runtime.workers import framework_of
 
 pytestmark = pytest.mark.openvino
 
@@ -149,11 +145,6 @@ def test_the_openvino_worker_describes_itself(openvino_worker: Worker) -> None:
     assert described.version.count(".") == 2, "the number of the build is no part of it"
 
 
-def test_an_almost_empty_call_takes_time(openvino_worker: Worker) -> None:
-    (durations,) = openvino_worker.ask(NullCalls(5), SECONDS).durations_ns
-    assert min(durations) > 0
-
-
 def test_a_model_and_each_written_layer_run(openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path) -> None:
     graph = openvino_loader.load(source_of(saved(tmp_path, small())))
     assert graph.traits is OPENVINO
@@ -174,16 +165,6 @@ def test_at_level_fused_the_layers_are_those_that_openvino_executes(openvino_loa
         range(len(openvino_loader.load(source).layers))
     )
     assert [it.name for it in fused.inputs] == ["x"]
-
-
-def test_a_fused_model_in_the_cache_needs_no_openvino(
-    openvino_runtime: Runtime, openvino_worker: Worker, tmp_path: Path
-) -> None:
-    source = source_of(saved(tmp_path, small()))
-    framework = framework_of(openvino_runtime, openvino_worker)
-    first = Loader(tmp_path / "cache", TableFramework(), framework).load(source, Level.FUSED)
-    nobody = WorkerFramework(replace(openvino_runtime, python="/nowhere"), tmp_path / "log")
-    assert Loader(tmp_path / "cache", TableFramework(), nobody).load(source, Level.FUSED) == first
 
 
 def test_equal_layers_with_equal_weights_are_not_merged(

@@ -126,14 +126,6 @@ def test_an_invalid_answer_ends_the_worker(
         assert not is_listed(pid)
 
 
-def test_an_error_between_two_requests_ends_the_worker_too(fake: MakeWorker) -> None:
-    pids = []
-    with pytest.raises(KeyboardInterrupt), fake() as worker:
-        pids.append(worker.pid)
-        raise KeyboardInterrupt
-    assert [is_listed(pid) for pid in pids if pid] == [False]
-
-
 def test_closing_the_worker_closes_its_pipes(fake: MakeWorker) -> None:
     before = sorted(Path("/proc/self/fd").iterdir())
     for manner in ("", "crash", "garbage"):

@@ -43,10 +43,6 @@ def runtime(
     return Runtime(name, python, "mxnet", "1.9.1", python_version, settings)
 
 
-def test_name_path_and_micro_version_of_python_do_not_change_a_runtime() -> None:
-    assert runtime().identity == runtime(name="theirs", python="/elsewhere", python_version="3.11.9").identity
-
-
 @pytest.mark.parametrize(
     "other",
     [
