@@ -127,14 +127,6 @@ def test_results_that_do_not_satisfy_the_rule_are_measured_again() -> None:
     assert targets(plan(models, few, FixedRuns(100)).jobs) == [target]
 
 
-def test_a_model_with_an_unmeasurable_layer_is_timed_end_to_end() -> None:
-    graph = chain("conv", "relu")
-    layers = (graph.layers[0], replace(graph.layers[1], unmeasurable="nobody knows it"))
-    found = plan(cut_models(replace(graph, layers=layers)), Known(), RULE, end_to_end=True)
-    assert [job.label for job in found.jobs if job.whole] == ["m0 end to end"]
-    assert [job.label.split()[0] for job in found.jobs if not job.whole] == ["conv"]
-
-
 def test_a_model_whose_layers_do_not_tell_how_long_it_takes_is_timed_from_its_file() -> None:
     graph = chain("conv", "relu")
     unable = replace(graph, layers=(graph.layers[0], replace(graph.layers[1], unmeasurable="it reads a sequence")))

@@ -6,7 +6,6 @@ from itertools import accumulate
 import pytest
 
 from dlbricks_tui.measure.batching import Batch, Portion
-from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.rounds import JobSamples, Rounds, in_turn
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
@@ -64,13 +63,6 @@ def test_a_noisy_job_that_needs_fewer_samples_takes_them_spread_over_all_rounds(
     assert taken[called[SMALL]] <= len(together) + 3
 
 
-def test_a_steady_job_is_finished_with_the_fewest_samples() -> None:
-    rounds, called = rounds_of(Adaptive(), Batch((), (JOBS[MODEL],)), MODEL)
-    parts, done = to_the_end(rounds, (10.0, 10.01))
-    assert done == {called[MODEL]: len(parts)}
-    assert FEWEST_SAMPLES <= len(parts) <= Adaptive().least
-
-
 def test_a_quick_model_finishes_after_its_bricks_and_a_slow_one_may_finish_before() -> None:
     """A host that changes in between would be another for the model than for what it is compared with."""
     alone_at_the_end = {}
@@ -97,19 +89,6 @@ def test_a_model_has_most_samples_where_most_of_its_bricks_are() -> None:
     rounds.add(JobSamples(JOBS[SMALL], 40.0))
     parts, done = to_the_end(rounds, RESTLESS)
     assert (sum(called[MODEL] in names for names in parts), len(parts)) == (2, 20)
-    assert called[MODEL] in done
-
-
-def test_a_model_without_bricks_in_its_last_batch_is_done_when_these_are() -> None:
-    first, second = {JOBS[MODEL]: Portion(1.0, 1.0)}, {JOBS[MODEL]: Portion(0.0, 1.0)}
-    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
-    parts, done = to_the_end(rounds, RESTLESS)
-    assert all(called[MODEL] in names for names in parts)
-    assert done == {called[LARGE]: 20}
-    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
-    rounds.add(JobSamples(JOBS[SMALL], 40.0))
-    parts, done = to_the_end(rounds, RESTLESS)
-    assert not any(called[MODEL] in names for names in parts)
     assert called[MODEL] in done
 
 
@@ -174,18 +153,6 @@ def test_samples_of_an_earlier_run_count_until_the_host_changes() -> None:
     assert samples.samples_ms == [10.0]
     parts, done = to_the_end(rounds, (10.0,))
     assert (len(parts), done) == (7, {samples.job.name: 7})
-
-
-def test_a_finished_program_records_whether_a_limit_stopped_it() -> None:
-    rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
-    stops: dict[str, Stop | None] = {}
-    number = 0
-    while names := rounds.due():
-        taken = {called[LARGE]: RESTLESS[number % 3], called[SMALL]: 5.0}
-        rounds.count({name: [taken[name]] for name in names})
-        stops |= {job.name: series.stop for job, series in rounds.take_finished()}
-        number += 1
-    assert stops == {called[LARGE]: Stop.MOST_SAMPLES, called[SMALL]: Stop.NARROW}
 
 
 def test_in_the_long_run_every_item_is_in_the_middle_of_a_round_on_average() -> None:

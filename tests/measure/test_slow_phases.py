@@ -79,13 +79,6 @@ def test_samples_of_a_slow_phase_count_beside_a_program_that_runs_through_quick_
     assert found.doubt > 0.1 and found.disturbed > 10
 
 
-def test_a_host_that_was_always_slower_than_in_earlier_runs_widens_the_interval() -> None:
-    found = counting(around(SLOW_MS, 30), range(30), tracked(around(0.77, 31), USUAL_MS))
-    assert len(found.places) == 30
-    assert found.doubt == pytest.approx(0.2, abs=0.03)
-    assert found.disturbed == 30
-
-
 def test_a_first_run_beside_a_busy_program_is_in_doubt_and_a_later_one_goes_by_the_reference() -> None:
     busy = Round(1.0, 100, Contention(0.0, 0, 1.0), ())
     for usual_ms, doubted in ((None, True), (USUAL_MS, False)):

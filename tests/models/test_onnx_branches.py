@@ -73,17 +73,6 @@ def test_a_branch_that_returns_an_outer_tensor_copies_it(tmp_path: Path) -> None
     assert [layer.op for layer in graph.layers] == ["relu", "identity", "tanh"]
 
 
-def test_equal_names_in_several_branches_stay_apart(tmp_path: Path) -> None:
-    yes = inside([make_node("Exp", ["x"], ["out"], name="e")])
-    also = inside([make_node("Exp", ["one"], ["t"], name="e"), make_node("Neg", ["t"], ["out"], name="t")])
-    nodes = [branch("always", yes, yes, "one"), branch("always", also, also, "y")]
-    nodes[1].name = "second"
-    made = model(nodes, {"x": (1, 4)}, ["y"], [flag("always", True)])
-    graph = loaded(tmp_path, made)
-    assert names(graph) == ["e", "second/e", "second/t"] or len(set(names(graph))) == 3
-    assert graph.predecessors == ((), (0,), (1,))
-
-
 def nested(levels: int) -> GraphProto:
     nodes = [make_node("Exp", ["r"], ["out"], name="innermost")]
     for level in range(levels):

@@ -3,14 +3,15 @@
 from pathlib import Path
 
 import pytest
-from onnx import TensorProto
+from onnx import NodeProto, TensorProto
 from onnx.helper import make_node, make_tensor
 
 from benchmarks.onnx_models import TOKENS, WIDTH, encoder
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.estimate.prediction.features import features_of
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.graph import Feed, LayerGraph, Level, Origin, TensorType, Wire
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
@@ -146,3 +147,54 @@ def test_an_encoder_of_a_transformer_has_few_unique_layers(tmp_path: Path) -> No
     assert len(one.occurrences) == len(graph.layers)
     assert len(one.bricks) < 30
     assert len(whole.occurrences) < len(one.occurrences)
+
+
+# ONNX nodes whose metadata calls them one layer.
+
+
+def node(op: str, inputs: list[str], output: str, **said: str) -> NodeProto:
+    """Return a node with metadata such as `__layer__`."""
+    made = make_node(op, inputs, [output], output)
+    for key, value in said.items():
+        made.metadata_props.add(key=f"__{key}__", value=value)
+    return made
+
+
+def test_nodes_with_one_layer_name_form_one_layer(tmp_path: Path) -> None:
+    squash = {"layer": "squash", "kind": "elementwise"}
+    nodes = [
+        node("Sqrt", ["data"], "a", **squash),
+        node("Mul", ["data", "scale"], "b", **squash),
+        node("Div", ["a", "b"], "c", **squash),
+        node("Add", ["c", "scale"], "after"),
+    ]
+    graph = loaded(tmp_path, model(nodes, {"data": (1, 8)}, ["after"], [floats("scale", (1, 8))]))
+    layer, after = graph.layers
+    assert (layer.name, layer.kind, layer.op) == ("squash", Kind.ELEMENTWISE, "sqrt+mul+div")
+    assert [it.inputs for it in layer.operators] == [
+        (Wire(Origin.DATA, 0),),
+        (Wire(Origin.DATA, 0), Wire(Origin.WEIGHT, 0)),
+        (Wire(Origin.OPERATOR, 0), Wire(Origin.OPERATOR, 1)),
+    ]
+    assert (layer.feeds, layer.weights) == ((Feed(None, 0),), (TensorType((1, 8)),))
+    assert (layer.results, layer.nodes) == ((Wire(Origin.OPERATOR, 2),), (0, 1, 2))
+    assert (after.name, after.feeds, after.index) == ("after", (Feed(0, 0),), 1)
+    # Both layers read the same array.
+    assert layer.array(0) == after.array(0)
+
+
+def test_an_operator_on_a_stored_vector_is_a_layer_if_the_file_calls_it_one(tmp_path: Path) -> None:
+    def layers(**said: str) -> list[str]:
+        nodes = [node("Reshape", ["vector", "shape"], "wide", **said), node("Add", ["data", "wide"], "sum")]
+        made = model(nodes, {"data": (1, 8)}, ["sum"], [floats("vector", (8,)), integers("shape", (1, 8))])
+        return [layer.name for layer in loaded(tmp_path, made).layers]
+
+    assert layers() == ["sum"]
+    assert layers(layer="widen") == ["widen", "sum"]
+
+
+def test_metadata_that_describes_no_layer_is_refused_in_one_line(tmp_path: Path) -> None:
+    """`test_composite_layers.py` has the other faults."""
+    nodes = [node("Exp", ["data"], "a", layer="x", times="3"), node("Relu", ["a"], "b", layer="x", times="3")]
+    with pytest.raises(UnreadableModelError, match=r"^net: layer 'x' has 2 operators, which is not 3 times the same$"):
+        loaded(tmp_path, model(nodes, {"data": (1, 8)}, ["b"]))
