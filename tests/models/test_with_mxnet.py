@@ -1,18 +1,18 @@
 """Models read with the real MXNet: inference, fusion and refusals."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, NativeNode, shared_layers
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.runtime import Runtime
 from tests.models.symbols import Document, Node, content, document, node, small_network, variable
+from tests.runtime.workers import framework_of
 
 pytestmark = pytest.mark.mxnet
 
@@ -20,10 +20,8 @@ IMAGE = {"data": (1, 3, 32, 32)}
 
 
 @pytest.fixture(scope="module")
-def loader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loader]:
-    folder = tmp_path_factory.mktemp("mxnet")
-    with WorkerFramework(Registry(folder).default(), folder / "framework.log") as framework:
-        yield Loader(folder / "cache", framework)
+def loader(our_runtime: Runtime, mxnet_worker: Worker, tmp_path_factory: pytest.TempPathFactory) -> Loader:
+    return Loader(tmp_path_factory.mktemp("cache"), framework_of(our_runtime, mxnet_worker))
 
 
 def saved(folder: Path, written: Document | bytes, name: str = "net") -> Path:
