@@ -12,12 +12,12 @@ from dlbricks_tui.bricks.ordering import LayerOrder, layer_order
 from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import (
     DATA,
+    MANY_LAYERS,
     Spec,
     after,
     built,
     chain,
     graphs,
-    many_layers,
     rewritten,
     topological_orders,
 )
@@ -132,11 +132,10 @@ def test_a_model_without_layers_has_no_sequences() -> None:
     assert cut(built([]), 3) == ()
 
 
-@many_layers
-def test_a_chain_of_thousands_of_layers_meets_no_recursion_limit(layers: int) -> None:
-    graph = chain(*["conv", "relu"] * (layers // 2))
-    assert len(cut(graph, 4)) == layers // 4
-    assert len(cut(graph, layers, Cut.RUNNABLE)) == 1
+def test_a_chain_of_thousands_of_layers_meets_no_recursion_limit() -> None:
+    graph = chain(*["conv", "relu"] * (MANY_LAYERS // 2))
+    assert len(cut(graph, 4)) == MANY_LAYERS // 4
+    assert len(cut(graph, MANY_LAYERS, Cut.RUNNABLE)) == 1
 
 
 def test_a_sequence_is_paid_as_often_as_its_layers() -> None:

@@ -28,6 +28,7 @@ from dlbricks_tui.models.digraphs import layer_digraph
 from dlbricks_tui.models.graph import Feed, LayerGraph
 from tests.bricks.graphs import (
     DATA,
+    MANY_LAYERS,
     Branch,
     Spec,
     after,
@@ -35,7 +36,6 @@ from tests.bricks.graphs import (
     chain,
     graphs,
     laid_out,
-    many_layers,
     random_graphs,
     rewritten,
     series_parallel_branches,
@@ -302,14 +302,13 @@ def test_irregular_modules_of_the_same_layers_wired_differently_have_different_k
     assert keys[0] != keys[1]
 
 
-@many_layers
-def test_thousands_of_layers_nested_or_in_a_row_meet_no_recursion_limit(layers: int) -> None:
-    half = layers // 2
+def test_thousands_of_layers_nested_or_in_a_row_meet_no_recursion_limit() -> None:
+    half = MANY_LAYERS // 2
     row = tree_of(chain(*["conv", "relu"] * half))
     assert [type(part) for part in row.root.parts] == [Repeat]
     nested = [Spec("conv", after(i - 1) if i else DATA) for i in range(half)]
     nested += [Spec("add", after(half - 2 + i, half - 1 - i)) for i in range(1, half)]
-    assert max(depth for depth, _ in walk(tree_of(built(nested)).root)) > 0.9 * layers
+    assert max(depth for depth, _ in walk(tree_of(built(nested)).root)) > 0.9 * MANY_LAYERS
 
 
 cuttings = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut), st.sampled_from(LayerOrder))

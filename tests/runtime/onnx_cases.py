@@ -1,11 +1,10 @@
 """Small ONNX models of each sort that real files are made of. Each reads `x`, unless its sort needs other inputs."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy
-import pytest
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.helper import (
     make_graph,
@@ -415,10 +414,5 @@ CASES: Cases = {
     "function": function_in_a_file,
     "NonZero": found_by_data,
     "dynamic reshape": dynamic_reshape,
-    **{f"opset {opset}": partial(classic, opset) for opset in (7, 11, 13, NEWEST_OPSET)},
+    **{f"opset {opset}": partial(classic, opset) for opset in (7, 13, NEWEST_OPSET)},
 }
-
-
-def cases(usual: Collection[str], *without: str) -> list[Any]:
-    """Return what a test is tried with: the usual cases, and the others in the soak."""
-    return [pytest.param(it, marks=() if it in usual else pytest.mark.soak) for it in CASES if it not in without]

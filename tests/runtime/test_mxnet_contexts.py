@@ -8,7 +8,6 @@ from benchmarks import made_up_networks
 from benchmarks.contexts import Listener, compared
 from benchmarks.made_up_networks import network
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
@@ -19,18 +18,7 @@ from tests.runtime.workers import Telling, framework_of
 pytestmark = pytest.mark.mxnet
 
 # It has sums of two and of many tensors, partly plain ones, windows far apart, and channels that fill no block.
-MANIFOLD = 20
-# Its first two stages have them as well.
-SMALL = 287
-
-
-def differing(number: int, level: Level, framework: WorkerFramework, telling: Telling, folder: Path) -> list[object]:
-    path = folder / "net-symbol.json"
-    path.write_bytes(network(number))
-    decomposition = decompose(Loader(folder / "cache", framework).load(source_of(path), level))
-    comparison = compared(decomposition, Listener(*telling))
-    assert sum(comparison.model.values()) > 30
-    return list(comparison.differences())
+NUMBER = 287
 
 
 def test_a_random_network_and_its_bricks_execute_the_same_primitives(
@@ -38,18 +26,15 @@ def test_a_random_network_and_its_bricks_execute_the_same_primitives(
 ) -> None:
     monkeypatch.setattr(made_up_networks, "WIDTHS", made_up_networks.WIDTHS[:2])
     monkeypatch.setattr(made_up_networks, "SIDES", (64,))
+    path = tmp_path / "net-symbol.json"
+    path.write_bytes(network(NUMBER))
+    loader = Loader(tmp_path / "cache", framework_of(our_runtime, mxnet_worker))
     # Conversions between layouts are most at level fused.
-    assert not differing(SMALL, Level.FUSED, framework_of(our_runtime, mxnet_worker), telling, tmp_path)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("level", Level)
-def test_a_manifold_network_and_its_bricks_execute_the_same_primitives(
-    level: Level, our_runtime: Runtime, mxnet_worker: Worker, telling: Telling, tmp_path: Path
-) -> None:
-    assert not differing(MANIFOLD, level, framework_of(our_runtime, mxnet_worker), telling, tmp_path)
+    comparison = compared(decompose(loader.load(source_of(path), Level.FUSED)), Listener(*telling))
+    assert sum(comparison.model.values()) > 30
+    assert not list(comparison.differences())
 
 
 def test_a_seed_always_makes_the_same_network() -> None:
-    assert network(MANIFOLD) == network(MANIFOLD)
+    assert network(NUMBER) == network(NUMBER)
     assert len({network(number) for number in range(8)}) == 8

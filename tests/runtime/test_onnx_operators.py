@@ -16,20 +16,15 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Load, Profile
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
-from tests.runtime.onnx_cases import CASES, cases, network
+from tests.runtime.onnx_cases import CASES, network
 from tests.runtime.test_onnxruntime import SECONDS
 
-USUAL = (
-    *("LSTM with peepholes", "quantised pairs", "quantised operators", "blocks of four bits", "brain floats", "Scan"),
-    *("Loop with trips from an input", "If by data", "lookup and attention", "saved in blocks", "no batch axis"),
-    *("tree classifier of texts", "texts", "sequences", "scalars", "function", "NonZero", "dynamic reshape", "opset 7"),
-)
 # They read sequences, which only a whole model makes.
 READ_SEQUENCES = {"onnx.SequenceAt", "onnx.SequenceInsert", "onnx.ConcatFromSequence"}
 
 
 @pytest.mark.parametrize("level", list(Level))
-@pytest.mark.parametrize("case", cases(USUAL))
+@pytest.mark.parametrize("case", CASES)
 def test_a_model_its_file_and_each_of_its_bricks_run(
     case: str, level: Level, ort_worker: Worker, ort_loader: Loader, tmp_path: Path
 ) -> None:
