@@ -65,17 +65,6 @@ def test_other_inputs_are_not_varied(graph: LayerGraph, layer: int) -> None:
     assert not varied(graph, layer)
 
 
-def test_only_pooled_inputs_are_varied() -> None:
-    specs = [Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(1)), Spec("concat", after(2, 1))]
-    graph = named(built(specs), "conv", "mxnet.Pad", "mean_pool", "concat")
-    graph = convolving(graph, 0, (1, 3, 8, 8), (16, 3, 3, 3), (1, 16, 8, 8))
-    assert not varied(graph, 3)
-    graph = named(graph, "conv", "mxnet.Pad", "max_pool", "concat")
-    graph = convolving(graph, 0, (1, 3, 8, 8), (16, 3, 3, 3), (1, 16, 8, 8))
-    assert context(graph, 2, 3) == "plain:varied"
-    assert context(graph, 3) == "plain+plain"
-
-
 def test_the_producer_includes_the_convolution_of_varied_values() -> None:
     program = sequence_program(pooling(), [2])
     assert program.producer is not None

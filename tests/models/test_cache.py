@@ -102,13 +102,6 @@ def test_an_entry_may_name_nothing_but_classes_of_its_rooms(name: str) -> None:
         cache_module._Unpickler(io.BytesIO()).find_class(cache_module.__name__, name)
 
 
-def test_a_folder_that_cannot_be_written_is_an_empty_cache(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    cache = Cache(tmp_path / "file")
-    cache.write(KEY, ReadModel(chain("conv")))
-    assert cache.read(KEY) is None
-
-
 def test_a_full_disk_leaves_no_part_of_an_entry(cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, content: bytes) -> int:
         with path.open("wb") as file:

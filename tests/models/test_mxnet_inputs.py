@@ -48,11 +48,6 @@ def test_an_invalid_shape_on_the_command_line_is_refused(text: str) -> None:
         parse_input(text)
 
 
-def test_a_shape_in_the_file_is_used() -> None:
-    assert shapes(with_declared("(2, 3, 8, 8)")) == {"data": (2, 3, 8, 8)}
-    assert shapes(with_declared("[2L, 3L, 8L, 8L]")) == {"data": (2, 3, 8, 8)}
-
-
 @pytest.mark.parametrize("batch", ["0", "-1"])
 def test_an_open_batch_axis_becomes_1(batch: str) -> None:
     assert shapes(with_declared(f"({batch}, 3, 8, 8)")) == {"data": (1, 3, 8, 8)}

@@ -139,32 +139,21 @@ def test_a_wrong_shape_is_refused_at_the_node_that_it_does_not_fit(mxnet_worker:
     assert "kernel size (9) exceeds input (8" in str(refused)
 
 
+def reading_data(op: str = "relu", place: tuple[int, int] = (0, 0), /, **attributes: str) -> Sequence[Node]:
+    return [node("null", "data"), node(op, "it", place, **attributes)]
+
+
 @pytest.mark.parametrize(
     ("nodes", "shape", "reason", "message"),
     [
-        (
-            [node("null", "data"), node("Convolution", "c", (0, 0), kernel="(3, 3)", num_filter="8")],
-            IMAGE,
-            "inconsistent",
-            "Input:",
-        ),
-        (
-            [node("null", "data"), node("Convolution", "c", (0, 0), kernel="(3,", num_filter="8")],
-            IMAGE,
-            "inconsistent",
-            "kernel",
-        ),
-        ([node("null", "data"), node("relu", "r", (0, 7))], (1,), "malformed", "output 7 of data"),
-        ([node("null", "data"), node("relu", "r", (9, 0))], (1,), "malformed", "node 9"),
-        ([node("null", "data"), node("relu", "r", (0, 0))], (10**6, 10**6), "too large", "input data"),
-        ([node("null", "data"), node("relu", "r", (0, 0))], (10**12,), "too large", "input data"),
-        ([node("null", "data"), node("relu", "r", (0, 0))], (2, 0), "malformed", "input data"),
-        (
-            [node("null", "data"), node("tile", "t", (0, 0), reps="(1000000, 1000000)")],
-            (1,),
-            "too large",
-            "t makes more",
-        ),
+        (reading_data("Convolution", kernel="(3, 3)", num_filter="8"), IMAGE, "inconsistent", "Input:"),
+        (reading_data("Convolution", kernel="(3,", num_filter="8"), IMAGE, "inconsistent", "kernel"),
+        (reading_data("relu", (0, 7)), (1,), "malformed", "output 7 of data"),
+        (reading_data("relu", (9, 0)), (1,), "malformed", "node 9"),
+        (reading_data(), (10**6, 10**6), "too large", "input data"),
+        (reading_data(), (10**12,), "too large", "input data"),
+        (reading_data(), (2, 0), "malformed", "input data"),
+        (reading_data("tile", reps="(1000000, 1000000)"), (1,), "too large", "it makes more"),
         ([node("null", "other"), node("relu", "r", (0, 0))], (1,), "malformed", "no input called data"),
     ],
 )

@@ -45,11 +45,6 @@ def fake(log: Path) -> MakeWorker:
     return make
 
 
-def test_a_worker_answers_one_request_after_the_other(fake: MakeWorker) -> None:
-    with fake() as worker:
-        assert [worker.ask(Describe(), PATIENCE_SECONDS) for _ in range(3)] == [DESCRIBED] * 3
-
-
 def test_a_refusal_has_reason_and_place_and_the_worker_continues(fake: MakeWorker) -> None:
     with fake("refuse") as worker:
         for _ in range(2):

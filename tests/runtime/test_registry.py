@@ -173,6 +173,7 @@ def test_the_default_runtime_keeps_its_identity_when_its_framework_is_gone(
 
 def test_models_of_each_format_have_a_default_runtime(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     assert registry.runtime_for({Format.MXNET}) == registry.runtime_for() == registry.default()
+    assert registry.runtime_for(tuple(Format)) == registry.default()
     assert registry.runtime_for({Format.ONNX}).name == "default-onnx"
     assert {form: it.traits.format for form, it in registry.one_of_each_format().items()} == {
         form: form for form in Format
@@ -199,16 +200,6 @@ def test_the_name_of_a_framework_stands_for_its_first_runtime(
         registry.find("onnxruntime")
     registry.remove("mxnet")
     assert registry.find("mxnet") == registry.default()
-
-
-def test_models_of_both_formats_run_by_the_first_installed_framework(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert registry.runtime_for(tuple(Format)).name == "default"
-    only(monkeypatch, "onnxruntime")
-    assert registry.runtime_for(tuple(Format)).name == "default-onnx"
-    with pytest.raises(RegistryError, match="no runtime here runs MXNet models"):
-        registry.runtime_for({Format.MXNET})
 
 
 @pytest.mark.openvino

@@ -44,20 +44,6 @@ def runtime(
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        Runtime("ours", sys.executable, "mxnet", "1.5.1", "3.11.7", TWO_THREADS),
-        runtime(python_version="3.10.7"),
-        runtime(settings=Settings()),
-        runtime(settings=Settings(4)),
-        runtime(settings=Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))),
-    ],
-)
-def test_settings_that_affect_results_change_a_runtime(other: Runtime) -> None:
-    assert runtime().identity != other.identity
-
-
-@pytest.mark.parametrize(
     ("framework", "processors", "threads"),
     [
         # MXNet takes two logical processors of x86 for one core.
@@ -145,9 +131,7 @@ def test_tuning_variables_of_the_shell_become_settings() -> None:
     shell = {"HOME": "/home/me", "OMP_NUM_THREADS": "4", "MXNET_B": "2", "MXNET_A": "1"}
     assert settings_from(shell) == Settings(4, (("MXNET_A", "1"), ("MXNET_B", "2")))
     assert settings_from({}) == Settings()
-
-
-def test_an_invalid_number_of_threads_is_passed_on() -> None:
+    # An invalid number of threads is passed on.
     assert settings_from({"OMP_NUM_THREADS": "4,2"}) == Settings(None, (("OMP_NUM_THREADS", "4,2"),))
 
 

@@ -15,7 +15,7 @@ from onnx.helper import make_node, make_opsetid
 
 from dlbricks_tui.models.onnx.stored_arrays import is_external
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.onnx_bytes import Stored, nodes_of, one_operator, with_stored
+from dlbricks_tui.runtime.inside.onnx_bytes import Stored, nodes_of, with_stored
 from dlbricks_tui.runtime.inside.onnx_values import Filling, fillings, held, numpy_values
 from dlbricks_tui.runtime.inside.ort_values import array_value
 from dlbricks_tui.runtime.inside.symbol_file import SymbolNodes
@@ -157,10 +157,6 @@ def test_inputs_of_a_file_have_both_signs_and_those_of_layers_do_not() -> None:
     many = {"x": ArrayType((1, 2, 50), "float32")}
     (of_layers,), (of_file,) = filled(Network("", many, {})), filled(Network("", many, {}, "net.onnx"))
     assert of_layers.min() > 0 > of_file.min()
-
-
-def test_tiny_networks_have_no_weights() -> None:
-    assert [it.shape for it in filled(one_operator("Relu", PAIR))] == [(2,)]
 
 
 @pytest.mark.parametrize(
