@@ -5,6 +5,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -157,7 +158,9 @@ def test_a_model_and_each_written_layer_run(openvino_worker: Worker, openvino_lo
     assert len(durations) == 3
 
 
-def test_at_level_fused_the_layers_are_those_that_openvino_executes(openvino_loader: Loader, tmp_path: Path) -> None:
+def test_at_level_fused_the_layers_are_those_that_openvino_executes_in_single_precision(
+    openvino_loader: Loader, tmp_path: Path
+) -> None:
     source = source_of(saved(tmp_path, small()))
     fused = openvino_loader.load(source, Level.FUSED)
     assert any(layer.op == "conv+relu" for layer in fused.layers)
@@ -165,6 +168,8 @@ def test_at_level_fused_the_layers_are_those_that_openvino_executes(openvino_loa
         range(len(openvino_loader.load(source).layers))
     )
     assert [it.name for it in fused.inputs] == ["x"]
+    # By itself it would compute in bfloat16 where the processor can.
+    assert all(form.endswith((" f32", " i32")) for layer in fused.layers for form in stored_forms(layer))
 
 
 def test_equal_layers_with_equal_weights_are_not_merged(
@@ -180,12 +185,6 @@ def test_equal_layers_with_equal_weights_are_not_merged(
     fused = openvino_loader.load(source_of(saved(tmp_path, made)), Level.FUSED)
     convolutions = [layer for layer in fused.layers if layer.op == "conv"]
     assert [len(stored_forms(layer)) for layer in convolutions] == [1, 1]
-
-
-def test_openvino_computes_in_single_precision(openvino_loader: Loader, tmp_path: Path) -> None:
-    """By itself it would compute in bfloat16 where the processor can."""
-    fused = openvino_loader.load(source_of(saved(tmp_path, small())), Level.FUSED)
-    assert all(form.endswith((" f32", " i32")) for layer in fused.layers for form in stored_forms(layer))
 
 
 def test_a_quantised_model_runs_in_integers(openvino_loader: Loader, tmp_path: Path) -> None:
@@ -235,17 +234,14 @@ def test_contradicting_shapes_are_refused_and_make_up_no_others(openvino_loader:
 
 
 def test_a_network_that_fails_on_all_data_is_not_recorded(openvino_worker: Worker) -> None:
-    network = Network("", {}, {})
     with pytest.raises(WorkerRefusedError):
-        openvino_worker.ask(Record(network), SECONDS)
+        openvino_worker.ask(Record(Network("", {}, {})), SECONDS)
 
 
 def test_the_producer_of_a_program_feeds_it(openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path) -> None:
-    program = model_program(openvino_loader.load(source_of(saved(tmp_path, small()))))
-    first = model_program(
-        openvino_loader.load(
-            source_of(saved(tmp_path, model([make_node("Relu", ["x"], ["y"])], {"x": (1, 3, 16, 16)}, ["y"])))
-        )
+    before = model([make_node("Relu", ["x"], ["y"])], {"x": (1, 3, 16, 16)}, ["y"])
+    program, first = (
+        model_program(openvino_loader.load(source_of(saved(tmp_path, made)))) for made in (small(), before)
     )
     openvino_worker.ask(Load("fed", replace(program, producer=first.network)), SECONDS)
     two = replace(first.network, inputs={**first.network.inputs, "data1": first.network.inputs["data0"]})
@@ -280,20 +276,10 @@ def test_an_operator_that_openvino_lacks_is_named(
 
 
 def test_infinite_results_are_refused(openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path) -> None:
-    made = model(
-        [
-            make_node("Exp", ["x"], ["a"]),
-            make_node("Exp", ["a"], ["b"]),
-            make_node("Exp", ["b"], ["c"]),
-            make_node("Exp", ["c"], ["y"]),
-        ],
-        {"x": (4,)},
-        ["y"],
-    )
+    made = model([make_node("Exp", [read], [made]) for read, made in pairwise("xabcy")], {"x": (4,)}, ["y"])
+    program = model_program(openvino_loader.load(source_of(saved(tmp_path, made))))
     with pytest.raises(WorkerRefusedError) as refused:
-        openvino_worker.ask(
-            Load("model", model_program(openvino_loader.load(source_of(saved(tmp_path, made))))), SECONDS
-        )
+        openvino_worker.ask(Load("model", program), SECONDS)
     assert refused.value.reason is Reason.NOT_FINITE
 
 
