@@ -1,14 +1,16 @@
 """The memory and the untimed runs of programs."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.carriers import corrected, layer_times
+from dlbricks_tui.measure.carriers import CarrierJob, TimedCarrier, corrected, layer_times
 from dlbricks_tui.measure.jobs import Job, JobKey, memory_bytes, timed_runs, untimed_runs
+from dlbricks_tui.measure.noise import HostTrack
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.models.graph import Feed
 from dlbricks_tui.runtime.protocol import Profiled
@@ -111,3 +113,13 @@ def of(framework: str, settings: Settings) -> Runtime:
 def test_the_record_of_a_runtime_has_its_threads_or_none_where_they_are_not_known() -> None:
     assert runtime_record(of(MXNET.framework, Settings(threads=3)), fingerprint()).threads == 3
     assert runtime_record(of(MXNET.framework, Settings()), fingerprint()).threads == 0
+
+
+@pytest.mark.parametrize(("latency_ms", "heavy", "usual"), [(0.0, 9, 3), (20.0, 9, 3), (600.0, 3, 1), (4000.0, 1, 1)])
+def test_a_heavy_carrier_has_more_profiled_runs_in_its_few_rounds_with_a_profile(
+    latency_ms: float, heavy: int, usual: int
+) -> None:
+    nothing: Any = None
+    for is_heavy, runs in ((True, heavy), (False, usual)):
+        what = CarrierJob("it", "", nothing, nothing, latency_ms, {}, {}, is_heavy=is_heavy)
+        assert TimedCarrier(what, ("it",), latency_ms, 10.0, HostTrack()).profiled_runs == (1, runs)
