@@ -197,6 +197,16 @@ def test_batches_hold_every_job_once_and_keep_within_the_limits(
     assert all(abs(share - 1) < 1e-9 for share in shares)
 
 
+def test_a_model_is_timed_in_the_rounds_of_its_own_bricks() -> None:
+    models = cut_models(chain("conv", "relu"), chain("conv", "pool", "split"))
+    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
+    found = batches(jobs, BatchLimits())
+    assert len(found) == 2
+    for batch in found:
+        (whole,) = batch.wholes
+        assert all(whole.uses[0].model in {use.model for use in job.uses} for job in batch.bricks)
+
+
 def test_models_that_share_half_of_their_bricks_are_timed_in_the_same_rounds() -> None:
     models = (chain("conv", "relu"), chain("conv", "relu", "conv"), chain("conv", "pool"), chain("split"))
     jobs = plan(cut_models(*(replace(it, traits=ONNX_RUNTIME) for it in models)), Known(), RULE, end_to_end=True).jobs
@@ -244,6 +254,33 @@ def test_a_model_takes_samples_in_each_batch_in_proportion_to_its_bricks_there()
     found = batches([whole, *bricks], BatchLimits(programs_beside_models=3))
     assert [batch.portion(whole).here for batch in found] == pytest.approx([0.9, 0.1])
     assert [batch.portion(whole).so_far for batch in found] == pytest.approx([0.9, 1])
+
+
+def test_models_that_share_batches_are_timed_beside_their_own_bricks() -> None:
+    models = cut_models(chain("conv", "relu"), chain("conv", "relu", "pool", "split"))
+    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
+    small, large = sorted((job for job in jobs if job.whole), key=lambda job: len(job.layers))
+    # Each brick of both stands before those of one.
+    bricks = [replace(job, expected_ms=1.0) for job in sorted(jobs, key=lambda job: -len(job.uses)) if not job.whole]
+    found = batches([small, large, *bricks], BatchLimits(programs_beside_models=4))
+    assert [sorted(len(job.uses) for job in batch.bricks) for batch in found] == [[2, 2], [1, 1]]
+    assert [batch.portion(small).here for batch in found] == [1.0, 0.0]
+    assert [batch.portion(large).here for batch in found] == [0.5, 0.5]
+
+
+def test_a_model_that_fills_the_memory_is_timed_by_itself() -> None:
+    jobs = plan(cut_models(chain("conv", "relu")), Known(), RULE, end_to_end=True).jobs
+    (whole,) = (job for job in jobs if job.whole)
+    found = batches(jobs, BatchLimits(memory_bytes=whole.memory_bytes + 1))
+    assert [batch.jobs for batch in found if batch.wholes] == [(whole,)]
+
+
+def test_models_of_one_name_are_all_timed() -> None:
+    models = [cut_model(decompose(named(chain(*kinds), "same"))) for kinds in (["conv", "relu"], ["conv", "pool"])]
+    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
+    timed = {job for batch in batches(jobs, BatchLimits()) for job in batch.jobs}
+    assert timed == set(jobs)
+    assert sum(job.whole for job in timed) == 2
 
 
 def test_the_time_left_of_a_batch_follows_its_rounds_so_far() -> None:
