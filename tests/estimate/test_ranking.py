@@ -147,3 +147,10 @@ def test_a_bound_leaves_out_slower_combinations_and_the_best_of_the_others_is_fi
         (8, False, True),
         (2, False, True),
     ]
+
+
+def test_too_few_samples_give_no_verdict() -> None:
+    _, other = ranked([timed(1, 10.0), timed(1, 20.0, samples=4)])
+    assert other.change is not None
+    assert (other.change.p_value, other.verdict) == (None, Verdict.UNKNOWN)
+    assert verdicts(timed(1, 10.0, samples=4), estimated(1000.0)) == [None, Verdict.UNKNOWN]

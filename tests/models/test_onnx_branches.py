@@ -123,3 +123,10 @@ def with_inputs() -> GraphProto:
 def test_a_damaged_branch_is_refused_in_one_line(yes: GraphProto, message: str, tmp_path: Path) -> None:
     with pytest.raises(UnreadableModelError, match=f"^net: {message}"):
         loaded(tmp_path, with_if(yes))
+
+
+def test_an_if_without_the_branch_that_runs_is_refused(tmp_path: Path) -> None:
+    made = with_if(inside([make_node("Exp", ["r"], ["out"])]))
+    del made.graph.node[1].attribute[:]
+    with pytest.raises(UnreadableModelError, match=r"^net: 'choice' has no then_branch$"):
+        loaded(tmp_path, made)
