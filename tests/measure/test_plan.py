@@ -20,7 +20,7 @@ from dlbricks_tui.measure.time_left import Pace
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from dlbricks_tui.store.records import Statistics
-from tests.bricks.graphs import DATA, Spec, built, chain, graphs, weighing
+from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs, weighing
 
 RULE = Adaptive(enough_ms=0.0)
 
@@ -117,6 +117,26 @@ def test_the_brick_that_removes_most_uncertainty_comes_first() -> None:
     latency_ms = next(job.expected_ms for job in plan(models, Known(), RULE).jobs)
     wide = Known({relu: measured(latency_ms, half_width=0.05)})
     assert [job.label.split()[0] for job in plan(models, wide, RULE).jobs] == ["pool", "relu"]
+
+
+def test_repetitions_count_as_uses_and_constants_are_never_run() -> None:
+    graph = built([Spec("constant"), Spec("conv", DATA, times=3), Spec("add", after(0, 1))])
+    jobs = plan(cut_models(graph), Known(), RULE).jobs
+    assert {job.label.split()[0]: job.uses[0].times for job in jobs} == {"conv": 3, "add": 1}
+
+
+def test_a_brick_with_a_result_has_not_failed() -> None:
+    models = cut_models(chain("conv"))
+    target = keys_of(models)[0]
+    assert plan(models, Known({target: measured()}, {target: "it hung"}), RULE).reused == {target}
+
+
+def test_a_model_with_an_unmeasurable_layer_is_timed_end_to_end() -> None:
+    graph = chain("conv", "relu")
+    layers = (graph.layers[0], replace(graph.layers[1], unmeasurable="nobody knows it"))
+    found = plan(cut_models(replace(graph, layers=layers)), Known(), RULE, end_to_end=True)
+    assert [job.label for job in found.jobs if job.whole] == ["m0 end to end"]
+    assert [job.label.split()[0] for job in found.jobs if not job.whole] == ["conv"]
 
 
 def test_results_that_do_not_satisfy_the_rule_are_measured_again() -> None:
@@ -254,6 +274,11 @@ def test_a_model_takes_samples_in_each_batch_in_proportion_to_its_bricks_there()
     found = batches([whole, *bricks], BatchLimits(programs_beside_models=3))
     assert [batch.portion(whole).here for batch in found] == pytest.approx([0.9, 0.1])
     assert [batch.portion(whole).so_far for batch in found] == pytest.approx([0.9, 1])
+
+
+def test_a_job_that_exceeds_the_limits_is_a_batch_of_its_own() -> None:
+    jobs = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
+    assert len(batches(jobs, BatchLimits(memory_bytes=1))) == len(jobs)
 
 
 def test_models_that_share_batches_are_timed_beside_their_own_bricks() -> None:

@@ -92,6 +92,19 @@ def test_a_model_has_most_samples_where_most_of_its_bricks_are() -> None:
     assert called[MODEL] in done
 
 
+def test_a_model_without_bricks_in_its_last_batch_is_done_when_these_are() -> None:
+    first, second = {JOBS[MODEL]: Portion(1.0, 1.0)}, {JOBS[MODEL]: Portion(0.0, 1.0)}
+    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert all(called[MODEL] in names for names in parts)
+    assert done == {called[LARGE]: 20}
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
+    rounds.add(JobSamples(JOBS[SMALL], 40.0))
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert not any(called[MODEL] in names for names in parts)
+    assert called[MODEL] in done
+
+
 def test_a_steady_model_is_not_finished_before_its_last_batch() -> None:
     rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
     for _ in range(Adaptive().most):

@@ -59,6 +59,11 @@ def test_samples_of_one_mode_all_count_however_noisy_they_are(noise: float) -> N
     assert sum(it == 40 for it in kept) >= 49
 
 
+def test_a_few_slow_or_quick_samples_are_no_mode() -> None:
+    assert len(quick_mode(mixed(around(1.0, 46), around(3.0, 4)))) == 50
+    assert len(quick_mode(mixed(around(1.0, 4), around(1.5, 46)))) == 50
+
+
 def test_samples_of_a_slow_phase_in_the_middle_do_not_count() -> None:
     references_ms = [*around(USUAL_MS, 15), *around(0.77, 15), *around(USUAL_MS, 15)]
     samples_ms = [*around(QUIET_MS, 15), *around(SLOW_MS, 15), *around(QUIET_MS, 15)]
@@ -77,6 +82,13 @@ def test_samples_of_a_slow_phase_count_beside_a_program_that_runs_through_quick_
     found = counting([*around(QUIET_MS, 15), *around(SLOW_MS, 15)], range(30), track)
     assert len(found.places) == 30
     assert found.doubt > 0.1 and found.disturbed > 10
+
+
+def test_a_host_that_was_always_slower_than_in_earlier_runs_widens_the_interval() -> None:
+    found = counting(around(SLOW_MS, 30), range(30), tracked(around(0.77, 31), USUAL_MS))
+    assert len(found.places) == 30
+    assert found.doubt == pytest.approx(0.2, abs=0.03)
+    assert found.disturbed == 30
 
 
 def test_a_first_run_beside_a_busy_program_is_in_doubt_and_a_later_one_goes_by_the_reference() -> None:
