@@ -65,6 +65,15 @@ def test_other_inputs_are_not_varied(graph: LayerGraph, layer: int) -> None:
     assert not varied(graph, layer)
 
 
+def test_pooling_anywhere_in_a_sequence_makes_its_input_varied() -> None:
+    graph = named(chain("conv", "relu", "relu", "pool"), "conv", "mxnet.Pad", "relu", "max_pool")
+    graph = convolving(graph, 0, (1, 3, 8, 8), (16, 3, 3, 3), (1, 16, 8, 8))
+    assert varied(graph, 2, 3) == {Feed(1, 0)}
+    # Where its input has a layout of its own, what makes that makes the values, too.
+    assert context(graph, 1, 2, 3) == "conv"
+    assert varied(pooling(), 2, 3, 4, 5) == {Feed(1, 0)}
+
+
 def test_the_producer_includes_the_convolution_of_varied_values() -> None:
     program = sequence_program(pooling(), [2])
     assert program.producer is not None
@@ -167,3 +176,14 @@ def test_layers_in_front_of_a_brick_are_narrowed_and_the_brick_is_not() -> None:
     assert [shape for shape, _ in fed.producer.inputs.values()] == [(1, 16, 14, 14)]
     assert [shape for shape, _ in fed.producer.weights.values()] == [(64, 16, 3, 3)]
     assert (64, 64, 3, 3) in [shape for shape, _ in fed.network.weights.values()]
+
+
+def test_layers_in_front_of_a_varied_input_are_not_narrowed() -> None:
+    shape = (1, 64, 14, 14)
+    specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1)), Spec("relu", after(2))]
+    graph = named(built([*specs, Spec("pool", after(3))]), "conv", "conv", "add", "mxnet.Pad", "max_pool")
+    graph = convolving(graph, 0, (1, 3, 14, 14), (64, 3, 3, 3), shape)
+    graph = convolving(graph, 1, shape, (64, 64, 3, 3), shape)
+    varied = sequence_program(graph, [4])
+    assert varied.producer is not None
+    assert (64, 64, 3, 3) in [shape for shape, _ in varied.producer.weights.values()]

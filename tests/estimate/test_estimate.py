@@ -12,7 +12,8 @@ from dlbricks_tui.estimate.explanation import unpredicted_operators
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, MeasuredLatency, Predictor
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.rules import parse_rules
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.store.records import ANY_CONTEXT
 from tests.bricks.graphs import DATA as GRAPH_INPUT
 from tests.bricks.graphs import Spec, after, built, chain, graphs
 from tests.estimate.knowledge_of import Guessing, latency_of, measured, with_predictions
@@ -99,6 +100,22 @@ def test_errors_of_all_uses_of_a_brick_add_up_and_so_do_those_of_different_brick
     assert of_different.sampling_below_ms == pytest.approx(sum(0.1 * ms(different, layer) for layer in (0, 1)))
 
 
+def test_errors_of_one_result_for_several_contexts_add_up() -> None:
+    decomposition = decompose(chain("relu", "relu"))
+    contexts = ["plain", "blocked"]
+    two = replace(
+        decomposition,
+        occurrences=tuple(
+            replace(it, context=context) for it, context in zip(decomposition.occurrences, contexts, strict=True)
+        ),
+    )
+    brick = decomposition.occurrences[0].brick.key
+    pooled = MeasuredLatency(Latency(1.0, 0.9, 1.2), (brick, ANY_CONTEXT), 50)
+    found = composed(estimate(two, Knowledge({(brick, context): pooled for context in contexts})))
+    assert found.sequential_ms == 2
+    assert found.doubt.sampling_above_ms == pytest.approx(0.4)
+
+
 def test_the_error_of_a_method_widens_the_interval() -> None:
     decomposition = decompose(chain("conv", "relu", "pool"), Cutting(2))
     exact = measured(decomposition, doubt=0.0)
@@ -132,6 +149,15 @@ def test_an_estimate_with_missing_bricks_counts_every_layer_says_so_and_has_a_wi
     assert part.composed.sequential_ms <= whole.composed.sequential_ms or cutting.cut is Cut.OVERLAP
     assert part.composed.interval.high_ms > part.composed.sequential_ms
     assert part.composed.doubt.lacking_ms > 0
+
+
+def test_overlapping_windows_avoid_a_missing_brick() -> None:
+    decomposition = decompose(chain("conv", "relu", "pool", "conv"), Cutting(2, Cut.OVERLAP))
+    third = decomposition.occurrences[2]
+    assert third.sequence.layers == (2, 3)
+    found = estimate(decomposition, measured(decomposition, without=[(third.brick.key, third.context)]))
+    assert found.coverage.complete
+    assert {layer for part in found.parts for layer in part.layers} == {0, 1, 2, 3}
 
 
 def test_without_results_there_is_no_latency_and_all_bricks_remain() -> None:
@@ -202,6 +228,12 @@ def test_errors_of_predictions_have_a_part_in_common_and_widen_the_interval() ->
     assert (apart.low_ms, apart.high_ms) == pytest.approx((4.0 - math.hypot(1, 1), 4.0 + math.hypot(2, 2)))
 
 
+def test_all_uses_of_a_predicted_brick_have_the_same_error() -> None:
+    decomposition = decompose(chain("relu", "relu", "relu"))
+    found = composed(estimate(decomposition, with_predictions(Knowledge(), Guessing(shared=0.0)))).interval
+    assert (found.low_ms, found.high_ms) == pytest.approx((3.0, 12.0))
+
+
 def test_layers_that_could_not_be_predicted_are_left_out_and_named() -> None:
     decomposition = decompose(chain("conv", "relu", "pool"))
     found = estimate(decomposition, with_predictions(Knowledge(), Guessing(unknown=("pool",))))
@@ -219,6 +251,13 @@ def test_a_sequence_is_predicted_by_its_layers() -> None:
     assert [part.latency.value_ms for part in found.parts] == [4.0, 4.0]
     partly = estimate(decomposition, with_predictions(Knowledge(), Guessing(unknown=("pool",))))
     assert [part.predicted for part in partly.parts] == [True, False]
+
+
+def test_an_estimate_at_level_written_is_marked_unfused() -> None:
+    decomposition = decompose(chain("conv", "relu"))
+    assert estimate(decomposition, measured(decomposition)).is_unfused is (decomposition.graph.level is Level.WRITTEN)
+    fused = replace(decomposition, graph=replace(decomposition.graph, level=Level.FUSED))
+    assert not estimate(fused, measured(decomposition)).is_unfused
 
 
 def test_rules_limit_the_parallel_composition_and_the_workers() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.models.graph import TensorType
+from dlbricks_tui.models.graph import ParamValue, TensorType
 from dlbricks_tui.models.kinds import KIND_OF_OP, ONNX_KIND_OF_OP, Kind, heaviest, kind_of
 from dlbricks_tui.models.literals import LiteralError, guess_value, parse_value, single_precision
 from dlbricks_tui.models.mxnet.neutral import MXNET_PREFIX, neutral_operator, schema
@@ -246,6 +246,19 @@ def test_a_value_of_another_type_is_refused(text: str, kind: str) -> None:
     with pytest.raises(LiteralError) as refusal:
         parse_value(text, kind)
     assert len(str(refusal.value)) < 100
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("()", ()), ("[]", ()), ("None", None), ("", None), ("3", (3,)), ("(3,)", (3,)), ("(None, 2)", (None, 2))],
+)
+def test_empty_short_and_open_tuples_are_read(text: str, value: ParamValue) -> None:
+    assert parse_value(text, "tuple") == value
+
+
+@pytest.mark.parametrize("text", ["inf", "1e300", "1e39"])
+def test_a_number_beyond_32_bits_is_infinite(text: str) -> None:
+    assert parse_value(text, "float") == float("inf")
 
 
 @given(st.text(), st.sampled_from(["bool", "int", "float", "tuple", "text"]))

@@ -93,3 +93,13 @@ def test_a_title_names_operators_window_and_width(described: Layer, title: str) 
 @pytest.mark.parametrize(("shape", "text"), [((1, 3, 224, 224), "1x3x224x224"), ((), "scalar"), (None, "?")])
 def test_shapes_are_written_with_crosses(shape: Shape | None, text: str) -> None:
     assert shape_text(TensorType(shape)) == text
+
+
+def test_a_title_names_the_first_of_many_operators() -> None:
+    assert layer_title(layer("square+sqrt+exp+log+abs", IMAGE)) == "square+sqrt+exp+log+..."
+
+
+def test_a_layer_without_operators_or_shapes_has_a_title_too() -> None:
+    constant = replace(layer("constant"), operators=(), outputs=(TensorType((4, 2)),))
+    assert layer_title(constant) == "constant"
+    assert layer_title(replace(layer("conv", IMAGE, kernel=(3, 3)), outputs=(TensorType(None),))) == "conv 3x3"

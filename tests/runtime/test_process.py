@@ -121,6 +121,14 @@ def test_an_invalid_answer_ends_the_worker(
         assert not is_listed(pid)
 
 
+def test_closing_the_worker_leaves_no_zombie(fake: MakeWorker) -> None:
+    with fake() as worker:
+        pid = worker.pid
+        assert pid is not None
+        assert is_alive(pid)
+    assert not is_listed(pid)
+
+
 def test_closing_the_worker_closes_its_pipes(fake: MakeWorker) -> None:
     before = sorted(Path("/proc/self/fd").iterdir())
     for manner in ("", "crash", "garbage"):
