@@ -106,6 +106,15 @@ def test_an_impossible_number_of_repetitions_is_refused(times: str) -> None:
     assert refusal(nodes) == f"net: layer 'step' has __times__ {times[:20]!r}; give a number from 1 to 1000000"
 
 
+def test_a_reader_of_several_repetitions_reads_one_layer_and_edges_between_them_are_dropped() -> None:
+    graph = graph_of(routing())
+    assert graph.predecessors == ((), (0,), (1,))
+    # The first repetition stands for all: it starts from the weight.
+    assert [it.inputs for it in graph.layers[0].operators] == [(Wire(Origin.WEIGHT, 0), Wire(Origin.DATA, 0))]
+    assert graph.layers[2].feeds == (Feed(1, 0),)
+    assert graph.layers[2].operators[0].inputs == (Wire(Origin.DATA, 0), Wire(Origin.DATA, 0))
+
+
 # What else is refused.
 
 

@@ -77,6 +77,12 @@ def test_more_elements_than_mxnet_can_hold_are_refused(shape: Shape) -> None:
         shapes(with_declared(str(shape)))
 
 
+def test_variables_of_one_name_have_one_shape() -> None:
+    nodes = [variable("x"), variable("x"), node("elemwise_add", "s", 0, 1)]
+    file = parse_symbol(content(nodes), "net")
+    assert input_shapes(file, variable_roles(file), {"x": (1, 2)}, {}, "net") == {0: (1, 2), 1: (1, 2)}
+
+
 def test_more_axes_than_mxnet_can_hold_are_refused() -> None:
     with pytest.raises(ModelError, match=r"^net: input 'data' has 5,000 axes; MXNet can hold at most 32$"):
         shapes(small_network(), {"data": (1,) * 5_000})

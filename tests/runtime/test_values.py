@@ -193,6 +193,11 @@ def test_an_array_has_the_type_and_shape(dtype: str, declared: str, ort: Any) ->
     assert (found.data_type(), found.shape()) == (declared, [3, 5])
 
 
+def test_texts_are_whole_numbers_as_text(ort: Any) -> None:
+    found = array_value(ort, ArrayType((4,), "object"), data_values)
+    assert set(found.numpy().tolist()) <= {"0", "1"}
+
+
 def test_given_texts_are_the_texts(ort: Any) -> None:
     found = array_value(ort, ArrayType((1, 2), "object"), partial(given_values, numbers=("ja, sí", "no")))
     assert found.numpy().tolist() == [["ja, sí", "no"]]
