@@ -15,7 +15,7 @@ from dlbricks_tui.runtime.inside.answering import BACKENDS
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import PRECISION_VARIABLE, Runtime, Settings, settings_from
 from dlbricks_tui.runtime.traits import MXNET as MXNET_TRAITS
-from dlbricks_tui.runtime.traits import ONNX_RUNTIME, TRAITS, Format, Traits, traits_of, usual_traits
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME, TRAITS, Format, Traits, runtime_title, traits_of, usual_traits
 from dlbricks_tui.runtime.variant import (
     USUAL_KERNELS,
     AskedVariant,
@@ -289,3 +289,8 @@ def test_another_framework_for_a_format_brings_its_own_rules(tmp_path: Path) -> 
     graph = loaded(tmp_path, model(nodes, {"x": (1, 2)}, ["product"]))
     contexts = [context_key(it, [2], output_layouts(it)) for it in (graph, replace(graph, traits=other))]
     assert contexts == ["plain+plain", "plain:kept+plain"]
+
+
+def test_a_runtime_and_a_framework_have_a_name_for_people() -> None:
+    names = ("onnxruntime-1.32.0 python-3.11 threads-2", "openvino", "default", "default-onnx", "mine")
+    assert [runtime_title(it) for it in names] == ["ONNX Runtime 1.32.0", "OpenVINO", "MXNet", "ONNX Runtime", "mine"]
