@@ -21,6 +21,7 @@ from dlbricks_tui.runtime.registry import Registry
 from tests.soak import pytest_terminal_summary
 
 __all__ = ["pytest_terminal_summary"]
+pytest_plugins = ["tests.runtime.engines"]
 
 # A test proves what is true, not how quick: on a busy machine a slow example is still right.
 # The examples are the same in each run: a test that failed by chance would say nothing about a change.

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 from onnx.helper import make_node
 
-from dlbricks_tui.analysis.kernels import LayerKernel, explain, instructions_in, kernels_in, widest_of
+from dlbricks_tui.analysis.kernels import (
+    LayerKernel,
+    RanPrimitive,
+    explain,
+    instructions_in,
+    kernels_in,
+    ran_primitive,
+    widest_of,
+)
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -157,16 +165,14 @@ def test_names_of_kernels_tell_their_instructions() -> None:
 
 
 @pytest.mark.mxnet
-@pytest.mark.parametrize("level", [Level.WRITTEN, pytest.param(Level.FUSED, marks=pytest.mark.soak)])
-def test_mxnet_tells_the_kernel_of_every_convolution_within_the_limit(tmp_path: Path, level: Level) -> None:
-    runtime, source = MXNET.with_kernels(Kernels(InstructionSet.SSE41)), source_of(SAMPLE_MODELS / SQUEEZENET)
-    if level is Level.WRITTEN:
-        # Its types come with it, so that MXNet is started to tell the kernels only.
-        graph = Loader(tmp_path / "cache", TableFramework()).load(source, level)
-    else:
-        with WorkerFramework(runtime, tmp_path / "log") as framework:
-            graph = Loader(tmp_path / "cache", framework, framework).load(source, level)
-    kernels = explained(tmp_path, runtime, graph)
+def test_mxnet_tells_the_kernel_of_every_convolution_within_the_limit(tmp_path: Path) -> None:
+    # Its types come with it, so that MXNet is started to tell the kernels only.
+    loader = Loader(tmp_path / "cache", TableFramework())
+    kernels = explained(
+        tmp_path,
+        MXNET.with_kernels(Kernels(InstructionSet.SSE41)),
+        loader.load(source_of(SAMPLE_MODELS / SQUEEZENET), Level.WRITTEN),
+    )
     assert len(kernels) == 26 and set(kernels) == {"jit:sse41", "jit_1x1:sse41"}
 
 
@@ -195,3 +201,42 @@ def explained(folder: Path, runtime: Runtime, graph: LayerGraph | None = None) -
             graph = Loader(folder / "cache", TableFramework(), framework).load(source, Level.FUSED)
     kernels = explain(graph, runtime, folder / "kernels.log")
     return [it.implementation for it in kernels if "conv" in graph.layers[it.layer].op.lower()]
+
+
+# The lines of oneDNN about what it executes, of several versions.
+
+_REST = (
+    "cpu,convolution,jit_1x1:avx2,forward_inference,src_f32::blocked:aBcd8b:f0 wei_f32::blocked:ABcd8b8a:f0 "
+    "bia_undef::undef::f0 dst_f32::blocked:acdb:f0,,alg:convolution_direct,mb1_ic96oc24,0.139893"
+)
+_RAN = RanPrimitive("convolution", "jit_1x1:avx2", ("aBcd8b", "acdb"), "mb1_ic96oc24", 0.139893)
+_AT_NS = 1_700_000_000_123_456_000
+
+
+@pytest.mark.parametrize("beginning", ["dnnl_verbose,exec", "mkldnn_verbose,exec", "onednn_verbose,v1,primitive,exec"])
+def test_a_line_tells_the_primitive_its_kernel_and_its_time(beginning: str) -> None:
+    assert ran_primitive(f"{beginning},{_REST}") == _RAN
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    ["dnnl_verbose,1700000000123.456055,exec", "onednn_verbose,v1,1700000000123.456055,primitive,exec"],
+)
+def test_a_line_with_a_time_tells_when_the_primitive_started(beginning: str) -> None:
+    found = ran_primitive(f"{beginning},{_REST}")
+    assert found is not None
+    assert found.host_ns == pytest.approx(_AT_NS, abs=1000)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dnnl_verbose,info,oneDNN v2.4.0 (commit N/A)",
+        "dnnl_verbose,create:cache_miss,cpu,convolution,jit:avx2,forward,,,mb1,0.5",
+        "dnnl_verbose,exec,cpu",
+        f"dnnl_verbose,exec,{_REST.rpartition(',')[0]},soon",
+        "",
+    ],
+)
+def test_other_lines_tell_of_no_primitive(line: str) -> None:
+    assert ran_primitive(line) is None

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.analysis.groups import MeasuredExecution, latency_of
-from dlbricks_tui.analysis.savings import by_layer_name, gain_between, savings
+from dlbricks_tui.analysis.savings import by_layer_name, gain_between
 from dlbricks_tui.analysis.what_if import Correction, Doubt, Execution, Gain, WhatIf, WhatIfKind, corrected
 from dlbricks_tui.analysis.what_ifs import WholeModel, unfused, what_ifs_of
 from dlbricks_tui.estimate.knowledge import Latency
@@ -14,7 +14,7 @@ from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.records import Proof
-from tests.analysis.executions import RUNTIME, executed, in_file, renamed, with_nodes
+from tests.analysis.executions import RUNTIME, executed, in_file, with_nodes
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.store.samples import WHEN, proof
 
@@ -123,14 +123,6 @@ def test_a_runtime_that_was_only_measured_on_other_threads_is_compared_with_the_
     (found,) = (it for it in what_ifs_of(baseline, [two, one]) if it.id == "runtime-openvino")
     assert found.change is not None and found.change.runtime.settings.threads == 1
     assert "threads" not in found.how
-
-
-def test_files_without_common_layers_are_compared_as_a_whole() -> None:
-    one = in_file(executed(GRAPH), "one-symbol.json")
-    other = in_file(executed(renamed(GRAPH, [0, 1, 2]), runtime=OPENVINO), "one.onnx")
-    found = only(one, other)
-    assert (found.id, found.layers) == ("runtime-openvino", ())
-    assert savings(one, other) == ()
 
 
 def test_the_default_engine_costs_the_difference_between_whole_models() -> None:

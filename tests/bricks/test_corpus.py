@@ -45,11 +45,6 @@ def test_repeated_types_count_the_layers_that_stand_more_than_once_in_their_own_
     )
 
 
-def test_among_types_that_repeat_equally_the_more_frequent_come_first() -> None:
-    types = compare([model("one", "c3 p"), model("other", "p")]).repeated_types
-    assert [(it.kind, it.repeated) for it in types] == [(Kind.POOLING, 0), (Kind.CONVOLUTION, 0)]
-
-
 def test_similarity_is_shared_over_all_bricks() -> None:
     assert compare([VGG, LENET]).jaccard == ((1.0, 0.5), (0.5, 1.0))
 
@@ -71,12 +66,3 @@ def test_a_model_listed_twice_adds_layers_and_nothing_unique(corpus: list[ModelB
     assert twice.layers == 2 * once.layers
     assert (twice.unique_layers, twice.contexts) == (once.unique_layers, once.contexts)
     assert [it.repeated for it in twice.repeated_types] == [2 * it.repeated for it in once.repeated_types]
-
-
-def test_an_empty_comparison_is_empty() -> None:
-    corpus = compare([])
-    assert (corpus.layers, corpus.unique_layers, corpus.models, corpus.jaccard) == (0, 0, (), ())
-
-
-def test_a_model_without_layers_has_a_share_of_zero() -> None:
-    assert compare([model("empty", "")]).models[0].share == 0.0

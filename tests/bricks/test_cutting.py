@@ -1,25 +1,30 @@
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.bricks import decomposition as decomposition_module
 from dlbricks_tui.bricks.cutting import Cut, CuttingError, LayerSequence, cut, sequence_edges
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.bricks.ordering import LayerOrder, layer_order
-from dlbricks_tui.models.graph import Feed, LayerGraph
+from dlbricks_tui.bricks.regions import RegionTree, rows_of, tree_of
+from dlbricks_tui.models.cache import Cache
+from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import (
     DATA,
+    MANY_LAYERS,
     Spec,
     after,
     built,
     chain,
     graphs,
-    many_layers,
     rewritten,
-    sound_graphs,
     topological_orders,
 )
 
@@ -92,14 +97,6 @@ def test_every_sequence_is_runnable_and_has_at_most_g_layers_and_its_place_in_a_
     assert layers_of(cut(graph, 1, kind, order)) == [(layer,) for layer in layer_order(graph, order)]
 
 
-@given(sound_graphs(), st.integers(0, 3), orders)
-def test_the_whole_model_is_one_runnable_sequence_when_granularity_allows(
-    graph: LayerGraph, more: int, order: LayerOrder
-) -> None:
-    (whole,) = cut(graph, len(graph.layers) + more, Cut.RUNNABLE, order)
-    assert whole.layers == layer_order(graph, order)
-
-
 @given(graphs(), granularities, orders)
 def test_overlapping_sequences_are_the_longest_chains_from_every_layer(
     graph: LayerGraph, granularity: int, order: LayerOrder
@@ -132,29 +129,6 @@ def test_edges_between_overlapping_sequences_start_at_every_producer() -> None:
     assert sequence_edges(graph, sequences) == ((0, 1), (0, 2), (1, 2))
 
 
-def test_a_window_that_is_not_runnable_drops_only_its_first_layer() -> None:
-    # Five convolutions, then a join of two of them: the window slides on instead of shrinking, as the paper's does.
-    graph = built([*(Spec("conv", after(i - 1) if i else DATA) for i in range(5)), Spec("add", after(2, 4))])
-    assert layers_of(cut(graph, 3)) == [(0, 1, 2), (3,), (4,), (5,)]
-    assert layers_of(cut(graph, 3, Cut.RUNNABLE)) == [(0, 1, 2), (3,), (4,), (5,)]
-    assert layers_of(cut(graph, 4, Cut.RUNNABLE)) == [(0, 1, 2, 3), (4,), (5,)]
-    assert layers_of(cut(graph, 6, Cut.RUNNABLE)) == [(0, 1, 2, 3, 4, 5)]
-
-
-def test_a_residual_block_is_runnable_but_not_a_chain() -> None:
-    graph = built([Spec("pool", DATA), Spec("conv", after(0)), Spec("relu", after(1)), Spec("add", after(2, 0))])
-    assert layers_of(cut(graph, 4, Cut.RUNNABLE)) == [(0, 1, 2, 3)]
-    assert layers_of(cut(graph, 4, Cut.CHAIN)) == [(0,), (1,), (2,), (3,)]
-
-
-def test_inputs_and_constants_may_enter_a_runnable_window_but_not_a_chain() -> None:
-    graph = built(
-        [Spec("conv", DATA), Spec("constant"), Spec("add", after(0, 1)), Spec("concat", (Feed(2, 0), Feed(None, 1)))]
-    )
-    assert layers_of(cut(graph, 4, Cut.RUNNABLE, LayerOrder.PAPER)) == [(0, 1, 2, 3)]
-    assert layers_of(cut(graph, 2, Cut.CHAIN, LayerOrder.PAPER)) == [(0,), (1,), (2,), (3,)]
-
-
 def test_a_granularity_below_one_is_refused() -> None:
     with pytest.raises(CuttingError, match="granularity 0"):
         cut(chain("conv"), 0)
@@ -164,13 +138,60 @@ def test_a_model_without_layers_has_no_sequences() -> None:
     assert cut(built([]), 3) == ()
 
 
-@many_layers
-def test_a_chain_of_thousands_of_layers_meets_no_recursion_limit(layers: int) -> None:
-    graph = chain(*["conv", "relu"] * (layers // 2))
-    assert len(cut(graph, 4)) == layers // 4
-    assert len(cut(graph, layers, Cut.RUNNABLE)) == 1
+def test_a_chain_of_thousands_of_layers_meets_no_recursion_limit() -> None:
+    graph = chain(*["conv", "relu"] * (MANY_LAYERS // 2))
+    assert len(cut(graph, 4)) == MANY_LAYERS // 4
+    assert len(cut(graph, MANY_LAYERS, Cut.RUNNABLE)) == 1
 
 
 def test_a_sequence_is_paid_as_often_as_its_layers() -> None:
     graph = built([Spec("conv", DATA), Spec("relu", after(0), times=2), Spec("pool", after(1), times=4)])
     assert [times_paid(graph, layers) for layers in ((0, 1, 2), (1, 2), (2,))] == [1, 2, 4]
+
+
+CUTTINGS = st.builds(Cutting, st.integers(1, 4), st.sampled_from(Cut), st.sampled_from(LayerOrder))
+
+
+@given(graph=graphs(), cutting=CUTTINGS)
+def test_a_decomposition_from_the_cache_is_the_computed_one(
+    graph: LayerGraph, cutting: Cutting, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    cache, graph = Cache(tmp_path_factory.mktemp("cache")), graph.with_key("a file")
+    computed = decompose(graph, cutting)
+    assert decompose(graph, cutting, cache) == computed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decomposition_module, "_decomposed", no_cutting)
+        known = decompose(graph, cutting, cache)
+    assert known == computed
+    assert rows_of(known.regions) == rows_of(computed.regions)
+    assert known.regions.occurrences == computed.regions.occurrences
+
+
+def no_cutting(graph: LayerGraph, cutting: Cutting) -> Decomposition:
+    raise AssertionError("a known model is cut again")
+
+
+def test_each_cutting_of_each_model_has_its_own_entry(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    for key in ("one", "other"):
+        for cutting in (Cutting(), Cutting(2), Cutting(2, Cut.OVERLAP), Cutting(2, order=LayerOrder.PAPER)):
+            decompose(chain("conv", "relu").with_key(key), cutting, cache)
+    assert len(list((tmp_path / "models").iterdir())) == 8
+
+
+def test_a_graph_that_was_changed_after_reading_is_cut_anew(tmp_path: Path) -> None:
+    cache, graph = Cache(tmp_path), chain("conv", "relu").with_key("a file")
+    decompose(graph, cache=cache)
+    changed = replace(graph, layers=graph.layers[:1], heads=())
+    assert changed.key == ""
+    assert len(decompose(changed, cache=cache).occurrences) == 1
+    assert graph.named("other").key == "a file"
+
+
+def test_regions_nested_deeper_than_python_recurses_become_rows_and_back() -> None:
+    # Each join ends a module that holds all of the modules before it.
+    specs = [Spec("conv", DATA)]
+    for index in range(1, 1_600, 2):
+        specs += [Spec("relu", after(index - 1)), Spec("add", (*after(index), *DATA))]
+    tree: RegionTree = decompose(built(specs)).regions
+    assert rows_of(tree_of(rows_of(tree))) == rows_of(tree)

@@ -40,34 +40,29 @@ def context(graph: LayerGraph, *layers: int) -> str:
 def test_pooling_after_the_convolution_of_an_image_has_varied_values() -> None:
     graph = pooling()
     assert varied(graph, 2) == {Feed(1, 0)}
+    assert varied(pooling(4), 2)
     assert [context(graph, layer) for layer in range(6)] == ["plain", "conv", "plain:varied", "plain", "conv", "plain"]
 
 
-def test_a_convolution_of_many_channels_makes_values_alike() -> None:
-    graph = pooling()
-    assert not varied(graph, 5)
-    assert not varied(pooling(channels=5), 2)
-    assert varied(pooling(channels=4), 2)
+IN_ONEDNN = ("conv", "relu", "max_pool", "conv", "relu", "max_pool")
 
 
-def test_a_tensor_of_unknown_channels_does_not_count_as_an_image() -> None:
-    graph = pooling()
-    convolution = replace(graph.layers[0], data=(TensorType(None),))
-    assert not varied(with_layer(graph, convolution), 2)
-
-
-@pytest.mark.parametrize("op", ["mean_pool", "relu", "lrn"])
-def test_only_pooling_is_faster_with_similar_values(op: str) -> None:
-    assert not varied(pooling(3, "conv", "mxnet.Pad", op, "conv", "relu", "relu"), 2)
-
-
-def test_pooling_in_onednn_layouts_is_not_affected_by_values() -> None:
-    graph = pooling(3, "conv", "relu", "max_pool", "conv", "relu", "max_pool")
-    assert context(graph, 2) == "conv"
-
-
-def test_inputs_of_a_model_are_not_varied() -> None:
-    assert not varied(named(chain("pool"), "max_pool"), 0)
+@pytest.mark.parametrize(
+    ("graph", "layer"),
+    [
+        # A convolution of many channels makes values alike, as does a layout of oneDNN.
+        (pooling(), 5),
+        (pooling(5), 2),
+        (pooling(3, *IN_ONEDNN), 2),
+        (with_layer(pooling(), replace(pooling().layers[0], data=(TensorType(None),))), 2),
+        # Only pooling is faster with similar values, and only in MXNet.
+        *((pooling(3, "conv", "mxnet.Pad", op, "conv", "relu", "relu"), 2) for op in ("mean_pool", "relu", "lrn")),
+        (replace(pooling(), traits=ONNX_RUNTIME), 2),
+        (named(chain("pool"), "max_pool"), 0),
+    ],
+)
+def test_other_inputs_are_not_varied(graph: LayerGraph, layer: int) -> None:
+    assert not varied(graph, layer)
 
 
 def test_pooling_anywhere_in_a_sequence_makes_its_input_varied() -> None:
@@ -79,34 +74,15 @@ def test_pooling_anywhere_in_a_sequence_makes_its_input_varied() -> None:
     assert varied(pooling(), 2, 3, 4, 5) == {Feed(1, 0)}
 
 
-def test_only_pooled_inputs_are_varied() -> None:
-    specs = [Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(1)), Spec("concat", after(2, 1))]
-    graph = named(built(specs), "conv", "mxnet.Pad", "mean_pool", "concat")
-    graph = convolving(graph, 0, (1, 3, 8, 8), (16, 3, 3, 3), (1, 16, 8, 8))
-    assert not varied(graph, 3)
-    graph = named(graph, "conv", "mxnet.Pad", "max_pool", "concat")
-    graph = convolving(graph, 0, (1, 3, 8, 8), (16, 3, 3, 3), (1, 16, 8, 8))
-    assert context(graph, 2, 3) == "plain:varied"
-    assert context(graph, 3) == "plain+plain"
-
-
-def test_onnx_runtime_is_not_affected_by_values() -> None:
-    assert not varied(replace(pooling(), traits=ONNX_RUNTIME), 2)
-
-
 def test_the_producer_includes_the_convolution_of_varied_values() -> None:
     program = sequence_program(pooling(), [2])
     assert program.producer is not None
+    taken = excerpt(pooling(), [2], output_layouts(pooling()))
+    assert [layer.operators[0].op for layer in taken.graph.layers] == ["conv", "mxnet.Pad", "max_pool"]
+    assert taken.context == "plain:varied"
     made_by = [node["op"] for node in nodes_of(program.producer) if node["op"] != "null"]
     assert made_by == ["conv", "relu"]
     assert sequence_program(pooling(), [5]).producer is None
-
-
-def test_an_excerpt_includes_the_producer_of_varied_values() -> None:
-    graph = pooling()
-    taken = excerpt(graph, [2], output_layouts(graph))
-    assert [layer.operators[0].op for layer in taken.graph.layers] == ["conv", "mxnet.Pad", "max_pool"]
-    assert taken.context == "plain:varied"
 
 
 PARTS = ("", "conv batch_norm relu", "conv sum relu")

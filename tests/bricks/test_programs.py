@@ -1,9 +1,13 @@
 import json
+from base64 import b64decode
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
+from onnx import ModelProto, TensorProto, defs
+from onnx.helper import make_node
 
 from dlbricks_tui.bricks.cutting import Cut, cut
 from dlbricks_tui.bricks.programs import ProgramError, model_program, sequence_program
@@ -11,6 +15,7 @@ from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, LayerGraph, NativeNode
 from dlbricks_tui.runtime.protocol import ArrayType, Network
 from tests.bricks.convolutions import named, with_layer
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
+from tests.models.onnx_models import floats, integers, loaded, model
 
 
 def nodes_of(network: Network) -> list[dict[str, Any]]:
@@ -88,12 +93,6 @@ def put_out(network: Network) -> list[str]:
     return others
 
 
-def computed(graph: LayerGraph, *layers: int) -> list[str]:
-    """The operators of a sequence's network behind the prelude."""
-    program = sequence_program(graph, layers)
-    return ops_of(program.network)[len(ops_of(program.prelude)) :]
-
-
 def test_a_layer_with_plain_inputs_needs_no_producer() -> None:
     graph = chain("pool", "relu", "conv")
     assert [sequence_program(graph, [layer]).producer for layer in range(3)] == [None] * 3
@@ -112,14 +111,6 @@ def test_a_plain_input_passes_through_the_producer() -> None:
     assert list(program.network.inputs) == ["data0", "data1"]
     assert ops_of(program.producer) == ["conv"]
     assert heads_of(program.producer) == ["data1:0", "layer0:0"]
-
-
-def test_a_sequence_reads_copies_that_it_may_overwrite() -> None:
-    graph = chain("relu", "pool")
-    program = sequence_program(graph, [1])
-    assert woken(program.prelude) == ["Activation"]
-    copy, pool = [node for node in nodes_of(program.network) if node["op"] != "null"][len(WAKE) :]
-    assert [nodes_of(program.network)[source]["name"] for source, _, _ in pool["inputs"]] == [copy["name"]]
 
 
 def test_an_awake_program_and_its_prelude_start_with_a_wake_up() -> None:
@@ -166,35 +157,11 @@ def test_row_indices_are_copied_unchanged() -> None:
     assert woken(sequence_program(whole, [0]).prelude) == ["_copy"]
 
 
-def test_a_sequence_without_inputs_is_a_program() -> None:
-    graph = built([Spec("split", ()), Spec("relu", after(0))])
-    program = sequence_program(graph, [0])
-    assert woken(program.prelude) == ["_copy"]
-    assert woken(program.network) == ["_copy", "split"]
-
-
 def test_only_tensors_read_outside_a_sequence_are_outputs() -> None:
     graph = built([Spec("split", DATA), Spec("relu", (Feed(0, 0),)), Spec("concat", (Feed(0, 1), Feed(1, 0)))])
     assert put_out(sequence_program(graph, [0]).network) == ["layer0:0", "layer0:1"]
     assert put_out(sequence_program(graph, [0, 1]).network) == ["layer0:1", "layer1:0"]
     assert put_out(sequence_program(graph, [0, 1, 2]).network) == ["layer2:0"]
-
-
-def test_repetitions_without_readers_run_too() -> None:
-    graph = built([Spec("relu", DATA, times=2), Spec("pool", after(0), times=2)])
-    program = model_program(graph)
-    assert ops_of(program.network) == ["relu", "relu", "pool", "pool"]
-    assert heads_of(program.network) == ["layer1_2:0", "layer1:0"]
-    pools = [node for node in nodes_of(program.network) if node["op"] == "pool"]
-    assert [nodes_of(program.network)[pool["inputs"][0][0]]["name"] for pool in pools] == ["layer0", "layer0_2"]
-    # One run of a sequence is paid for twice.
-    assert computed(graph, 0, 1) == ["relu", "pool"]
-
-
-def test_a_sequence_contains_a_repeated_layer_repeatedly() -> None:
-    graph = built([Spec("relu", DATA, times=2), Spec("pool", after(0))])
-    assert computed(graph, 0, 1) == ["relu", "relu", "pool"]
-    assert put_out(sequence_program(graph, [0, 1]).network) == ["layer1:0", "layer0:0"]
 
 
 def test_equal_names_in_a_model_file_do_not_clash() -> None:
@@ -209,3 +176,55 @@ def test_a_layer_of_unknown_shape_is_named() -> None:
     message = "generated: layer0 cannot be run, because the shape of its weight is unknown"
     with pytest.raises(ProgramError, match=message):
         sequence_program(replace(graph, layers=(unknown, graph.layers[1])), [0])
+
+
+# The inputs and outputs of programs of ONNX layers, which take as long as inside of a model.
+
+
+def read(network: Network | None) -> ModelProto:
+    assert network is not None
+    found: ModelProto = ModelProto.FromString(b64decode(network.symbol))
+    return found
+
+
+def makers_of_outputs(found: ModelProto) -> list[str]:
+    """Which operators make what a model puts out."""
+    makers = {name: node.op_type for node in found.graph.node for name in node.output}
+    return [makers[output.name] for output in found.graph.output]
+
+
+def test_operators_that_alias_their_memory_are_not_copied(tmp_path: Path) -> None:
+    nodes = [
+        make_node("Conv", ["x", "w"], ["c"]),
+        make_node("Reshape", ["c", "to"], ["r"]),
+        make_node("Transpose", ["r"], ["t"], perm=[1, 0]),
+    ]
+    weights = [floats("w", (4, 3, 1, 1)), integers("to", (4, 64))]
+    graph = loaded(tmp_path, model(nodes, {"x": (1, 3, 8, 8)}, ["t"], weights))
+
+    conv, reshape, both = (sequence_program(graph, layers) for layers in ((0,), (1,), (0, 1)))
+    assert makers_of_outputs(read(conv.network)) == ["Conv"], "nobody sleeps who would have to be woken"
+    assert makers_of_outputs(read(reshape.network)) == ["Erf", "Shape"], (
+        "the copy that it reads, which the prelude puts out too"
+    )
+    assert makers_of_outputs(read(reshape.prelude)) == ["Erf"]
+    assert makers_of_outputs(read(both.network)) == ["Conv", "Shape"], "what is computed is put out"
+
+
+def test_a_copy_is_made_by_all_cores_where_its_type_allows(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, model([make_node("Sqrt", ["x"], ["y"])], {"x": (1, 8)}, ["y"]))
+    assert makers_of_outputs(read(sequence_program(graph, (0,)).prelude)) == ["Erf"]
+
+    made = model([make_node("Sqrt", ["x"], ["y"])], {"x": (1, 8)}, ["y"])
+    made.graph.input[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+    assert makers_of_outputs(read(sequence_program(loaded(tmp_path, made), (0,)).prelude)) == ["Relu"]
+
+
+@pytest.mark.parametrize(("opset", "op"), [(7, "Elu"), (8, "Elu"), (9, "Erf"), (17, "Erf")])
+def test_a_copy_uses_an_operator_of_the_models_version(opset: int, op: str, tmp_path: Path) -> None:
+    graph = loaded(tmp_path, model([make_node("Sqrt", ["x"], ["y"])], {"x": (1, 8)}, ["y"], opset=opset))
+    program = sequence_program(graph, (0,))
+    assert makers_of_outputs(read(program.prelude)) == [op]
+    network = read(program.network)
+    assert [node.op_type for node in network.graph.node] == [op, "Sqrt"], "what the prelude takes is taken off"
+    assert defs.get_schema(op, opset, "").since_version <= network.opset_import[0].version == opset

@@ -2,6 +2,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 
 import networkx as nx
+import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -16,15 +17,18 @@ from dlbricks_tui.bricks.regions import (
     Region,
     RegionTree,
     Repeat,
+    Repetition,
     children,
     layers_in,
     region_tree,
+    repeated_runs,
     walk,
 )
 from dlbricks_tui.models.digraphs import layer_digraph
 from dlbricks_tui.models.graph import Feed, LayerGraph
 from tests.bricks.graphs import (
     DATA,
+    MANY_LAYERS,
     Branch,
     Spec,
     after,
@@ -32,10 +36,8 @@ from tests.bricks.graphs import (
     chain,
     graphs,
     laid_out,
-    many_layers,
     random_graphs,
     rewritten,
-    series_parallel,
     series_parallel_branches,
     side_by_side,
     sound_graphs,
@@ -139,11 +141,6 @@ def contracted(graph: LayerGraph) -> nx.DiGraph:
         left.remove_node(node)
 
 
-@given(series_parallel())
-def test_a_series_parallel_model_has_no_irregular_regions(graph: LayerGraph) -> None:
-    assert not any(isinstance(region, Irregular) for _, region in walk(tree_of(graph).root))
-
-
 def form_of(branch: Branch) -> tuple[Hashable, ...]:
     """A form that is equal for equal branches; the order of the branches inside does not count."""
     pieces: list[Hashable] = []
@@ -192,111 +189,104 @@ def test_consecutive_repeats_of_a_module_are_found(module: Branch, times: int) -
     assert len({instance.key for instance in repeat.instances}) == 1
 
 
-def test_residual_blocks_are_a_branch_beside_an_empty_one() -> None:
-    block: Branch = (("add", (("conv", "relu"), ())), "relu")
-    assert drawn(laid_out((*block * 3, "pool"))) == "conv [{conv relu|} add relu]x3 pool"
+HOURGLASS: Branch = ("pool", "conv", "relu")
+for _ in range(3):
+    HOURGLASS = ("pool", ("add", (("conv",), HOURGLASS)), "relu")
+SHORT_CUT: tuple[Branch, ...] = (("conv", "relu"), ())
+INCEPTION: Branch = (("concat", (("conv",), ("relu", "conv"), ("conv", "relu", "conv"), ("pool", "conv"))),)
+SECOND = (Feed(None, 1),)
 
 
-def test_a_repeated_module_begins_where_the_model_forks() -> None:
-    branches: tuple[Branch, ...] = (("conv", "relu"), ())
-    graph = laid_out((("add", branches), ("add", branches), ("concat", branches)))
-    assert drawn(graph) == "conv [{conv relu|} add]x2 {conv relu|} concat"
+def crossed(fork: int, first: int, ops: tuple[str, str, str] = ("conv", "pool", "add")) -> list[Spec]:
+    """A module of two branches behind a fork, of which the second also reads the first; it begins at this number."""
+    one, other, join = ops
+    parts = [Spec(one, after(fork)), Spec(other, after(fork)), Spec(join, after(first, first + 1))]
+    return [*parts, Spec("concat", after(first, first + 2))]
 
 
-def test_a_repeated_module_may_hold_repeats() -> None:
-    assert drawn(chain(*("split", "conv", "relu", "conv", "relu") * 3)) == "[split [conv relu]x2]x3"
+def recurrent(steps: int) -> list[Spec]:
+    specs = [Spec("split", DATA), Spec("conv", after(0))]
+    for _ in range(steps):
+        state = len(specs) - 1
+        specs += [Spec("conv", after(0)), Spec("add", after(state, state + 1)), Spec("relu", after(state + 2))]
+    return [*specs, Spec("concat", after(*range(4, len(specs), 3)))]
 
 
-def test_a_module_has_its_key_wherever_it_is_repeated() -> None:
-    tree = tree_of(chain("split", *("conv", "relu") * 2, "pool", *("conv", "relu") * 3, "split", *("pool", "relu") * 2))
-    repeats = [part for part in tree.root.parts if isinstance(part, Repeat)]
-    assert [tree.occurrences[repeat.instances[0].key] for repeat in repeats] == [5, 5, 2]
-
-
-def test_an_inception_module_is_four_chains_and_their_concat() -> None:
-    module: Branch = (("concat", (("conv",), ("relu", "conv"), ("conv", "relu", "conv"), ("pool", "conv"))),)
-    assert drawn(laid_out(module * 2)) == "conv [{conv|relu conv|conv relu conv|pool conv} concat]x2"
-
-
-def test_an_hourglass_nests_its_levels() -> None:
-    inner: Branch = ("pool", "conv", "relu")
-    for _ in range(3):
-        inner = ("pool", ("add", (("conv",), inner)), "relu")
-    assert (
-        drawn(laid_out(inner)) == "conv pool {conv|pool {conv|pool {conv|pool conv relu} add relu} add relu} add relu"
-    )
-
-
-def test_several_inputs_and_several_heads_are_branches_at_the_ends_of_the_model() -> None:
-    graph = built(
-        [
-            Spec("conv", (Feed(None, 0),)),
-            Spec("pool", (Feed(None, 1),)),
-            Spec("concat", after(0, 1)),
-            Spec("relu", after(2)),
-            Spec("conv", after(2)),
-        ]
-    )
-    assert drawn(graph) == "{conv|pool} concat {relu|conv}"
-
-
-def test_disconnected_models_are_parallel_branches() -> None:
-    graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", (Feed(None, 1),))])
-    assert drawn(graph) == "{conv relu|pool}"
-
-
-def test_a_constant_is_a_branch_at_the_input() -> None:
-    graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("constant"), Spec("add", after(1, 2))])
-    assert drawn(graph) == "{conv relu|constant} add"
-
-
-def crossed(specs: list[Spec], op: str = "pool") -> None:
-    """Appends a module of two branches, of which the second also reads the first."""
-    fork = len(specs) - 1
-    specs += [
-        Spec("conv", after(fork)),
-        Spec(op, after(fork)),
-        Spec("add", after(fork + 1, fork + 2)),
-        Spec("concat", after(fork + 1, fork + 3)),
-    ]
-
-
-def test_only_parts_neither_in_series_nor_in_parallel_are_irregular() -> None:
-    specs = [Spec("split", DATA), Spec("relu", after(0))]
-    crossed(specs)
-    specs += [Spec("relu", after(5)), Spec("sub", after(6, 0)), Spec("pool", after(7))]
-    assert drawn(built(specs)) == "split {relu <conv pool add> concat relu|} sub pool"
-
-
-def test_regular_parts_of_irregular_regions_stay_regions() -> None:
-    graph = built(
-        [
-            Spec("split", DATA),
-            Spec("conv", after(0)),
-            Spec("relu", after(0)),
-            # A residual block between the two that cross.
-            Spec("conv", after(1)),
-            Spec("pool", after(3)),
-            Spec("add", after(4, 3)),
-            Spec("add", after(5, 2)),
-            Spec("concat", after(6, 1)),
-        ]
-    )
-    assert drawn(graph) == "split <conv relu conv {pool|} add add> concat"
-
-
-def test_irregular_modules_side_by_side_are_branches() -> None:
-    specs = [Spec("split", DATA)]
-    crossed(specs)
-    first = len(specs)
-    specs += [
-        Spec("relu", after(0)),
-        Spec("pool", after(0)),
-        Spec("sub", after(first, first + 1)),
-        Spec("concat", after(first, first + 2)),
-        Spec("add", after(first - 1, first + 3, 0)),
-    ]
-    assert drawn(built(specs)) == "split {<conv pool add> concat|<relu pool sub> concat|} add"
+@pytest.mark.parametrize(
+    ("graph", "drawing"),
+    [
+        (built([]), ""),
+        (laid_out((*(("add", SHORT_CUT), "relu") * 3, "pool")), "conv [{conv relu|} add relu]x3 pool"),
+        # A repeated module begins where the model forks, and may hold repeats.
+        (
+            laid_out((("add", SHORT_CUT), ("add", SHORT_CUT), ("concat", SHORT_CUT))),
+            "conv [{conv relu|} add]x2 {conv relu|} concat",
+        ),
+        (chain(*("split", "conv", "relu", "conv", "relu") * 3), "[split [conv relu]x2]x3"),
+        (laid_out(INCEPTION * 2), "conv [{conv|relu conv|conv relu conv|pool conv} concat]x2"),
+        (
+            laid_out(HOURGLASS),
+            "conv pool {conv|pool {conv|pool {conv|pool conv relu} add relu} add relu} add relu",
+        ),
+        # Inputs, heads and constants are branches at the ends of the model.
+        (
+            built(
+                [
+                    *(Spec("conv", DATA), Spec("pool", SECOND), Spec("concat", after(0, 1))),
+                    *(Spec("relu", after(2)), Spec("conv", after(2))),
+                ]
+            ),
+            "{conv|pool} concat {relu|conv}",
+        ),
+        (built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", SECOND)]), "{conv relu|pool}"),
+        (
+            built([Spec("conv", DATA), Spec("relu", after(0)), Spec("constant"), Spec("add", after(1, 2))]),
+            "{conv relu|constant} add",
+        ),
+        # Only parts neither in series nor in parallel are irregular.
+        (
+            built(
+                [
+                    *(Spec("split", DATA), Spec("relu", after(0)), *crossed(1, 2)),
+                    *(Spec("relu", after(5)), Spec("sub", after(6, 0)), Spec("pool", after(7))),
+                ]
+            ),
+            "split {relu <conv pool add> concat relu|} sub pool",
+        ),
+        # A residual block between the two that cross stays a region, as does a repeat behind its inputs.
+        (
+            built(
+                [
+                    *(Spec("split", DATA), Spec("conv", after(0)), Spec("relu", after(0)), Spec("conv", after(1))),
+                    *(Spec("pool", after(3)), Spec("add", after(4, 3)), Spec("add", after(5, 2))),
+                    Spec("concat", after(6, 1)),
+                ]
+            ),
+            "split <conv relu conv {pool|} add add> concat",
+        ),
+        (
+            built(
+                [
+                    *(Spec("split", DATA), Spec("conv", after(0)), Spec("pool", after(0)), Spec("relu", after(1))),
+                    *(Spec("relu", after(3)), Spec("add", after(2, 1)), Spec("concat", after(4, 5))),
+                ]
+            ),
+            "split <conv pool [relu]x2 add> concat",
+        ),
+        (
+            built(
+                [
+                    *(Spec("split", DATA), *crossed(0, 1), *crossed(0, 5, ("relu", "pool", "sub"))),
+                    Spec("add", after(4, 8, 0)),
+                ]
+            ),
+            "split {<conv pool add> concat|<relu pool sub> concat|} add",
+        ),
+        (built(recurrent(5)), "split <{conv|conv} add relu [conv add relu]x4> concat"),
+    ],
+)
+def test_a_model_is_drawn_as_chains_branches_repeats_and_irregular_parts(graph: LayerGraph, drawing: str) -> None:
+    assert drawn(graph) == drawing
 
 
 def test_irregular_modules_of_the_same_layers_wired_differently_have_different_keys() -> None:
@@ -312,43 +302,13 @@ def test_irregular_modules_of_the_same_layers_wired_differently_have_different_k
     assert keys[0] != keys[1]
 
 
-def test_a_repeat_inside_an_irregular_region_comes_after_its_inputs() -> None:
-    graph = built(
-        [
-            Spec("split", DATA),
-            Spec("conv", after(0)),
-            Spec("pool", after(0)),
-            Spec("relu", after(1)),
-            Spec("relu", after(3)),
-            Spec("add", after(2, 1)),
-            Spec("concat", after(4, 5)),
-        ]
-    )
-    assert drawn(graph) == "split <conv pool [relu]x2 add> concat"
-
-
-def test_a_recurrent_network_is_one_step_many_times() -> None:
-    specs = [Spec("split", DATA), Spec("conv", after(0))]
-    for _ in range(5):
-        state = len(specs) - 1
-        specs += [Spec("conv", after(0)), Spec("add", after(state, state + 1)), Spec("relu", after(state + 2))]
-    specs.append(Spec("concat", after(*range(4, len(specs), 3))))
-    assert drawn(built(specs)) == "split <{conv|conv} add relu [conv add relu]x4> concat"
-
-
-def test_a_model_without_layers_is_an_empty_chain() -> None:
-    root = tree_of(built([])).root
-    assert (root.size, root.parts) == (0, ())
-
-
-@many_layers
-def test_thousands_of_layers_nested_or_in_a_row_meet_no_recursion_limit(layers: int) -> None:
-    half = layers // 2
+def test_thousands_of_layers_nested_or_in_a_row_meet_no_recursion_limit() -> None:
+    half = MANY_LAYERS // 2
     row = tree_of(chain(*["conv", "relu"] * half))
     assert [type(part) for part in row.root.parts] == [Repeat]
     nested = [Spec("conv", after(i - 1) if i else DATA) for i in range(half)]
     nested += [Spec("add", after(half - 2 + i, half - 1 - i)) for i in range(1, half)]
-    assert max(depth for depth, _ in walk(tree_of(built(nested)).root)) > 0.9 * layers
+    assert max(depth for depth, _ in walk(tree_of(built(nested)).root)) > 0.9 * MANY_LAYERS
 
 
 cuttings = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut), st.sampled_from(LayerOrder))
@@ -366,19 +326,67 @@ def test_every_sequence_occurs_once_in_the_regions_and_those_of_one_layer_as_the
     assert alone.regions.occurrences == by_layer.occurrences
 
 
-def test_a_sequence_of_several_layers_is_one_leaf() -> None:
+def test_a_sequence_of_several_layers_is_one_leaf_and_equal_ones_in_a_row_are_a_repeat() -> None:
     tree = decompose(chain("conv", "relu", "pool", "conv", "relu"), Cutting(2)).regions
     assert [type(part) for part in tree.root.parts] == [Leaf, Leaf, Leaf]
-
-
-def test_equal_sequences_in_a_row_are_a_repeat() -> None:
-    tree = decompose(chain("conv", "relu", "conv", "relu"), Cutting(2)).regions
-    (repeat,) = tree.root.parts
+    (repeat,) = decompose(chain("conv", "relu", "conv", "relu"), Cutting(2)).regions.root.parts
     assert isinstance(repeat, Repeat)
     assert len(repeat.instances) == 2
 
 
-def test_overlapping_sequences_are_placed_by_their_first_layers() -> None:
-    graph = laid_out((("add", (("conv", "relu"), ("pool",))), "relu"))
-    tree = decompose(graph, Cutting(3, Cut.OVERLAP)).regions
-    assert sum(isinstance(region, Parallel) for _, region in walk(tree.root)) == 1
+def runs_of(text: str) -> list[Repetition]:
+    """The runs in a text whose capital letters are opening."""
+    return repeated_runs([ord(letter) for letter in text], [letter.isupper() for letter in text])
+
+
+@given(st.text("abC", max_size=40))
+def test_runs_are_disjoint_and_hold_equal_neighbours(text: str) -> None:
+    done = 0
+    for start, period, times in runs_of(text):
+        assert start >= done
+        assert times >= 2
+        done = start + period * times
+        assert text[start:done] == text[start : start + period] * times
+
+
+@given(
+    st.text("abc", min_size=1, max_size=6).flatmap(lambda piece: st.tuples(st.just(piece), st.integers(2, 5))),
+    st.text("de", max_size=1),
+)
+def test_repeated_pieces_are_covered_by_a_run(planted: tuple[str, int], after: str) -> None:
+    piece, times = planted
+    (run,) = runs_of(piece * times + after)
+    # The piece may itself be a repeat of something shorter.
+    assert run.start == 0
+    assert run.period * run.times == len(piece) * times
+    assert len(piece) % run.period == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("", []),
+        ("abcabdac", []),
+        # The longest run wins, and others get the rest.
+        ("aabaabaab", [(0, 3, 3)]),
+        ("cpcppcppcp", [(1, 3, 3)]),
+        ("ababababbcbcbcbcbc", [(0, 2, 4), (8, 2, 5)]),
+        ("aBaBaBcBcBcBcB", [(1, 2, 2), (5, 2, 4)]),
+        ("bcbcbcbcbabab", [(1, 2, 4), (9, 2, 2)]),
+        # abc-bc-bc and not ab-cb-cb: what follows the last piece does not fit.
+        ("xbcbcbcd", [(1, 2, 3)]),
+        ("cbcbcbcd", [(1, 2, 3)]),
+        # It starts at an opening if possible.
+        ("EbCbrDbCbrDbCbr", [(5, 5, 2)]),
+        ("bCbCbCb", [(1, 2, 3)]),
+        ("CbbCbbCb", [(0, 3, 2)]),
+    ],
+)
+def test_the_runs_of_a_text(text: str, runs: list[tuple[int, int, int]]) -> None:
+    assert runs_of(text) == runs
+
+
+def test_equal_pieces_longer_than_a_module_are_ignored() -> None:
+    piece = list(range(65))
+    assert repeated_runs(piece * 2, [False] * 130) == []
+    assert repeated_runs(piece[1:] * 2, [False] * 128) == [Repetition(0, 64, 2)]

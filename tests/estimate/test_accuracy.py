@@ -10,7 +10,7 @@ from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.selections import Way
-from tests.bricks.graphs import Spec, after, built, chain
+from tests.bricks.graphs import chain
 
 WAY = Way("c5.xlarge", "mxnet", Level.WRITTEN, "hot")
 
@@ -61,14 +61,6 @@ def test_the_speedup_is_all_models_over_the_unique_bricks() -> None:
     # One brick of 1 ms stands for all layers of both models.
     assert speedup([one(4, 5.0), one(3, 3.0)]) == pytest.approx(8.0)
     assert speedup([one(4, None)]) is None
-
-
-def test_a_layer_paid_several_times_is_run_once() -> None:
-    decomposition = decompose(built([Spec("relu", ()), Spec("pool", after(0), times=5)]))
-    whole = Latency(6.0, 6.0, 6.0)
-    looped = SystemEstimate(WAY, estimate(decomposition, all_taking(decomposition, 1.0)), whole)
-    assert looped.sequential_ms == 6.0
-    assert speedup([looped]) == 3.0
 
 
 def test_estimates_measured_or_cut_differently_are_separate_groups() -> None:

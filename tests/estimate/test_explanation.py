@@ -5,7 +5,7 @@ from hypothesis import given
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.estimate.estimate import estimate
-from dlbricks_tui.estimate.explanation import by_region, by_type, costliest, layer_latencies, parallel_gain, residual
+from dlbricks_tui.estimate.explanation import by_region, by_type, costliest, layer_latencies, residual
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
@@ -82,14 +82,6 @@ def test_layers_regions_and_types_add_up_to_the_sequential_latency(graph: LayerG
     assert sum(layer_latencies(found).values()) == whole_ms
     assert sum(it.latency_ms for it in by_type(graph, found)) == whole_ms
     assert sum(it.latency_ms for it in by_region(graph, found)) == whole_ms
-
-
-def test_the_gain_of_parallelism_is_a_factor_and_without_an_end_to_end_measurement_there_is_no_residual() -> None:
-    graph = module()
-    found = estimate(decompose(graph), knowledge_by_op(graph))
-    assert found.composed is not None
-    assert parallel_gain(found.composed) == pytest.approx(11 / 10)
-    assert residual(SystemEstimate(WAY, found)) is None
 
 
 def judged(end_to_end_ms: float, knowledge: Knowledge) -> SystemEstimate:

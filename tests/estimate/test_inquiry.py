@@ -7,20 +7,53 @@ import pytest
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.bricks.identity import Brick, brick_of
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.lookup import BrickResults, levels_measured
+from dlbricks_tui.estimate.lookup import BrickResults, bias_counterpart, levels_measured
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.graph import Layer, Level, Origin, TensorType, Wire
 from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
-from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Measurement, Record, new_uuid
+from dlbricks_tui.store.records import ANY_CONTEXT, Measurement, Record, new_uuid
 from dlbricks_tui.store.selections import Way
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed
-from tests.estimate.test_lookup import GRAPH, convolution
 from tests.store.samples import failure, measurement
+
+GRAPH = chain("conv")
+CHANNELS = 16
+
+
+def convolution(*, bias: bool) -> Layer:
+    """A convolution of which the brick is that of a real one."""
+    plain = GRAPH.layers[0]
+    inputs = (Wire(Origin.DATA, 0), Wire(Origin.WEIGHT, 0), Wire(Origin.WEIGHT, 1))
+    weights = (TensorType((CHANNELS, 8, 3, 3)), TensorType((CHANNELS,)))
+    count = 2 if bias else 1
+    return replace(
+        plain,
+        operators=(replace(plain.operators[0], inputs=inputs[: 1 + count]),),
+        weights=weights[:count],
+    )
+
+
+def brick(layer: Layer) -> Brick:
+    return brick_of(replace(GRAPH, layers=(layer,)), (0,))
+
+
+def test_two_convolutions_that_differ_in_a_bias_are_counterparts() -> None:
+    with_bias, without = brick(convolution(bias=True)), brick(convolution(bias=False))
+    assert with_bias.key != without.key
+    assert bias_counterpart(with_bias.canonical) == without.key
+    assert bias_counterpart(without.canonical) == with_bias.key
+
+
+def test_a_brick_without_weights_and_a_sequence_have_no_counterpart() -> None:
+    assert bias_counterpart(brick_of(chain("relu"), (0,)).canonical) is None
+    assert bias_counterpart(brick_of(chain("conv", "relu"), (0, 1)).canonical) is None
+
 
 MODEL = decompose(chain("conv", "relu", "pool", "relu"))
 SYSTEM, RUNTIME = "c5.xlarge", "mxnet-1.9.1"
@@ -30,11 +63,6 @@ LATER = "2026-11-22T08:00:00.000000+00:00"
 def pair(layer: int, model: Decomposition = MODEL) -> tuple[str, str]:
     found = model.occurrences[layer]
     return found.brick.key, found.context
-
-
-def form_of(layer: int) -> BrickForm:
-    brick = MODEL.occurrences[layer].brick
-    return BrickForm(key=brick.key, canonical=brick.canonical)
 
 
 def asked(folder: Path, records: Sequence[Record], options: Options | None = None) -> Inquiry:
@@ -120,11 +148,6 @@ def test_the_runtime_with_the_highest_coverage_is_used_by_default(tmp_path: Path
     assert (most.way.runtime, wanted.way.runtime) == (RUNTIME, "mxnet-1.5")
     assert found.on(SYSTEM, "mxnet-2") is None
     assert found.on("m5.large", None) is None
-
-
-def test_everywhere_lists_every_system_once(tmp_path: Path) -> None:
-    found = asked(tmp_path, [*brick_records(MODEL), *brick_records(MODEL, system="a1", protocol="other")])
-    assert [each.way.system for each in found.everywhere()] == ["a1", SYSTEM]
 
 
 def test_a_failed_brick_is_unmeasurable_until_it_is_measured(tmp_path: Path) -> None:

@@ -105,8 +105,3 @@ def test_results_are_kept_with_what_may_change_on_a_host(tmp_path: Path) -> None
         "os": "Debian GNU/Linux 12",
         "container": "none",
     }
-
-
-def test_unreadable_facts_of_a_result_are_unknown(tmp_path: Path) -> None:
-    found = dict(host_facts(fingerprint(HostFiles(tmp_path), usable_cores=1), HostFiles(tmp_path)))
-    assert found["microcode"] == found["governor"] == found["container"] == UNKNOWN

@@ -72,27 +72,6 @@ def test_a_source_of_noise_reports_its_state(
     assert bool(found.cure) == (verdict is not NoiseVerdict.QUIET)
 
 
-@pytest.mark.parametrize(
-    ("source", "later", "verdict"),
-    [
-        ("other load", "cpu  100 0 50 10100 20 0 5 0 0 0", NoiseVerdict.QUIET),
-        ("other load", "cpu  150 0 50 10050 20 0 5 0 0 0", NoiseVerdict.NOISY),
-        ("stolen time", "cpu  100 0 50 10100 20 0 5 0 0 0", NoiseVerdict.QUIET),
-        ("stolen time", "cpu  100 0 50 10095 20 0 5 5 0 0", NoiseVerdict.NOISY),
-    ],
-)
-def test_load_and_stolen_time_are_sampled_over_an_interval(
-    tmp_path: Path, source: str, later: str, verdict: NoiseVerdict, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    host = c5_large(tmp_path)
-
-    def time_passes(_seconds: float) -> None:
-        (tmp_path / "proc/stat").write_text(later)
-
-    monkeypatch.setattr(time, "sleep", time_passes)
-    assert BY_NAME[source].find(host).verdict is verdict
-
-
 def test_unreadable_noise_sources_are_unknown_and_say_how_to_read_them(tmp_path: Path) -> None:
     of_the_process = {"bound to cores"}
     for found in findings(HostFiles(tmp_path)):

@@ -54,28 +54,18 @@ def test_work_of_any_kind_has_its_turn_in_the_order_of_arrival(
 ) -> None:
     run = join(WorkKind.RUN, "squeezenet1.1")
     assert run.told() == "measures"
-    trace, load, proof = (
-        join(WorkKind.TRACE, "alexnet"),
-        join(WorkKind.LOAD_TEST, "320n"),
-        join(WorkKind.PROOF, "vgg16"),
-    )
-    assert briefly(line) == [
-        ("squeezenet1.1", True),
-        ("trace of alexnet", False),
-        ("load test of 320n", False),
-        ("proof of vgg16", False),
-    ]
+    trace, load = join(WorkKind.TRACE, "alexnet"), join(WorkKind.LOAD_TEST, "320n")
+    assert briefly(line) == [("squeezenet1.1", True), ("trace of alexnet", False), ("load test of 320n", False)]
     assert f"run of squeezenet1.1 by {line.places()[0].user} (process {run.process.pid}, data in /their/data" in (
         trace.told()
     )
     assert load.told().endswith("; place 2 in the line, after trace of alexnet")
-    assert proof.told().endswith("; place 3 in the line, after trace of alexnet, load test of 320n")
-    for earlier, later in ((run, trace), (trace, load), (load, proof)):
+    for earlier, later in ((run, trace), (trace, load)):
         earlier.leave()
         while (said := later.told()) != "measures":
             assert said.startswith("waits for ")
         assert line.places()[0].pid == later.process.pid
-    proof.leave()
+    load.leave()
     assert line.places() == ()
 
 

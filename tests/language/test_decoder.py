@@ -112,17 +112,6 @@ def test_caches_are_written_in_place_and_windowed_ones_hold_their_window() -> No
         assert found.graph.layers[head.layer].outputs[head.output] == found.graph.inputs[given].type
 
 
-def test_models_of_equal_sizes_share_bricks_whatever_their_depth() -> None:
-    small, large = (
-        bricks_of(decoder(library(name), WeightPrecision.INT4, Step.decode(64), ONNX_RUNTIME)).keys()
-        for name in ("qwen2.5-7b", "qwen2.5-7b")
-    )
-    assert small == large
-    other = bricks_of(decoder(library("qwen2.5-7b"), WeightPrecision.INT4, Step.decode(65), ONNX_RUNTIME)).keys()
-    # The context concerns attention, and how long it is.
-    assert 0 < len(small - other) <= 3
-
-
 @pytest.mark.parametrize("precision", WeightPrecision)
 def test_every_model_of_the_library_has_layers_in_every_precision(precision: WeightPrecision) -> None:
     for named in library_models():

@@ -80,13 +80,6 @@ def test_each_step_but_the_first_behind_the_prompt_is_a_sample(bench: Bench) -> 
     assert engine.asked[1] == (24, 33)
 
 
-def test_weights_are_loaded_anew_after_some_runs(bench: Bench) -> None:
-    engine = FakeEngine()
-    stored(bench, question(bench), engine)
-    assert engine.asked.count("load") == 3
-    assert engine.asked.count((24, 33)) == 12
-
-
 def test_other_questions_have_other_results(bench: Bench) -> None:
     stored(bench, question(bench), FakeEngine())
     others = [
@@ -120,15 +113,6 @@ def test_an_engine_that_ends_early_leaves_no_result(bench: Bench) -> None:
         assert not store.records(EndToEnd)
 
 
-def test_a_model_that_does_not_fit_is_not_written(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlbricks_tui.language.end_to_end.HostFiles.fields", lambda *_: {"MemAvailable": "100 kB"})
-    bench.measure(bench.order(end_to_end=True))
-    (told,) = [it for it in bench.told if isinstance(it, LanguageFailed)]
-    assert "GB of memory" in told.line
-    assert isinstance(bench.told[-1], LanguageMeasured), "its bricks are measured"
-    assert not list(bench.data.cache.glob("whole-model-*"))
-
-
 def test_folders_of_killed_processes_are_removed(bench: Bench) -> None:
     left = bench.data.cache / "whole-model-left"
     left.mkdir(parents=True)
@@ -146,7 +130,6 @@ def test_folders_of_killed_processes_are_removed(bench: Bench) -> None:
 
 @pytest.mark.onnxruntime_genai
 def test_a_whole_model_is_timed_in_the_rounds_of_its_carriers_once(bench: Bench) -> None:
-    assert bench.measure(bench.order()), bench.told
     assert bench.measure(bench.order(end_to_end=True)), bench.told
     told = language_line(bench.told[1])
     assert re.fullmatch(r"tiny: building the whole model, \d+ MB, for onnxruntime-genai", told)

@@ -165,7 +165,11 @@ def test_a_bandwidth_that_cannot_be_measured_bounds_nothing(bench: Bench, monkey
     assert unknown.bound_tokens_per_second is None
 
 
-def test_a_model_that_cannot_run_is_told_and_the_others_go_on(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_cannot_run_or_does_not_fit_is_told_and_its_bricks_and_the_others_are_measured(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.language.end_to_end.HostFiles.fields", lambda *_: {"MemAvailable": "100 kB"})
+
     def refused(asked: LanguageQuestion, *given: Any) -> list[CarrierJob]:
         found = carrier_jobs(asked, *given)
         if asked.model.name != "bad":
@@ -174,10 +178,14 @@ def test_a_model_that_cannot_run_is_told_and_the_others_go_on(bench: Bench, monk
         return [replace(it, program=replace(it.program, network=broken)) for it in found]
 
     monkeypatch.setattr(measuring, "carrier_jobs", refused)
-    assert bench.measure(bench.order(bench.question(replace(TINY, name="bad")), bench.question()))
-    begins, failure, *_ = bench.told
+    asked = bench.order(bench.question(replace(TINY, name="bad")), bench.question(), end_to_end=True)
+    assert bench.measure(asked)
+    begins, *_ = bench.told
+    first, failure, second = (it for it in bench.told if isinstance(it, LanguageFailed))
+    assert "GB of memory" in first.line and "GB of memory" in second.line, "a whole model is not written"
+    assert not list(bench.data.cache.glob("whole-model-*"))
     assert begins == LanguageMessage("bad, int4, 1 thread: measuring (1 of 2)")
-    assert isinstance(failure, LanguageFailed) and failure.line.startswith("bad, int4, 1 thread: not measured: ")
+    assert failure.line.startswith("bad, int4, 1 thread: not measured: ")
     assert "protobuf" in failure.line
     assert isinstance(bench.told[-1], LanguageMeasured)
 
@@ -187,7 +195,7 @@ def test_a_signal_stops_it_and_results_stay(bench: Bench, monkeypatch: pytest.Mo
 
     def take(event: Event) -> None:
         bench.told.append(event)
-        if isinstance(event, LanguageRound) and "round 12" in event.line:
+        if isinstance(event, LanguageRound):
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(bench, "take", take)

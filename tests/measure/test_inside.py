@@ -196,31 +196,6 @@ def test_a_model_whose_file_does_not_run_is_timed_layer_by_layer() -> None:
     assert composed.sequential_ms == pytest.approx(3.0)
 
 
-def test_a_carrier_without_the_repeats_of_its_model_does_not_run_the_file() -> None:
-    file = Path("net.onnx")
-    (shortened,) = carriers_of(network(3), file)
-    assert shortened.plain == shortened.program
-    (whole,) = carriers_of(chain("conv", "pool"), file)
-    assert whole.plain.network.file == str(file)
-
-
-def carriers_of(graph: LayerGraph, file: Path) -> Sequence[carriers.CarrierJob]:
-    models = [cut_model(decompose(graph), file)]
-    bricks = {job.key.brick: job for job in plan(models, Known(), Adaptive(), method=Method.INSIDE).jobs}
-    return carriers.carrier_jobs(models, bricks)
-
-
-def test_bricks_of_a_carrier_that_does_not_run_are_not_kept() -> None:
-    where = SimulatedHost({}, 1, broken=("conv",))
-    assert measured_inside(where, [chain("conv", "pool")]).kept == {}
-
-
-@pytest.mark.parametrize("noise", [0.001, 0.2])
-def test_a_noisy_host_takes_more_rounds_and_never_more_than_the_rule_allows(noise: float) -> None:
-    rounds = sum(isinstance(it, RoundDone) for it in measured_inside(host(2, noise), [network(2)]).events)
-    assert rounds <= 100
-
-
 def _first(notes: Notes) -> CarrierOccurrence:
     return next(iter(notes.kept.values()))[0]
 

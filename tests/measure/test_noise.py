@@ -16,16 +16,6 @@ CONTENDED = a_round(1.0, 400, Contention(0.3, 1500), 0.5)
 SLOW = a_round(1.0, 400, Contention(0.0, 0), 0.7)
 
 
-def test_a_quiet_host_disturbs_no_round() -> None:
-    monitor = NoiseMonitor()
-    assert [monitor.disturbance(QUIET) for _ in range(20)] == [None] * 20
-    assert monitor.usual_reference_ms == 0.5
-
-
-def test_another_program_that_computes_disturbs_a_round() -> None:
-    assert NoiseMonitor().disturbance(CONTENDED) == "others took the processor 1,500 times in 1.00 s"
-
-
 def test_threads_that_share_the_remaining_cores_show_another_program() -> None:
     shared = a_round(1.0, 404, Contention(0.09, 404), 0.5)
     assert NoiseMonitor().disturbance(shared) == "others took the processor 404 times in 1.00 s"
@@ -81,10 +71,6 @@ def test_on_a_busy_host_rounds_count_as_they_are_until_it_is_quiet_again() -> No
     assert monitor.worth_repeating
 
 
-def test_rounds_without_readings_are_undisturbed() -> None:
-    assert NoiseMonitor().disturbance(a_round(1.0, 400, None, None)) is None
-
-
 def test_a_run_with_little_time_repeats_few_rounds_however_often_the_host_becomes_quiet() -> None:
     monitor = NoiseMonitor(most_seconds=3.0)
     for _ in range(3):
@@ -137,14 +123,6 @@ def test_a_mostly_slower_host_is_slower_and_a_contended_one_is_not() -> None:
     assert told(monitor, [QUIET if number % 4 == 0 else SLOW for number in range(90)]) == [(0.71, 0)]
     contended = NoiseMonitor()
     assert told(contended, [*[QUIET] * 10, *[replace(CONTENDED, references_ms=(0.7,))] * 100]) == []
-
-
-def test_repeated_measurements_use_up_the_time_for_repeating() -> None:
-    monitor = NoiseMonitor(most_seconds=3.0)
-    monitor.repeat(2.0)
-    assert monitor.worth_repeating
-    monitor.repeat(1.0)
-    assert not monitor.worth_repeating
 
 
 def test_repeated_rounds_take_a_few_seconds_and_half_as_long_as_those_that_count_at_most() -> None:

@@ -98,12 +98,6 @@ def test_a_brick_of_several_models_runs_once_and_counts_their_uses() -> None:
     assert dict(jobs["relu"].uses) == {"m0": 2, "m1": 1}
 
 
-def test_repetitions_count_as_uses_and_constants_are_never_run() -> None:
-    graph = built([Spec("constant"), Spec("conv", DATA, times=3), Spec("add", after(0, 1))])
-    jobs = plan(cut_models(graph), Known(), RULE).jobs
-    assert {job.label.split()[0]: job.uses[0].times for job in jobs} == {"conv": 3, "add": 1}
-
-
 def test_a_brick_is_timed_once_in_each_of_its_contexts() -> None:
     graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
     (model,) = cut_models(graph)
@@ -125,12 +119,10 @@ def test_the_brick_that_removes_most_uncertainty_comes_first() -> None:
     assert [job.label.split()[0] for job in plan(models, wide, RULE).jobs] == ["pool", "relu"]
 
 
-def test_results_that_do_not_satisfy_the_rule_are_measured_again() -> None:
-    models = cut_models(chain("conv"))
-    target = keys_of(models)[0]
-    few = Known({target: measured(count=30)})
-    assert not plan(models, few, RULE).jobs
-    assert targets(plan(models, few, FixedRuns(100)).jobs) == [target]
+def test_repetitions_count_as_uses_and_constants_are_never_run() -> None:
+    graph = built([Spec("constant"), Spec("conv", DATA, times=3), Spec("add", after(0, 1))])
+    jobs = plan(cut_models(graph), Known(), RULE).jobs
+    assert {job.label.split()[0]: job.uses[0].times for job in jobs} == {"conv": 3, "add": 1}
 
 
 def test_a_brick_with_a_result_has_not_failed() -> None:
@@ -145,6 +137,14 @@ def test_a_model_with_an_unmeasurable_layer_is_timed_end_to_end() -> None:
     found = plan(cut_models(replace(graph, layers=layers)), Known(), RULE, end_to_end=True)
     assert [job.label for job in found.jobs if job.whole] == ["m0 end to end"]
     assert [job.label.split()[0] for job in found.jobs if not job.whole] == ["conv"]
+
+
+def test_results_that_do_not_satisfy_the_rule_are_measured_again() -> None:
+    models = cut_models(chain("conv"))
+    target = keys_of(models)[0]
+    few = Known({target: measured(count=30)})
+    assert not plan(models, few, RULE).jobs
+    assert targets(plan(models, few, FixedRuns(100)).jobs) == [target]
 
 
 def test_a_model_whose_layers_do_not_tell_how_long_it_takes_is_timed_from_its_file() -> None:
@@ -196,12 +196,6 @@ def test_bricks_are_measured_again_if_their_errors_together_change_a_model() -> 
         )
         == set()
     )
-
-
-def test_a_model_of_bricks_without_latency_is_planned() -> None:
-    models = cut_models(chain("conv"))
-    known = Known(dict.fromkeys(keys_of(models), measured(0.0, count=2)))
-    assert plan(models, known, RULE).jobs
 
 
 @given(st.lists(graphs(), min_size=1, max_size=4), st.booleans(), st.integers(1, 5))
@@ -269,15 +263,6 @@ def test_a_fused_model_needs_its_memory_twice() -> None:
     assert beside_bricks == {Level.WRITTEN: True, Level.FUSED: False}
 
 
-def test_a_model_with_more_bricks_than_fit_into_a_batch_is_in_all_of_their_batches() -> None:
-    jobs = plan(cut_models(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
-    found = batches(jobs, BatchLimits(programs_beside_models=3))
-    assert [len(batch.bricks) for batch in found] == [2, 2]
-    assert {whole for batch in found for whole in batch.wholes} == {job for job in jobs if job.whole}
-    # Without a model there is nothing that they were compared with.
-    assert len(batches([job for job in jobs if not job.whole], BatchLimits(programs_beside_models=3))) == 1
-
-
 def test_a_model_takes_samples_in_each_batch_in_proportion_to_its_bricks_there() -> None:
     """On a host that changes meanwhile half of its samples would else be of minutes that few of its bricks are of."""
     jobs = plan(cut_models(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
@@ -289,6 +274,11 @@ def test_a_model_takes_samples_in_each_batch_in_proportion_to_its_bricks_there()
     found = batches([whole, *bricks], BatchLimits(programs_beside_models=3))
     assert [batch.portion(whole).here for batch in found] == pytest.approx([0.9, 0.1])
     assert [batch.portion(whole).so_far for batch in found] == pytest.approx([0.9, 1])
+
+
+def test_a_job_that_exceeds_the_limits_is_a_batch_of_its_own() -> None:
+    jobs = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
+    assert len(batches(jobs, BatchLimits(memory_bytes=1))) == len(jobs)
 
 
 def test_models_that_share_batches_are_timed_beside_their_own_bricks() -> None:
@@ -318,21 +308,6 @@ def test_models_of_one_name_are_all_timed() -> None:
     assert sum(job.whole for job in timed) == 2
 
 
-def test_a_job_that_exceeds_the_limits_is_a_batch_of_its_own() -> None:
-    jobs = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
-    assert len(batches(jobs, BatchLimits(memory_bytes=1))) == len(jobs)
-
-
-def test_the_time_left_shrinks_with_samples_and_follows_the_pace() -> None:
-    jobs = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
-    pace = Pace(RULE)
-    guess = pace.seconds_for(dict.fromkeys(jobs, 0))
-    assert 0 < pace.seconds_for(dict.fromkeys(jobs, 10)) < guess
-    assert pace.seconds_for(dict.fromkeys(jobs, 1000)) == 0
-    usual = round(0.4 * RULE.most)
-    assert pace.seconds_for(dict.fromkeys(jobs, usual)) > 0, "what goes on beyond the usual is not about to end"
-
-
 def test_the_time_left_of_a_batch_follows_its_rounds_so_far() -> None:
     jobs = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
 
@@ -349,19 +324,6 @@ def test_the_time_left_of_a_batch_follows_its_rounds_so_far() -> None:
     assert left((jobs, 10.0), ([], 10.0)) == pytest.approx(2 * left((jobs, 10.0), ([], 0.0)))
     # What is loaded already says nothing of rounds.
     assert left((jobs, 10.0), loading=90.0) == left((jobs, 10.0))
-
-
-def test_the_time_left_follows_the_loading_times_so_far() -> None:
-    first, second, third = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
-
-    def left(seconds: float) -> float:
-        pace = Pace(RULE)
-        pace.loaded(first, seconds)
-        pace.loaded(second, seconds)
-        return pace.seconds_for({third: 0}) - pace.seconds_for({third: 1})
-
-    assert left(20.0) - left(10.0) == pytest.approx(left(30.0) - left(20.0))
-    assert left(20.0) > left(10.0) > 1
 
 
 def test_the_time_left_corrects_expected_latencies_by_measured_ones() -> None:

@@ -6,7 +6,6 @@ from itertools import accumulate
 import pytest
 
 from dlbricks_tui.measure.batching import Batch, Portion
-from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.rounds import JobSamples, Rounds, in_turn
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
@@ -64,21 +63,6 @@ def test_a_noisy_job_that_needs_fewer_samples_takes_them_spread_over_all_rounds(
     assert taken[called[SMALL]] <= len(together) + 3
 
 
-def test_without_a_model_every_brick_is_in_every_round_until_done() -> None:
-    rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
-    parts, done = to_the_end(rounds, RESTLESS)
-    assert all(called[LARGE] in names for names in parts)
-    assert all(called[SMALL] in names for names in parts[: done[called[SMALL]]])
-    assert not rounds.unfinished
-
-
-def test_a_steady_job_is_finished_with_the_fewest_samples() -> None:
-    rounds, called = rounds_of(Adaptive(), Batch((), (JOBS[MODEL],)), MODEL)
-    parts, done = to_the_end(rounds, (10.0, 10.01))
-    assert done == {called[MODEL]: len(parts)}
-    assert FEWEST_SAMPLES <= len(parts) <= Adaptive().least
-
-
 def test_a_quick_model_finishes_after_its_bricks_and_a_slow_one_may_finish_before() -> None:
     """A host that changes in between would be another for the model than for what it is compared with."""
     alone_at_the_end = {}
@@ -94,18 +78,6 @@ def test_a_quick_model_finishes_after_its_bricks_and_a_slow_one_may_finish_befor
         alone_at_the_end[model_ms] = done[called[LARGE]] - done[called[MODEL]]
     assert alone_at_the_end[20.0] == 0
     assert alone_at_the_end[200.0] > 50
-
-
-def test_a_model_with_bricks_in_several_batches_is_sampled_in_each_and_finishes_in_the_last() -> None:
-    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
-    parts, done = to_the_end(rounds, RESTLESS)
-    assert [called[MODEL] in names for names in parts] in ([True, False] * 10, [False, True] * 10)
-    assert done == {called[LARGE]: 20}
-    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), part=2, parts=2))
-    rounds.add(JobSamples(JOBS[SMALL], 40.0))
-    parts, done = to_the_end(rounds, RESTLESS)
-    assert [called[MODEL] in names for names in parts] in ([True, False] * 10, [False, True] * 10)
-    assert done.keys() == {called[MODEL], JOBS[SMALL].name}
 
 
 def test_a_model_has_most_samples_where_most_of_its_bricks_are() -> None:
@@ -180,15 +152,6 @@ def test_a_restart_keeps_a_model_s_samples_of_earlier_batches() -> None:
     assert rounds.unfinished[called[MODEL]].samples_ms == [1.0]
 
 
-def test_a_restart_does_not_bring_back_removed_jobs() -> None:
-    rounds, called = rounds_of(FixedRuns(1), Batch((JOBS[LARGE],)), LARGE)
-    rounds.count({called[LARGE]: [1.0]})
-    assert rounds.take_finished()
-    rounds.remove(called[LARGE])
-    assert not rounds.restart(1)
-    assert not rounds.unfinished
-
-
 def test_samples_of_an_earlier_run_count_until_the_host_changes() -> None:
     rounds = Rounds(FixedRuns(8))
     rounds.begin(Batch((JOBS[LARGE],)))
@@ -205,29 +168,6 @@ def test_samples_of_an_earlier_run_count_until_the_host_changes() -> None:
     assert (len(parts), done) == (7, {samples.job.name: 7})
 
 
-def test_a_finished_program_records_whether_a_limit_stopped_it() -> None:
-    rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
-    stops: dict[str, Stop | None] = {}
-    number = 0
-    while names := rounds.due():
-        taken = {called[LARGE]: RESTLESS[number % 3], called[SMALL]: 5.0}
-        rounds.count({name: [taken[name]] for name in names})
-        stops |= {job.name: series.stop for job, series in rounds.take_finished()}
-        number += 1
-    assert stops == {called[LARGE]: Stop.MOST_SAMPLES, called[SMALL]: Stop.NARROW}
-
-
-def test_a_rotation_holds_every_item_once() -> None:
-    for number in range(20):
-        order = in_turn("abcdef", [1, 2, 3, 1, 2, 3], number)
-        first = "abcdef".index(order[0])
-        assert "".join(order) == "abcdef"[first:] + "abcdef"[:first]
-
-
-def test_the_first_round_keeps_the_given_order() -> None:
-    assert in_turn([*LASTING], [*LASTING.values()], 0) == [*LASTING]
-
-
 def test_in_the_long_run_every_item_is_in_the_middle_of_a_round_on_average() -> None:
     middles: dict[str, list[float]] = {name: [] for name in LASTING}
     for number in range(1000):
@@ -236,9 +176,3 @@ def test_in_the_long_run_every_item_is_in_the_middle_of_a_round_on_average() -> 
             middles[name].append(end - LASTING[name] / 2)
     averages = {name: sum(found) / len(found) for name, found in middles.items()}
     assert averages == pytest.approx(dict.fromkeys(LASTING, sum(LASTING.values()) / 2), rel=0.02)
-
-
-def test_a_rotation_of_nothing_is_empty() -> None:
-    assert in_turn([], [], 7) == []
-    assert in_turn(["a"], [0.0], 7) == ["a"]
-    assert in_turn(["a", "b"], [0.0, 0.0], 7) == ["a", "b"]

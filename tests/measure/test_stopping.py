@@ -103,29 +103,11 @@ def test_slow_programs_are_capped_by_time() -> None:
     assert rule.bounds(60_000.0) == (3, 3)
 
 
-def test_a_slow_program_that_hardly_varies_takes_less_than_the_usual_least() -> None:
-    slow, slower, slowest = ([factor * sample for sample in noisy(200, 0.002)] for factor in (10, 50, 1000))
-    taken = [samples_until_satisfied(Adaptive(), samples) for samples in (slow, slower, slowest)]
-    assert taken == [8, 5, 3]
-    restless = [50 * sample for sample in noisy(200, 0.03)]
-    assert samples_until_satisfied(Adaptive(), restless) > 8
-
-
 def test_fixed_runs_take_exactly_the_given_number_and_drop_none() -> None:
     rule = FixedRuns(100)
     samples = [99.0, 98.0, *noisy(150, 0.3)]
     assert samples_until_satisfied(rule, samples) == 100
     assert samples_of(samples[:100], rule).statistics.count == 100
-
-
-@given(LATENCIES)
-def test_finished_samples_satisfy_the_same_rule_and_laxer_ones(samples: list[float]) -> None:
-    strict, lax = Adaptive(target=0.01), Adaptive(target=0.05)
-    statistics = samples_of(samples, strict).statistics
-    if strict.stop(statistics) is not None:
-        assert lax.stop(statistics) is not None
-    assert FixedRuns(statistics.count).stop(statistics) is not None
-    assert FixedRuns(statistics.count + 1).stop(statistics) is None
 
 
 @given(LATENCIES)

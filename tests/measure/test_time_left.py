@@ -199,12 +199,6 @@ def test_the_time_left_never_exceeds_the_budget(site: Site, monkeypatch: pytest.
     assert timed.clock.now - 1000.0 <= 60 + 1 + 2 * HALF_A_ROUND_SECONDS
 
 
-def test_a_budget_includes_what_passed_before_the_run_began(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    timed = Timed(site, monkeypatch)
-    timed.run(site.request(rule=FixedRuns(100), time_budget_seconds=60.0), spent_seconds=20.0)
-    assert timed.clock.now - 1000.0 <= 40 + 1 + 2 * HALF_A_ROUND_SECONDS
-
-
 def test_a_budget_begins_when_the_turn_comes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     timed = Timed(site, monkeypatch)
     request = site.request(time_budget_seconds=30.0, rule=FixedRuns(100))

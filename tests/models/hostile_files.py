@@ -73,10 +73,7 @@ def _claims() -> Models:
     for kind in TYPES:
         if kind != "STRING":
             yield f"{kind}, one raw byte short", _adding(_raw((4, 4), kind, bytes(7)))
-        yield (
-            f"{kind}, no number",
-            _adding(TensorProto(name="w", data_type=TensorProto.DataType.Value(kind), dims=(4,))),
-        )
+        yield f"{kind}, no number", _adding(_raw((4,), kind, b""))
     yield "three floats of four", _adding(TensorProto(name="w", data_type=1, dims=(4,), float_data=(1, 2, 3)))
     yield "an unknown type", _adding(TensorProto(name="w", data_type=99, dims=(10**12,)))
     inner = with_everything()
@@ -114,10 +111,8 @@ def _values() -> Models:
             pool.attribute.add(name=kind, type=7, ints=(size,) * (4 if kind == "pads" else 2))
             if kind != "kernel_shape" or size > 0:
                 yield f"a pooling with {kind} {size}", model([pool], {"x": (1, 1, 8, 8)}, ["y"])
-    yield (
-        "pools of no stride",
-        model([make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[0, 0])], {"x": (1, 1, 8, 8)}, ["y"]),
-    )
+    still = make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[0, 0])
+    yield "pools of no stride", model([still], {"x": (1, 1, 8, 8)}, ["y"])
     yield "blocks of nothing", model([make_node("DepthToSpace", ["x"], ["y"], blocksize=0)], {"x": (1, 4, 2, 2)}, ["y"])
     many = [make_node("Neg", [f"n{number}"], [f"n{number + 1}"]) for number in range(2_000)]
     fill = make_node("ConstantOfShape", ["s"], ["n0"], value=make_tensor("", 7, (1,), (3,)))
@@ -330,11 +325,15 @@ def _with_all_texts() -> ModelProto:
     return made
 
 
-def _changed(made: ModelProto, wanted: str, text: str) -> ModelProto:
+def _changed(made: ModelProto, wanted: str, text: str, *, everywhere: bool = False) -> ModelProto:
+    """Return the model with one text replaced, or each that is equal to it, so that it stays a model."""
     changed = copy.deepcopy(made)
-    for path, message, field, place in list(_texts_of(changed)):
-        if path == wanted:
-            old = getattr(message, field) if place is None else getattr(message, field)[place]
+    found = {
+        path: (message, field, place, getattr(message, field) if place is None else getattr(message, field)[place])
+        for path, message, field, place in _texts_of(changed)
+    }
+    for path, (message, field, place, old) in found.items():
+        if path == wanted or (everywhere and old == found[wanted][3]):
             new: Any = text.encode() if isinstance(old, bytes) else text
             if place is None:
                 setattr(message, field, new)
@@ -343,34 +342,18 @@ def _changed(made: ModelProto, wanted: str, text: str) -> ModelProto:
     return changed
 
 
-def _everywhere(made: ModelProto, wanted: str, text: str) -> ModelProto:
-    """Return the model with one name replaced everywhere, so that it stays a model."""
-    changed = copy.deepcopy(made)
-    old = next(
-        getattr(message, field) if place is None else getattr(message, field)[place]
-        for path, message, field, place in _texts_of(changed)
-        if path == wanted
-    )
-    for _, message, field, place in list(_texts_of(changed)):
-        if place is None and getattr(message, field) == old:
-            setattr(message, field, text if isinstance(old, str) else text.encode())
-        elif place is not None and getattr(message, field)[place] == old:
-            getattr(message, field)[place] = text if isinstance(old, str) else text.encode()
-    return changed
-
-
 def _escapes() -> Models:
     made = _with_all_texts()
     for path, *_ in _texts_of(made):
         yield f"escapes in {path}", _changed(made, path, ESCAPES)
-        yield f"escapes wherever it says {path}", _everywhere(made, path, ESCAPES)
+        yield f"escapes wherever it says {path}", _changed(made, path, ESCAPES, everywhere=True)
 
 
 def _long_names() -> Models:
     made = _with_all_texts()
     for path in ("graph node0 name", "graph node0 op_type", "graph node0 output0", "graph initializer0 name"):
-        yield f"a long {path}", _everywhere(made, path, "n" * LONG)
-        yield f"a long {path} of four bytes each", _everywhere(made, path, "\U0001f600" * LONG)
+        yield f"a long {path}", _changed(made, path, "n" * LONG, everywhere=True)
+        yield f"a long {path} of four bytes each", _changed(made, path, "\U0001f600" * LONG, everywhere=True)
     yield "a long doc_string", _changed(made, "doc_string", "n" * LONG)
 
 
@@ -447,7 +430,7 @@ def _symbol_graphs() -> Documents:
         yield f"lists {depth} deep", b'{"nodes": ' + b"[" * depth + b"]" * depth + b"}"
     yield (
         "a chain of 5,000",
-        document([variable("x"), *(node("relu", f"r{number}", number) for number in range(5_000))]),
+        document([variable("x"), *(node("relu", f"r{it}", it) for it in range(5_000))]),
     )
     yield "five million lists", b'{"nodes": [' + b"[]," * 5_000_000 + b"[]]}"
     yield "one node with 100,000 inputs", document([variable("x"), node("Concat", "c", *([0] * 100_000))])

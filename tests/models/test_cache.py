@@ -1,10 +1,12 @@
 import io
+import json
 import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from textwrap import dedent
 
 import pytest
@@ -14,7 +16,9 @@ from hypothesis import strategies as st
 from dlbricks_tui.models import cache as cache_module
 from dlbricks_tui.models.cache import Cache, ReadModel, cache_key
 from dlbricks_tui.models.errors import MissingShapeError
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import LayerGraph, TensorType
+from dlbricks_tui.models.type_cache import CachedTypes, read_types, write_types
+from dlbricks_tui.models.type_cache import cache_key as type_key
 from tests.bricks.graphs import chain, graphs
 
 KEY = cache_key("a fact", content=b"a file")
@@ -40,10 +44,6 @@ def test_an_error_is_read_back_with_its_facts(cache: Cache) -> None:
     cache.write(KEY, MissingShapeError("no shape", {"data": (1, 3)}))
     found = cache.read(KEY)
     assert (str(found), found.examples) == ("no shape", {"data": (1, 3)})
-
-
-def test_an_absent_entry_is_none(cache: Cache) -> None:
-    assert cache.read(KEY) is None
 
 
 def test_keys_differ_by_each_fact_by_the_content_and_by_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,15 +80,6 @@ def test_an_entry_with_a_flipped_bit_is_not_used(
     assert Cache(folder).read(KEY) is None
 
 
-def test_a_truncated_entry_is_not_used_and_is_replaced(cache: Cache, tmp_path: Path) -> None:
-    cache.write(KEY, ReadModel(chain("conv")))
-    (path,) = entries(tmp_path)
-    path.write_bytes(path.read_bytes()[:50])
-    assert cache.read(KEY) is None
-    cache.write(KEY, ReadModel(chain("conv")))
-    assert cache.read(KEY) is not None
-
-
 class Harmful:
     """Makes a folder when it is unpickled."""
 
@@ -109,13 +100,6 @@ def test_a_foreign_entry_runs_no_code(cache: Cache, tmp_path: Path) -> None:
 def test_an_entry_may_name_nothing_but_classes_of_its_rooms(name: str) -> None:
     with pytest.raises((pickle.UnpicklingError, AttributeError)):
         cache_module._Unpickler(io.BytesIO()).find_class(cache_module.__name__, name)
-
-
-def test_a_folder_that_cannot_be_written_is_an_empty_cache(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    cache = Cache(tmp_path / "file")
-    cache.write(KEY, ReadModel(chain("conv")))
-    assert cache.read(KEY) is None
 
 
 def test_a_full_disk_leaves_no_part_of_an_entry(cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,3 +160,43 @@ def test_processes_that_write_one_entry_and_are_killed_leave_it_whole(tmp_path: 
         writer.kill()
         writer.communicate()
     assert Cache(tmp_path).read(KEY) == expected
+
+
+shapes = st.none() | st.lists(st.integers(0, 2**31), max_size=4).map(tuple)
+types = st.builds(TensorType, shapes, st.sampled_from(["float32", "int8", "unknown"]))
+answers = st.builds(
+    CachedTypes,
+    types=st.lists(st.lists(types, max_size=3).map(tuple), max_size=6).map(tuple),
+    unknown=st.frozensets(st.integers(0, 5)),
+    framework=st.text(),
+)
+
+
+@given(answers, st.none() | st.text(), st.lists(st.lists(st.integers(0, 9), max_size=3).map(tuple), max_size=4))
+def test_written_types_are_read_back(found: CachedTypes, symbol: str | None, parts: list[tuple[int, ...]]) -> None:
+    if symbol is not None:
+        found = CachedTypes(found.types, found.unknown, found.framework, symbol, tuple(parts))
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "types.json")
+        write_types(path, "key", found)
+        assert read_types(path, "key") == found
+        assert read_types(path, "other key") is None
+
+
+def test_equal_types_are_written_once(tmp_path: Path) -> None:
+    write_types(tmp_path / "types.json", "key", CachedTypes(((TensorType((1, 8)),),) * 1_000))
+    document = json.loads((tmp_path / "types.json").read_text())
+    assert document["types"] == [[[1, 8], "float32"]]
+
+
+def test_a_cache_key_depends_on_everything_that_affects_the_answer() -> None:
+    keys = {
+        type_key(b"a", {0: (1, 2)}),
+        type_key(b"b", {0: (1, 2)}),
+        type_key(b"a", {0: (1, 3)}),
+        type_key(b"a", {1: (1, 2)}),
+        type_key(b"a", {}),
+        type_key(b"a", {0: (1, 2)}, "fused"),
+        type_key(b"a", {0: (1, 2)}, "fused", "mxnet-1.9.1"),
+    }
+    assert len(keys) == 7

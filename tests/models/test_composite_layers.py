@@ -54,11 +54,6 @@ def test_operators_with_one_layer_name_form_one_layer() -> None:
     assert after.feeds == (Feed(0, 0),)
 
 
-def test_a_layer_without_a_kind_gets_that_of_its_heaviest_operator() -> None:
-    nodes = [variable("data"), node("relu", "a", 0, **layer("x")), node("FullyConnected", "b", 1, **layer("x"))]
-    assert graph_of(nodes).layers[0].kind is Kind.LINEAR
-
-
 def test_every_output_that_leaves_a_layer_is_a_result_of_it() -> None:
     graph = graph_of(
         [
@@ -73,35 +68,6 @@ def test_every_output_that_leaves_a_layer_is_a_result_of_it() -> None:
     assert graph.layers[0].results == (Wire(Origin.OPERATOR, 0, 0), Wire(Origin.OPERATOR, 1, 0))
     assert graph.layers[1].feeds == (Feed(0, 0), Feed(0, 1))
     assert graph.heads == (Feed(1, 0), Feed(0, 1))
-
-
-def test_operators_of_a_layer_may_be_scattered_in_the_file() -> None:
-    graph = graph_of(
-        [
-            variable("data"),
-            node("sqrt", "first", 0, **layer("late")),
-            node("exp", "before", 0),
-            node("elemwise_add", "second", 1, 2, **layer("late")),
-        ]
-    )
-    assert [it.name for it in graph.layers] == ["before", "late"]
-    assert graph.predecessors == ((), (0,))
-
-
-def test_layers_are_equal_in_any_order_of_their_operators() -> None:
-    def division(first: str, second: str, top: int, bottom: int) -> list[Node]:
-        params = {"sqrt": {}, "_plus_scalar": {"scalar": "1"}}
-        return [
-            variable("data"),
-            node(first, "a", 0, **params[first], **layer("x")),
-            node(second, "b", 0, **params[second], **layer("x")),
-            node("elemwise_div", "c", top, bottom, **layer("x")),
-        ]
-
-    one = graph_of(division("sqrt", "_plus_scalar", 1, 2)).layers[0]
-    other = graph_of(division("_plus_scalar", "sqrt", 2, 1)).layers[0]
-    assert one.operators == other.operators
-    assert (one.feeds, one.results) == (other.feeds, other.results)
 
 
 # Repetitions.
@@ -125,17 +91,11 @@ def test_a_repeated_layer_is_counted_once_and_paid_several_times() -> None:
     graph = graph_of(routing())
     assert [(it.name, it.times) for it in graph.layers] == [("step/add", 2), ("step/relu", 2), ("joined", 1)]
     assert graph.layers[0].nodes == (2, 4)
-
-
-def test_edges_between_repetitions_are_dropped() -> None:
-    graph = graph_of(routing())
+    # Edges between repetitions are dropped: the first one stands for all, and starts from the weight.
     assert graph.predecessors == ((), (0,), (1,))
-    # The first repetition stands for all: it starts from the weight.
     assert [it.inputs for it in graph.layers[0].operators] == [(Wire(Origin.WEIGHT, 0), Wire(Origin.DATA, 0))]
-
-
-def test_a_reader_of_several_repetitions_reads_one_layer() -> None:
-    joined = graph_of(routing()).layers[2]
+    # A reader of several repetitions reads one layer.
+    joined = graph.layers[2]
     assert joined.feeds == (Feed(1, 0),)
     assert joined.operators[0].inputs == (Wire(Origin.DATA, 0), Wire(Origin.DATA, 0))
 
@@ -146,46 +106,42 @@ def test_an_impossible_number_of_repetitions_is_refused(times: str) -> None:
     assert refusal(nodes) == f"net: layer 'step' has __times__ {times[:20]!r}; give a number from 1 to 1000000"
 
 
-def test_the_number_of_repetitions_must_match_the_operators() -> None:
-    assert "has 2 operators, which is not 3 times the same" in refusal(routing("3"))
-    assert "has 2 operators, which is not 1000000 times the same" in refusal(routing("1000000"))
-
-
-def test_repetitions_must_be_equal() -> None:
-    nodes = [
-        variable("data"),
-        node("relu", "a", 0, **layer("x", None, "2")),
-        node("exp", "b", 1, **layer("x", None, "2")),
-    ]
-    assert refusal(nodes) == "net: layer 'x' is repeated 2 times, but its repetitions differ"
-
-
-def test_only_a_layer_can_be_repeated() -> None:
-    message = refusal([variable("data"), node("relu", "r", 0, __times__="2")])
-    assert message == "net: node 1 ('r') has __times__ but no __layer__ to repeat"
+def test_a_reader_of_several_repetitions_reads_one_layer_and_edges_between_them_are_dropped() -> None:
+    graph = graph_of(routing())
+    assert graph.predecessors == ((), (0,), (1,))
+    # The first repetition stands for all: it starts from the weight.
+    assert [it.inputs for it in graph.layers[0].operators] == [(Wire(Origin.WEIGHT, 0), Wire(Origin.DATA, 0))]
+    assert graph.layers[2].feeds == (Feed(1, 0),)
+    assert graph.layers[2].operators[0].inputs == (Wire(Origin.DATA, 0), Wire(Origin.DATA, 0))
 
 
 # What else is refused.
 
 
-def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
-    message = refusal([variable("data"), node("relu", "r", 0, **layer("x", "fancy"))])
-    assert message.startswith("net: layer 'x' has __kind__ 'fancy'; it must be one of convolution, deconvolution, ")
-
-
-@pytest.mark.parametrize("one", [layer("x", "reduce"), layer("x", None, "2")])
-def test_operators_of_one_layer_must_agree(one: Mapping[str, str]) -> None:
-    nodes = [variable("data"), node("relu", "a", 0, **one), node("exp", "b", 1, **layer("x", "pad", "1"))]
-    assert refusal(nodes).startswith("net: layer 'x' has operators of different __")
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ({"__times__": "2"}, {}, "net: node 1 ('a') has __times__ but no __layer__ to repeat"),
+        (
+            layer("x", None, "2"),
+            layer("x", None, "2"),
+            "layer 'x' is repeated 2 times, but its repetitions differ",
+        ),
+        (layer("x", None, "3"), layer("x", None, "3"), "has 2 operators, which is not 3 times the same"),
+        (layer("x", "fancy"), {}, "layer 'x' has __kind__ 'fancy'; it must be one of convolution, deconvolution, "),
+        (layer("x", "reduce"), layer("x", "pad", "1"), "net: layer 'x' has operators of different __"),
+        (layer("x", None, "2"), layer("x", "pad", "1"), "net: layer 'x' has operators of different __"),
+    ],
+)
+def test_annotations_that_contradict_themselves_are_refused(
+    one: Mapping[str, str], other: Mapping[str, str], said: str
+) -> None:
+    assert said in refusal([variable("data"), node("relu", "a", 0, **one), node("exp", "b", 1, **other)])
 
 
 def test_layers_in_a_cycle_are_refused() -> None:
-    nodes = [
-        variable("data"),
-        node("relu", "a", 0, **layer("around")),
-        node("exp", "b", 1),
-        node("sqrt", "c", 2, **layer("around")),
-    ]
+    around = layer("around")
+    nodes = [variable("data"), node("relu", "a", 0, **around), node("exp", "b", 1), node("sqrt", "c", 2, **around)]
     assert refusal(nodes) == "net: layer 'around' is part of a cycle of layers, or depends on one"
 
 
@@ -201,13 +157,6 @@ def test_an_array_with_a_layer_of_its_own_is_a_constant_layer() -> None:
     assert constant.results == (Wire(Origin.WEIGHT, 0),)
     assert placed.feeds == (Feed(None, 0), Feed(0, 0))
     assert [it.name for it in graph.inputs] == ["data"]
-
-
-def test_an_array_in_a_layer_of_operators_is_one_of_its_weights() -> None:
-    nodes = [variable("data"), variable("w", **layer("x")), node("broadcast_mul", "m", 0, 1, **layer("x"))]
-    scaled = graph_of(nodes).layers
-    assert [it.op for it in scaled] == ["mxnet.broadcast_mul"]
-    assert scaled[0].weights == (TensorType((1, 8)),)
 
 
 def test_arrays_that_share_a_layer_are_one_constant_layer() -> None:

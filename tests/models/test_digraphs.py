@@ -1,5 +1,4 @@
 import networkx as nx
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,15 +26,6 @@ def test_nodes_of_a_digraph_carry_layers_and_edges_carry_tensors() -> None:
     assert [digraph.nodes[number]["layer"] for number in digraph] == list(graph.layers)
     assert list(digraph.edges) == [(0, 1), (1, 2)]
     assert digraph.edges[0, 1]["tensors"] == {0: TensorType((1, 8)), 1: TensorType((1, 8))}
-
-
-@given(graphs())
-def test_a_digraph_has_the_edges_of_the_layer_graph(graph: LayerGraph) -> None:
-    digraph = layer_digraph(graph)
-    assert sorted(digraph.edges) == sorted(graph.edges)
-    for layer, (sources, readers) in enumerate(zip(graph.predecessors, graph.successors, strict=True)):
-        assert set(digraph.pred[layer]) == set(sources)
-        assert set(digraph.succ[layer]) == set(readers)
 
 
 @given(graphs(), st.data())
@@ -85,14 +75,3 @@ def test_depth_first_order_puts_each_number_after_its_sources(sources: Sources) 
     place = {number: position for position, number in enumerate(order)}
     assert sorted(order) == list(range(len(sources)))
     assert all(place[source] < place[reader] for reader, read in enumerate(sources) for source in read)
-
-
-@pytest.mark.parametrize(("read", "expected"), [([0, 1], [0, 2, 1, 3]), ([1, 0], [2, 1, 0, 3])])
-def test_depth_first_order_follows_the_order_of_sources(read: list[int], expected: list[int]) -> None:
-    assert depth_first([[], [2], [], read]) == expected
-
-
-def test_a_number_without_sources_is_an_order_of_its_own() -> None:
-    assert depth_first([[]]) == [0]
-    assert topological_order([]) == []
-    assert needed_for([], [[]]) == set()

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from onnx.helper import make_node
 
-from dlbricks_tui.bricks.carriers import carrier_of
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.models.errors import FusionRefusedError
 from dlbricks_tui.models.graph import Feed, LayerGraph, Level
 from dlbricks_tui.models.onnx.execution_graph import executed_graph
@@ -116,19 +114,6 @@ def test_a_conversion_serves_only_its_readers(tmp_path: Path) -> None:
     assert relu.feeds == (Feed(conversion, 0),)
     assert root.feeds == (Feed(names["conv"].index, 0),)
     assert found.heads == (Feed(relu.index, 0), Feed(root.index, 0), Feed(conversion, 0))
-
-
-def test_a_fused_layer_is_written_as_its_operators(tmp_path: Path) -> None:
-    found = fused(loaded(tmp_path, small()), SMALL)
-    program = carrier_program(found)
-    assert [program.owners[number] for number in sorted(program.owners)] == [0, 1, 1, 2, 3, 4, 5]
-    carrier = carrier_of(found)
-    assert carrier is not None and carrier.is_whole
-
-
-def test_layers_behind_no_executed_node_stay_layers(tmp_path: Path) -> None:
-    found = fused(loaded(tmp_path, small()), [*SMALL[:4], {**SMALL[4], "layers": ()}, SMALL[5]])
-    assert [layer.op for layer in found.layers if layer.nodes][2] == "reshape"
 
 
 # The first node reads the second.

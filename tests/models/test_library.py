@@ -48,13 +48,33 @@ def test_a_sample_carries_the_facts_of_the_manifest(library: Library, tmp_path: 
     assert (last.layers, last.unique_layers, last.table1_id, last.types) == (174, 46, None, None)
 
 
-def test_a_model_is_found_by_its_name_and_by_its_row_of_table_1(library: Library) -> None:
-    assert [it.name for it in library.find("resnet50_v1")] == ["resnet50_v1"]
-    assert [it.name for it in library.find("table1:2")] == ["Big Net on Faces"]
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["resnet50_v1"], ["resnet50_v1"]),
+        (["table1:2"], ["Big Net on Faces"]),
+        (["table1"], ["Big Net", "Big Net on Faces"]),
+        (["resnet50_v1", "table1", "table1:1", "resnet50_v1"], ["resnet50_v1", "Big Net", "Big Net on Faces"]),
+    ],
+)
+def test_models_are_found_by_name_and_row_in_order_and_only_once(
+    library: Library, names: list[str], found: list[str]
+) -> None:
+    assert [it.name for it in library.find_all(names)] == found
 
 
-def test_table_1_selects_all_its_rows(library: Library) -> None:
-    assert [it.name for it in library.find("table1")] == ["Big Net", "Big Net on Faces"]
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ResNet50", r"^no model 'ResNet50': did you mean 'resnet50_v1'\?$"),
+        *((name, "give the path of a ") for name in ("", "zzz", "z" * 5_000, "\0", "\ud800")),
+        *((f"table1:{it}", "the numbers go from 1 to 50") for it in ("0", "51", "", "one", "1.0")),
+    ],
+)
+def test_an_unknown_name_is_refused_with_advice(library: Library, name: str, said: str) -> None:
+    with pytest.raises(UnknownModelError, match=said) as refusal:
+        library.find(name)
+    assert len(str(refusal.value)) < 1_000
 
 
 @pytest.fixture
@@ -105,6 +125,7 @@ def test_a_path_selects_a_model(library: Library, folder: Path, monkeypatch: pyt
     (folder / "odd").write_text("{}")
     assert library.find("odd") == (ModelSource("odd", Path("odd")),)
     assert library.find("absent.json") == (ModelSource("absent", Path("absent.json")),)
+    assert library.find(f"some{os.sep}where")[0].path == Path("some/where")
 
 
 @pytest.mark.parametrize(
@@ -131,27 +152,24 @@ def test_the_path_of_a_sample_selects_the_sample_with_its_input_shapes(tmp_path:
     assert library.find(str(by_name.path)) == library.find(relative) == (by_name,)
 
 
-def test_models_are_found_in_order_and_only_once(library: Library) -> None:
-    names = ["resnet50_v1", "table1", "table1:1", "resnet50_v1"]
-    assert [it.name for it in library.find_all(names)] == ["resnet50_v1", "Big Net", "Big Net on Faces"]
-
-
-def test_a_similar_name_is_suggested(library: Library) -> None:
-    with pytest.raises(UnknownModelError, match=r"^no model 'ResNet50': did you mean 'resnet50_v1'\?$"):
-        library.find("ResNet50")
-
-
-@pytest.mark.parametrize("name", ["", "zzz", "z" * 5_000, "\0", "\ud800"])
-def test_an_unknown_name_is_refused(library: Library, name: str) -> None:
-    with pytest.raises(UnknownModelError, match="give the path of a ") as refusal:
-        library.find(name)
-    assert len(str(refusal.value)) < 1_000
-
-
-@pytest.mark.parametrize("number", ["0", "51", "", "one", "1.0"])
-def test_an_unknown_row_of_table_1_is_refused(library: Library, number: str) -> None:
-    with pytest.raises(UnknownModelError, match="the numbers go from 1 to 50"):
-        library.find(f"table1:{number}")
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        *(
+            ("data/model-folders.json", text, "; repair or remove it")
+            for text in ("", "{", "[]", "7", '{"folders": 7}', '{"folders": [7]}', '{"folder": []}', "\x00")
+        ),
+        *(
+            ("samples/manifest.json", text, "; install dlbricks-tui again")
+            for text in ("", "[]", '{"models": 7}', '{"models": [7]}', '{"models": [{"name": "a"}]}')
+        ),
+    ],
+)
+def test_a_broken_list_is_named(library: Library, tmp_path: Path, file: str, text: str, said: str) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / file).write_text(text)
+    with pytest.raises(ModelError, match=f"{Path(file).name} cannot be read .*{said}"):
+        library.sources()
 
 
 # Files.
@@ -199,32 +217,30 @@ def test_a_deleted_file_is_reported_missing_and_not_listed(library: Library, fol
     assert library.missing() == ()
 
 
-def test_a_sample_cannot_be_removed(library: Library) -> None:
-    with pytest.raises(ModelError, match="comes with dlbricks: it stays in the library"):
-        library.remove(library.samples()[0].path)
-
-
 # Folders.
 
 
-def test_the_models_of_an_added_folder_are_in_the_library(library: Library, folder: Path) -> None:
-    assert library.add_folder(folder) == 3
+def test_the_models_of_an_added_folder_are_in_the_library_until_it_is_removed(
+    library: Library, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "deeper" / "again").symlink_to(folder)
+    for _ in range(2):
+        assert library.add_folder(folder) == 3
     assert [it.name for it in library.sources()][3:] == ["a", "net2", "net"]
+    library.add_folder(folder / "deeper")
     assert library.find("net2") == (ModelSource("net2", folder / "deeper" / "net2-symbol.json.gz"),)
-
-
-def test_an_added_folder_is_stored_once(library: Library, folder: Path, tmp_path: Path) -> None:
-    library.add_folder(folder)
-    library.add_folder(folder)
+    library.remove(folder / "deeper")
     assert Library(tmp_path / "samples", tmp_path / "data").folders() == (folder,)
-
-
-def test_a_folder_is_kept_by_its_absolute_path(library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.parent)
+    library.remove(Path("mine"))
     library.add_folder(Path("mine"))
     assert library.folders() == (folder,)
-    library.remove(Path("mine"))
+    folder.rename(folder.with_name("elsewhere"))
+    assert len(library.sources()) == 3
+    assert library.missing() == (folder,)
+    library.remove(folder)
     assert library.folders() == ()
+    assert (tmp_path / "elsewhere" / "net-symbol.json").exists()
 
 
 def test_folders_added_concurrently_are_all_in_the_library(library: Library, folder: Path, tmp_path: Path) -> None:
@@ -236,20 +252,6 @@ def test_folders_added_concurrently_are_all_in_the_library(library: Library, fol
     assert sorted(library.folders()) == sorted(folders)
 
 
-def test_removing_a_folder_keeps_its_files(library: Library, folder: Path) -> None:
-    library.add_folder(folder)
-    library.remove(folder)
-    assert len(library.sources()) == 3
-    assert (folder / "net-symbol.json").exists()
-
-
-def test_a_deleted_folder_holds_nothing(library: Library, folder: Path) -> None:
-    library.add_folder(folder)
-    folder.rename(folder.with_name("elsewhere"))
-    assert len(library.sources()) == 3
-    assert library.missing() == (folder,)
-
-
 def test_two_models_of_one_name_need_a_path(library: Library, folder: Path) -> None:
     (folder / "deeper" / "net-symbol.json").write_text("{}")
     library.add_folder(folder)
@@ -258,35 +260,23 @@ def test_two_models_of_one_name_need_a_path(library: Library, folder: Path) -> N
     assert str(folder / "deeper" / "net-symbol.json") in str(refusal.value)
 
 
-def test_a_folder_within_an_added_folder_duplicates_no_model(library: Library, folder: Path) -> None:
-    library.add_folder(folder)
-    library.add_folder(folder / "deeper")
-    assert len(library.find("net2")) == 1
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        *((name, "is not a folder") for name in ("absent", "mine/net-symbol.json", "n" * 5_000, "n\0")),
+        ("mine/empty", r"holds no \*-symbol.json or \*.onnx file"),
+        ("~nobody-of-this-name/models", "home"),
+    ],
+)
+def test_a_path_that_is_not_a_folder_of_models_is_refused(library: Library, folder: Path, name: str, said: str) -> None:
+    (folder / "empty").mkdir()
+    with pytest.raises(ModelError, match=said):
+        library.add_folder(Path(name) if name[0] == "~" else folder.parent / name)
 
 
-def test_links_in_a_circle_are_not_followed(library: Library, folder: Path) -> None:
-    (folder / "deeper" / "again").symlink_to(folder)
-    assert library.add_folder(folder) == 3
-
-
-@pytest.mark.parametrize("name", ["absent", "mine/net-symbol.json", "n" * 5_000, "n\0"])
-def test_a_path_that_is_not_a_folder_is_refused(library: Library, folder: Path, name: str) -> None:
-    with pytest.raises(ModelError, match="is not a folder"):
-        library.add_folder(folder.parent / name)
-
-
-def test_a_folder_without_models_is_refused(library: Library, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ModelError, match=r"holds no \*-symbol.json or \*.onnx file"):
-        library.add_folder(tmp_path / "empty")
-
-
-def test_the_home_of_an_unknown_user_is_refused(library: Library) -> None:
-    with pytest.raises(ModelError, match="home"):
-        library.add_folder(Path("~nobody-of-this-name/models"))
-
-
-def test_a_folder_that_was_not_added_cannot_be_removed(library: Library, folder: Path) -> None:
+def test_what_was_not_added_cannot_be_removed(library: Library, folder: Path) -> None:
+    with pytest.raises(ModelError, match="comes with dlbricks: it stays in the library"):
+        library.remove(library.samples()[0].path)
     with pytest.raises(ModelError, match="is not in the library; the folders and files that were added are: none"):
         library.remove(folder)
 
@@ -295,22 +285,3 @@ def test_a_data_folder_that_cannot_be_written_is_named(library: Library, folder:
     (tmp_path / "data").write_text("a file")
     with pytest.raises(ModelError, match="cannot be "):
         library.add_folder(folder)
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"folders": 7}', '{"folders": [7]}', '{"folder": []}', "\x00"])
-def test_a_broken_list_of_folders_is_named(library: Library, tmp_path: Path, text: str) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "model-folders.json").write_text(text)
-    with pytest.raises(ModelError, match=r"model-folders.json cannot be read .*; repair or remove it"):
-        library.sources()
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"models": 7}', '{"models": [7]}', '{"models": [{"name": "a"}]}'])
-def test_a_broken_manifest_is_named(library: Library, tmp_path: Path, text: str) -> None:
-    (tmp_path / "samples" / "manifest.json").write_text(text)
-    with pytest.raises(ModelError, match=r"manifest.json cannot be read .*; install dlbricks-tui again"):
-        library.samples()
-
-
-def test_a_name_with_a_separator_is_a_path(library: Library) -> None:
-    assert library.find(f"some{os.sep}where")[0].path == Path("some/where")

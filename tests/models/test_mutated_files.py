@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
@@ -114,7 +113,8 @@ types = st.sampled_from([no_types, one_type, any_types])
 shuffles = st.randoms(use_true_random=False)
 
 
-def check(data: bytes, answer: Types, shuffle: random.Random) -> None:
+@given(mutated_documents() | damaged_bytes(), types, shuffles)
+def test_a_damaged_file_is_a_model_or_refused_in_one_line(data: bytes, answer: Types, shuffle: random.Random) -> None:
     """Read the file as the loader does, and cut the result."""
     try:
         file = parse_symbol(data, "net")
@@ -132,20 +132,3 @@ def check(data: bytes, answer: Types, shuffle: random.Random) -> None:
         assert all(feed.layer is None or feed.layer < index for feed in layer.feeds)
         assert len(layer.feeds) == len(layer.data)
     assert decompose(graph, Cutting(3)).occurrences
-
-
-@given(mutated_documents(), types, shuffles)
-def test_a_mutated_file_is_a_model_or_refused_in_one_line(data: bytes, answer: Types, shuffle: random.Random) -> None:
-    check(data, answer, shuffle)
-
-
-@given(damaged_bytes(), types, shuffles)
-def test_a_damaged_file_is_a_model_or_refused_in_one_line(data: bytes, answer: Types, shuffle: random.Random) -> None:
-    check(data, answer, shuffle)
-
-
-@pytest.mark.soak
-@settings(max_examples=20_000)
-@given(mutated_documents() | damaged_bytes(), types, shuffles)
-def test_thousands_of_damaged_files_are_models_or_refused(data: bytes, answer: Types, shuffle: random.Random) -> None:
-    check(data, answer, shuffle)

@@ -1,12 +1,28 @@
 import json
 import tracemalloc
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.errors import ModelError, UnreadableModelError
+from dlbricks_tui.models.graph import (
+    UNKNOWN_TYPE,
+    Feed,
+    GraphInput,
+    LayerGraph,
+    Level,
+    Origin,
+    Shape,
+    TensorType,
+    Wire,
+)
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph
 from dlbricks_tui.models.mxnet.symbol_file import DEEPEST_NESTING, NodeOutput, SymbolFile, parse_symbol
+from dlbricks_tui.models.mxnet.variables import variable_roles
 from tests.models.symbols import Node, content, document, node, small_network, variable
+from tests.models.table_framework import TableFramework
 
 
 def parsed(nodes: list[Node], *heads: int | tuple[int, int], version: int | None = 10901) -> SymbolFile:
@@ -25,34 +41,26 @@ def refusal(data: bytes | str) -> str:
 # The vintages.
 
 
-@pytest.mark.parametrize("key", ["param", "attr", "attrs"])
-def test_parameters_stand_under_the_key_of_their_version(key: str) -> None:
-    file = parsed([variable("data"), {"op": "Flatten", "name": "f", key: {"axis": "1"}, "inputs": [[0, 0]]}])
-    assert file.nodes[1].attributes == {"axis": "1"}
-
-
-def test_parameters_and_annotations_may_stand_under_two_keys() -> None:
-    raw = {"op": "relu", "name": "r", "param": {"a": "1"}, "attr": {"__layer__": "x", "b": "2"}, "inputs": [[0, 0]]}
-    assert parsed([variable("data"), raw]).nodes[1].attributes == {"a": "1", "__layer__": "x", "b": "2"}
+@pytest.mark.parametrize(
+    ("raw", "attributes"),
+    [
+        *(({key: {"axis": "1"}}, {"axis": "1"}) for key in ("param", "attr", "attrs")),
+        (
+            {"param": {"a": "1"}, "attr": {"__layer__": "x", "b": "2"}},
+            {"a": "1", "__layer__": "x", "b": "2"},
+        ),
+        ({"attrs": {"nsize": 5, "alpha": 1e-4, "flag": True}}, {"nsize": "5", "alpha": "0.0001", "flag": "True"}),
+    ],
+)
+def test_parameters_stand_as_text_or_numbers_under_the_keys_of_any_version(raw: Node, attributes: Node) -> None:
+    made = {"op": "LRN", "name": "n", "inputs": [[0, 0]], **raw}
+    assert parsed([variable("data"), made]).nodes[1].attributes == attributes
 
 
 def test_annotations_for_training_are_not_parameters() -> None:
     noted = {"lr_mult": "2", "weight_lr_mult": "2", "ctx_group": "gpu", "__wd_mult__": "0"}
     raw = {"op": "Convolution", "name": "c", "attr": {"kernel": "(3,3)", **noted}, "inputs": [[0, 0]]}
     assert parsed([variable("data"), raw]).nodes[1].params == {"kernel": "(3,3)"}
-
-
-def test_numeric_parameters_are_read_as_text() -> None:
-    raw = {"op": "LRN", "name": "n", "attrs": {"nsize": 5, "alpha": 1e-4, "flag": True}, "inputs": [[0, 0, 0]]}
-    assert parsed([variable("data"), raw]).nodes[1].attributes == {"nsize": "5", "alpha": "0.0001", "flag": "True"}
-
-
-def test_entries_have_two_or_three_numbers() -> None:
-    nodes = [variable("data"), {"op": "split", "name": "s", "inputs": [[0, 0]]}, node("add", "a", (1, 0), (1, 2))]
-    file = parse_symbol(json.dumps({"nodes": nodes, "heads": [[2, 0], [1, 1, 0]]}), "net")
-    assert file.nodes[1].inputs == (NodeOutput(0, 0),)
-    assert file.nodes[2].inputs == (NodeOutput(1, 0), NodeOutput(1, 2))
-    assert file.heads == (NodeOutput(2, 0), NodeOutput(1, 1))
 
 
 def test_nodes_need_neither_attributes_nor_inputs_nor_names() -> None:
@@ -107,12 +115,6 @@ def test_nodes_are_ordered_after_their_inputs() -> None:
 def test_nodes_without_a_path_to_a_head_are_dropped() -> None:
     nodes = [variable("unread"), variable("data"), node("relu", "r", 1), node("relu", "dead", 0)]
     assert [it.name for it in parsed(nodes, 2).nodes] == ["data", "r"]
-
-
-def test_nodes_may_share_a_name() -> None:
-    file = parsed([variable("x"), node("relu", "x", 0), node("relu", "x", 1)])
-    assert [it.name for it in file.nodes] == ["x", "x", "x"]
-    assert [it["name"] for it in json.loads(file.render())["nodes"]] == ["n0", "n1", "n2"]
 
 
 def test_a_rendered_file_equals_the_original_except_for_names() -> None:
@@ -180,18 +182,9 @@ def test_too_deeply_nested_subgraphs_are_refused() -> None:
         (b'{"nodes": []}', "net: there is no list of nodes: not an MXNet symbol file"),
         (b'{"nodes": [7], "heads": [[0, 0]]}', "net: node 0 is not an object with an 'op'"),
         (b'{"nodes": [{"name": "a"}]}', "net: node 0 ('a') is not an object with an 'op'"),
-        (
-            b'{"nodes": [{"op": "null"}]}',
-            "net: there is no list of heads",
-        ),
-        (
-            b'{"nodes": [{"op": "null"}], "heads": {}}',
-            "net: there is no list of heads",
-        ),
-        (
-            b'{"nodes": [{"op": "null"}], "heads": []}',
-            "net: there is no list of heads",
-        ),
+        (b'{"nodes": [{"op": "null"}]}', "net: there is no list of heads"),
+        (b'{"nodes": [{"op": "null"}], "heads": {}}', "net: there is no list of heads"),
+        (b'{"nodes": [{"op": "null"}], "heads": []}', "net: there is no list of heads"),
         (
             b'{"nodes": [{"op": "null"}], "heads": [[1, 0]]}',
             "net: the list of heads reads node 1, but there are 1 nodes",
@@ -247,23 +240,21 @@ def test_an_edge_to_a_missing_node_is_refused_with_its_node(entry: Any, expected
     assert refusal(content(nodes)).startswith(f"net: node 1 ('r') {expected}")
 
 
-def test_a_cycle_is_refused() -> None:
-    nodes = [variable("data"), node("add", "a", 0, 3), node("relu", "b", 1), node("relu", "c", 2), node("relu", "d", 3)]
-    assert refusal(content(nodes)) == "net: node 1 ('a') is part of a cycle, or depends on one"
-
-
-def test_a_variable_with_inputs_is_refused() -> None:
-    assert refusal(content([variable("data"), node("null", "w", 0)])) == (
-        "net: node 1 ('w') is a variable, yet it has inputs"
-    )
-
-
-@pytest.mark.parametrize("value", [None, [], {}, ["1"]])
-def test_a_parameter_that_is_not_text_is_refused(value: Any) -> None:
-    raw = node("relu", "r", 0) | {"attrs": {"axis": value}}
-    assert refusal(content([variable("data"), raw])) == (
-        "net: node 1 ('r') has a parameter 'axis' that is neither text nor a number"
-    )
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (node("null", "r", 0), "is a variable, yet it has inputs"),
+        *(
+            (
+                node("relu", "r", 0) | {"attrs": {"axis": value}},
+                "has a parameter 'axis' that is neither text nor a number",
+            )
+            for value in (None, [], {"a": 1}, ["1"])
+        ),
+    ],
+)
+def test_a_node_that_makes_no_sense_is_refused(raw: Node, said: str) -> None:
+    assert refusal(content([variable("data"), raw])) == f"net: node 1 ('r') {said}"
 
 
 def test_a_file_of_too_many_small_values_is_refused_before_it_fills_the_memory() -> None:
@@ -295,18 +286,120 @@ def test_a_file_without_a_valid_version_counts_as_old(attributes: Any) -> None:
     assert parse_symbol(json.dumps(raw), "net").nodes[1].attributes == {}
 
 
-def test_a_too_deeply_nested_part_of_an_operator_is_refused() -> None:
-    deep: Any = []
-    for _ in range(700):
-        deep = [deep]
-    body = document([variable("x"), node("relu", "r", 0) | {"extra": deep}])
-    try:
-        parsed(loop(body))
-    except UnreadableModelError as error:
-        assert "deep" in str(error)
+IMAGE = (1, 3, 32, 32)
 
 
-@pytest.mark.parametrize("cut", range(1, 40))
-def test_a_truncated_file_is_refused(cut: int) -> None:
-    whole = content(small_network())
-    assert refusal(whole[: len(whole) * cut // 40]).startswith("net")
+def graph_of(
+    nodes: Sequence[Node], *heads: int | tuple[int, int], shapes: Mapping[str, Shape] | None = None
+) -> LayerGraph:
+    """Return the graph with the types that the table infers; `shapes` are by node name, `data` defaults to an image."""
+    file = parse_symbol(content(nodes, *heads), "net")
+    given = {"data": IMAGE} if shapes is None else shapes
+    by_number = {f"n{number}": given[it.name] for number, it in enumerate(file.nodes) if it.name in given}
+    answer = TableFramework().infer(file.render(), by_number)
+    return build_graph(InferredFile(file, variable_roles(file, given), answer.types, answer.unknown), "net")
+
+
+def test_every_operator_is_a_layer_with_its_shapes() -> None:
+    graph = graph_of(small_network())
+    assert (graph.name, graph.level) == ("net", Level.WRITTEN)
+    assert [(it.index, it.name, it.op, it.kind) for it in graph.layers] == [
+        (0, "conv0", "conv", Kind.CONVOLUTION),
+        (1, "bn0", "batch_norm", Kind.BATCHNORM),
+        (2, "relu0", "relu", Kind.ELEMENTWISE),
+        (3, "sum0", "add", Kind.COMBINE),
+        (4, "pool0", "max_pool", Kind.POOLING),
+        (5, "flat0", "flatten", Kind.FLATTEN),
+        (6, "fc0", "linear", Kind.LINEAR),
+        (7, "softmax", "mxnet.SoftmaxOutput", Kind.LOSS),
+    ]
+    conv = graph.layers[0]
+    assert conv.data == (TensorType(IMAGE),)
+    assert conv.weights == (TensorType((8, 3, 3, 3)), TensorType((8,)))
+    assert conv.outputs == (TensorType((1, 8, 32, 32)),)
+    assert conv.operators[0].inputs == (Wire(Origin.DATA, 0), Wire(Origin.WEIGHT, 0), Wire(Origin.WEIGHT, 1))
+    assert graph.inputs == (GraphInput("data", TensorType(IMAGE)),)
+    assert graph.heads == (Feed(7, 0),)
+    assert graph.edges == ((0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (4, 5), (5, 6), (6, 7))
+
+
+def test_edges_carry_any_output_of_a_layer() -> None:
+    nodes = [
+        variable("data"),
+        node("SliceChannel", "parts", 0, num_outputs="2"),
+        node("relu", "second", (1, 1)),
+        node("elemwise_add", "sum", (1, 1), 2),
+    ]
+    graph = graph_of(nodes, 3, (1, 0), shapes={"data": (1, 4, 5)})
+    # Unread outputs stay in the layer. The others are numbered among themselves.
+    assert graph.layers[0].results == (Wire(Origin.OPERATOR, 0, 0), Wire(Origin.OPERATOR, 0, 1))
+    assert graph.layers[0].outputs == (TensorType((1, 2, 5)),) * 2
+    assert graph.layers[1].feeds == (Feed(0, 1),)
+    assert graph.heads == (Feed(2, 0), Feed(0, 0))
+    assert graph_of(nodes, shapes={"data": (1, 4, 5)}).layers[1].feeds == (Feed(0, 0),)
+
+
+def test_a_head_that_is_an_input_is_kept_and_one_that_is_a_weight_is_not_computed() -> None:
+    nodes = [variable("data"), variable("w_weight"), node("relu", "r", 0)]
+    assert graph_of(nodes, 2, 0, 1).heads == (Feed(0, 0), Feed(None, 0))
+
+
+@pytest.mark.parametrize("name", ["data", "w_weight"])
+def test_a_file_without_operators_is_refused(name: str) -> None:
+    with pytest.raises(UnreadableModelError, match="net has no operators: there is nothing to run"):
+        graph_of([variable(name)])
+
+
+def test_an_unknown_operator_is_named_and_only_what_depends_on_its_shape_is_unmeasurable() -> None:
+    nodes = [
+        variable("data"),
+        node("relu", "before", 0),
+        node("NobodyHasThis", "unknown", 1, strength="7"),
+        node("relu", "behind", 2),
+        node("relu", "beside", 1),
+    ]
+    graph = graph_of(nodes, 3, 4)
+    assert [(it.name, it.unmeasurable) for it in graph.layers] == [
+        ("before", None),
+        ("unknown", "operator NobodyHasThis is not known to the installed MXNet"),
+        ("behind", "its shape depends on an operator that the installed MXNet does not know"),
+        ("beside", None),
+    ]
+    assert graph.layers[1].op == "mxnet.NobodyHasThis"
+    assert graph.layers[2].data == (UNKNOWN_TYPE,)
+    assert graph.edges == ((0, 1), (1, 2), (0, 3))
+
+
+def test_layers_of_unknown_types_are_unmeasurable() -> None:
+    file = parse_symbol(content([variable("data"), node("relu", "r", 0)]), "net")
+    for known in (TensorType((1, 8), "unknown"), TensorType(None)):
+        graph = build_graph(InferredFile(file, variable_roles(file), [[TensorType((1, 8))], [known]]), "net")
+        assert graph.layers[0].unmeasurable == "MXNet does not find out its shape"
+
+
+@pytest.mark.parametrize("shape", [(10**12,), (2**16, 2**16), (1,) * 40 + (2**31,)])
+def test_a_shape_that_mxnet_cannot_hold_is_refused_with_its_node(shape: Shape) -> None:
+    file = parse_symbol(content([variable("data"), node("relu", "r", 0)]), "net")
+    with pytest.raises(ModelError) as caught:
+        build_graph(InferredFile(file, variable_roles(file), [[TensorType((1, 8))], [TensorType(shape)]]), "net")
+    shown = "x".join(map(str, shape))[:80]
+    assert str(caught.value) == f"net: 'r' has a shape of {shown}: more than MXNet can hold"
+
+
+def test_a_loop_is_one_layer_with_its_body_inside() -> None:
+    body = document([variable("x"), node("relu", "r", 0), node("exp", "e", 1)])
+    nodes = [variable("data"), node("_foreach", "loop", 0) | {"subgraphs": [body]}]
+    loop = graph_of(nodes).layers[0]
+    assert (loop.op, loop.kind) == ("mxnet._foreach", Kind.RECURRENT)
+    assert len(loop.operators[0].inner) == 1
+    assert "mxnet.relu" in loop.operators[0].inner[0]
+
+
+def test_a_loop_body_is_identified_by_operators_and_not_by_names() -> None:
+    def inner(*names: str, op: str = "relu") -> tuple[str, ...]:
+        body = document([variable(names[0]), node(op, names[1], 0)])
+        nodes = [variable("data"), node("_foreach", "loop", 0) | {"subgraphs": [body]}]
+        return graph_of(nodes).layers[0].operators[0].inner
+
+    assert inner("x", "y") == inner("a", "b")
+    assert inner("x", "y") != inner("x", "y", op="exp")

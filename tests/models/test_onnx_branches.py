@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import onnx
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
@@ -74,25 +73,6 @@ def test_a_branch_that_returns_an_outer_tensor_copies_it(tmp_path: Path) -> None
     assert [layer.op for layer in graph.layers] == ["relu", "identity", "tanh"]
 
 
-def test_a_branch_that_returns_one_tensor_twice_writes_both(tmp_path: Path) -> None:
-    yes = inside([make_node("Exp", ["x"], ["out"], name="e")])
-    yes.output.add().CopyFrom(yes.output[0])
-    choice = make_node("If", ["always"], ["a", "b"], name="choice", then_branch=yes, else_branch=yes)
-    made = model([choice, make_node("Sub", ["a", "b"], ["y"])], {"x": (1, 4)}, ["y"], [flag("always", True)])
-    assert [layer.op for layer in loaded(tmp_path, made).layers] == ["exp", "identity", "sub"]
-
-
-def test_equal_names_in_several_branches_stay_apart(tmp_path: Path) -> None:
-    yes = inside([make_node("Exp", ["x"], ["out"], name="e")])
-    also = inside([make_node("Exp", ["one"], ["t"], name="e"), make_node("Neg", ["t"], ["out"], name="t")])
-    nodes = [branch("always", yes, yes, "one"), branch("always", also, also, "y")]
-    nodes[1].name = "second"
-    made = model(nodes, {"x": (1, 4)}, ["y"], [flag("always", True)])
-    graph = loaded(tmp_path, made)
-    assert names(graph) == ["e", "second/e", "second/t"] or len(set(names(graph))) == 3
-    assert graph.predecessors == ((), (0,), (1,))
-
-
 def nested(levels: int) -> GraphProto:
     nodes = [make_node("Exp", ["r"], ["out"], name="innermost")]
     for level in range(levels):
@@ -105,21 +85,6 @@ def nested(levels: int) -> GraphProto:
 def test_branches_within_branches_are_chosen_down_to_the_innermost(tmp_path: Path) -> None:
     graph = loaded(tmp_path, with_if(nested(DEEPEST_NESTING - 1)))
     assert [layer.op for layer in graph.layers] == ["relu", "exp", "tanh"]
-
-
-def test_a_tensor_of_the_chosen_branch_reaches_the_subgraphs_in_it(tmp_path: Path) -> None:
-    inner = inside([make_node("Add", ["e", "e"], ["sum"])], "sum")
-    dependent = make_node("If", ["open"], ["out"], name="open", then_branch=inner, else_branch=inner)
-    taken = make_node("Neg", ["x"], ["e"], name="outer e")
-    yes = inside([make_node("Exp", ["r"], ["e"], name="e"), dependent])
-    made = with_if(yes)
-    made.graph.node.insert(0, taken)
-    made.graph.output.append(onnx.ValueInfoProto(name="e"))
-    made.graph.input.append(make_tensor_value_info("open", TensorProto.BOOL, ()))
-    graph = loaded(tmp_path, made)
-    reader = next(layer for layer in graph.layers if layer.op == "onnx.If")
-    exp = next(layer for layer in graph.layers if layer.op == "exp")
-    assert exp.index in graph.predecessors[reader.index]
 
 
 def test_an_unknown_condition_leaves_the_if_as_one_layer(tmp_path: Path) -> None:

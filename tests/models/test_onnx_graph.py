@@ -2,17 +2,21 @@
 
 from pathlib import Path
 
-from onnx import GraphProto, NodeProto, TensorProto
-from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
+import pytest
+from onnx import NodeProto, TensorProto
+from onnx.helper import make_node, make_tensor
 
+from benchmarks.onnx_models import TOKENS, WIDTH, encoder
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.estimate.prediction.features import features_of
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.graph import Feed, LayerGraph, Level, Origin, TensorType, Wire
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
-from tests.models.onnx_models import branch, floats, integers, loaded, model, small, with_everything
+from tests.models.onnx_models import LIGHT, floats, integers, loaded, model, small, with_everything
 from tests.models.table_framework import TableFramework
 
 
@@ -55,22 +59,6 @@ def test_results_of_weights_and_shapes_alone_are_not_layers(tmp_path: Path) -> N
     assert (flat.op, flat.outputs[0].shape, flat.weights) == ("reshape", (2, 128), ())
 
 
-def test_a_branch_or_loop_is_one_layer_with_the_inputs_of_its_subgraphs(tmp_path: Path) -> None:
-    def inside(op: str) -> GraphProto:
-        result = make_tensor_value_info(f"{op}_result", TensorProto.FLOAT, None)
-        return make_graph([make_node(op, ["r", "w"], [f"{op}_result"])], op, [], [result])
-
-    choice: NodeProto = branch("yes", inside("Mul"), inside("Add"), "y")
-    nodes = [make_node("Relu", ["x"], ["r"]), choice]
-    made = model(nodes, {"x": (1, 4)}, ["y"], [floats("w", (4,))])
-    made.graph.input.append(make_tensor_value_info("yes", TensorProto.BOOL, ()))
-    relu, found = loaded(tmp_path, made).layers
-    assert (found.name, found.op) == ("choice", "onnx.If")
-    assert [feed.layer for feed in found.feeds] == [None, relu.index]
-    assert [weight.shape for weight in found.weights] == [(4,)]
-    assert len(found.operators[0].inner) == 2
-
-
 def test_subgraphs_have_the_same_form_in_each_format(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(bytes(16))
     graph = loaded(tmp_path, with_everything())
@@ -89,15 +77,6 @@ def test_only_values_that_set_shapes_are_part_of_a_brick(tmp_path: Path) -> None
 
     assert key(0.5, 1) == key(7.0, 1)
     assert key(0.5, 1) != key(0.5, 2)
-
-
-def test_names_do_not_count(tmp_path: Path) -> None:
-    one, other = small(), small()
-    for node in other.graph.node:
-        node.name = f"another {node.name}"
-    graphs = [loaded(tmp_path, made) for made in (one, other)]
-    keys = [[brick_of(graph, (layer.index,)).key for layer in graph.layers] for graph in graphs]
-    assert keys[0] == keys[1]
 
 
 def test_layers_shared_with_mxnet_are_the_same_bricks(tmp_path: Path) -> None:
@@ -125,3 +104,85 @@ def test_layers_shared_with_mxnet_are_the_same_bricks(tmp_path: Path) -> None:
     onnx = loaded(tmp_path, model(nodes, {"x": (1, 3, 16, 16)}, ["y"], weights))
     for ours, theirs in zip(mxnet.layers, onnx.layers, strict=True):
         assert brick_of(mxnet, (ours.index,)).canonical == brick_of(onnx, (theirs.index,)).canonical
+
+
+# Nine published networks from the onnx package, without the values of their weights.
+
+LAYERS = {"bvlc_alexnet": 24, "inception_v1": 144, "squeezenet": 66, "vgg19": 46, "zfnet512": 22}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_published_network_has_as_many_layers_as_operators_that_depend_on_its_input(
+    name: str, tmp_path: Path
+) -> None:
+    graph = Loader(tmp_path, TableFramework()).load(source_of(LIGHT / f"light_{name}.onnx"))
+    assert len(graph.layers) == LAYERS[name]
+    assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
+    assert [layer.name for layer in graph.layers if layer.kind is Kind.OTHER] == []
+    assert graph.inputs[0].type.shape == (1, 3, 224, 224)
+
+
+def test_an_encoder_of_a_transformer_has_few_unique_layers(tmp_path: Path) -> None:
+    (tmp_path / "encoder.onnx").write_bytes(encoder().SerializeToString())
+    graph = Loader(tmp_path, TableFramework()).load(source_of(tmp_path / "encoder.onnx"))
+    # Embeddings, their sum and its norm; then blocks of attention and its following layers.
+    assert len(graph.layers) == 3 + 12 * (22 + 11)
+    assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
+    assert [layer.name for layer in graph.layers if layer.kind is Kind.OTHER] == []
+    assert graph.layers[0].kind is Kind.EMBEDDING
+    assert graph.layers[-1].outputs[0].shape == (1, TOKENS, WIDTH)
+    one, whole = (decompose(graph, Cutting(granularity)) for granularity in (1, 4))
+    assert len(one.occurrences) == len(graph.layers)
+    assert len(one.bricks) < 30
+    assert len(whole.occurrences) < len(one.occurrences)
+
+
+# ONNX nodes whose metadata calls them one layer.
+
+
+def node(op: str, inputs: list[str], output: str, **said: str) -> NodeProto:
+    """Return a node with metadata such as `__layer__`."""
+    made = make_node(op, inputs, [output], output)
+    for key, value in said.items():
+        made.metadata_props.add(key=f"__{key}__", value=value)
+    return made
+
+
+def test_nodes_with_one_layer_name_form_one_layer(tmp_path: Path) -> None:
+    squash = {"layer": "squash", "kind": "elementwise"}
+    nodes = [
+        node("Sqrt", ["data"], "a", **squash),
+        node("Mul", ["data", "scale"], "b", **squash),
+        node("Div", ["a", "b"], "c", **squash),
+        node("Add", ["c", "scale"], "after"),
+    ]
+    graph = loaded(tmp_path, model(nodes, {"data": (1, 8)}, ["after"], [floats("scale", (1, 8))]))
+    layer, after = graph.layers
+    assert (layer.name, layer.kind, layer.op) == ("squash", Kind.ELEMENTWISE, "sqrt+mul+div")
+    assert [it.inputs for it in layer.operators] == [
+        (Wire(Origin.DATA, 0),),
+        (Wire(Origin.DATA, 0), Wire(Origin.WEIGHT, 0)),
+        (Wire(Origin.OPERATOR, 0), Wire(Origin.OPERATOR, 1)),
+    ]
+    assert (layer.feeds, layer.weights) == ((Feed(None, 0),), (TensorType((1, 8)),))
+    assert (layer.results, layer.nodes) == ((Wire(Origin.OPERATOR, 2),), (0, 1, 2))
+    assert (after.name, after.feeds, after.index) == ("after", (Feed(0, 0),), 1)
+    # Both layers read the same array.
+    assert layer.array(0) == after.array(0)
+
+
+def test_an_operator_on_a_stored_vector_is_a_layer_if_the_file_calls_it_one(tmp_path: Path) -> None:
+    def layers(**said: str) -> list[str]:
+        nodes = [node("Reshape", ["vector", "shape"], "wide", **said), node("Add", ["data", "wide"], "sum")]
+        made = model(nodes, {"data": (1, 8)}, ["sum"], [floats("vector", (8,)), integers("shape", (1, 8))])
+        return [layer.name for layer in loaded(tmp_path, made).layers]
+
+    assert layers() == ["sum"]
+    assert layers(layer="widen") == ["widen", "sum"]
+
+
+def test_metadata_that_describes_no_layer_is_refused_in_one_line(tmp_path: Path) -> None:
+    """`test_composite_layers.py` has the other faults."""
+    nodes = [node("Exp", ["data"], "a", layer="x", times="3"), node("Relu", ["a"], "b", layer="x", times="3")]
+    with pytest.raises(UnreadableModelError, match=r"^net: layer 'x' has 2 operators, which is not 3 times the same$"):
+        loaded(tmp_path, model(nodes, {"data": (1, 8)}, ["b"]))

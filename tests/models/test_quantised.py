@@ -64,16 +64,6 @@ def test_a_damaged_copy_is_written_anew(source: ModelSource, written: LayerGraph
     assert copier.copies == 2
 
 
-def test_another_content_or_quantiser_gives_another_copy(
-    source: ModelSource, written: LayerGraph, tmp_path: Path
-) -> None:
-    found = {
-        quantised_copy(source, content, written, tmp_path, Copier(quantiser)).path
-        for content, quantiser in ((b"one", "copier-1"), (b"two", "copier-1"), (b"one", "copier-2"))
-    }
-    assert len(found) == 3
-
-
 def test_a_refusal_names_the_model_and_leaves_no_file(source: ModelSource, written: LayerGraph, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"^net cannot be quantised: it has no layers$"):
         quantised_copy(source, b"content", written, tmp_path / "cache", Copier(refusal="it has no layers"))

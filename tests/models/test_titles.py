@@ -14,7 +14,7 @@ from dlbricks_tui.models.graph import (
     TensorType,
     Wire,
 )
-from dlbricks_tui.models.kinds import Kind, kind_of
+from dlbricks_tui.models.kinds import kind_of
 from dlbricks_tui.wording.titles import layer_title, shape_text
 
 IMAGE: Shape = (1, 64, 56, 56)
@@ -79,6 +79,10 @@ def layer(op: str, *data: Shape, out: Shape = IMAGE, inner: tuple[str, ...] = ()
         (layer("sum", IMAGE, IMAGE, IMAGE), "sum of 3"),
         (layer("mxnet._contrib_BilinearResize2D", IMAGE), "BilinearResize2D"),
         (layer("mxnet._mul_scalar", IMAGE, scalar=2.0), "mul scalar"),
+        (layer("conv+relu", IMAGE, inner=(FUSED,), with_act=True), "conv+relu 3x3/2 64"),
+        (layer("square+sqrt+exp+log+abs", IMAGE), "square+sqrt+exp+log+..."),
+        (replace(layer("constant"), operators=(), outputs=(TensorType((4, 2)),)), "constant"),
+        (replace(layer("conv", IMAGE, kernel=(3, 3)), outputs=(TensorType(None),)), "conv 3x3"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -86,9 +90,9 @@ def test_a_title_names_operators_window_and_width(described: Layer, title: str) 
     assert layer_title(described) == title
 
 
-def test_the_title_of_a_fused_layer_has_the_window_of_its_convolution() -> None:
-    fused = replace(layer("conv+relu", IMAGE, inner=(FUSED,), with_act=True), kind=Kind.CONVOLUTION)
-    assert layer_title(fused) == "conv+relu 3x3/2 64"
+@pytest.mark.parametrize(("shape", "text"), [((1, 3, 224, 224), "1x3x224x224"), ((), "scalar"), (None, "?")])
+def test_shapes_are_written_with_crosses(shape: Shape | None, text: str) -> None:
+    assert shape_text(TensorType(shape)) == text
 
 
 def test_a_title_names_the_first_of_many_operators() -> None:
@@ -99,8 +103,3 @@ def test_a_layer_without_operators_or_shapes_has_a_title_too() -> None:
     constant = replace(layer("constant"), operators=(), outputs=(TensorType((4, 2)),))
     assert layer_title(constant) == "constant"
     assert layer_title(replace(layer("conv", IMAGE, kernel=(3, 3)), outputs=(TensorType(None),))) == "conv 3x3"
-
-
-@pytest.mark.parametrize(("shape", "text"), [((1, 3, 224, 224), "1x3x224x224"), ((), "scalar"), (None, "?")])
-def test_shapes_are_written_with_crosses(shape: Shape | None, text: str) -> None:
-    assert shape_text(TensorType(shape)) == text

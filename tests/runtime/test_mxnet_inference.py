@@ -8,7 +8,7 @@ import pytest
 
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Describe, Infer, Inferred, Reason, Tensor
+from dlbricks_tui.runtime.protocol import Describe, Fuse, Fused, Infer, Inferred, Reason, Tensor
 from dlbricks_tui.runtime.registry import Registry
 from tests.runtime.symbols import Network, Node, node, symbol_of
 
@@ -64,42 +64,6 @@ def test_all_outputs_and_variables_have_shapes_and_dtypes(mxnet_worker: Worker) 
     assert inferred.unknown == ()
 
 
-def test_a_label_gets_the_shape_that_its_loss_needs(mxnet_worker: Worker) -> None:
-    net = classifier()
-    symbol = net.symbol(net.add("SoftmaxOutput", "softmax", "fc", "softmax_label"))
-    assert shapes_by_name(symbol, infer(mxnet_worker, symbol, {"data": IMAGE}))["softmax_label"] == [(1,)]
-
-
-def test_several_outputs_and_heads_are_inferred(mxnet_worker: Worker) -> None:
-    nodes = [
-        node("null", "data"),
-        node("SliceChannel", "parts", (0, 0), num_outputs="3", axis="1"),
-        node("relu", "last", (1, 2)),
-        node("sum", "total", (1, 0)),
-    ]
-    symbol = symbol_of(nodes, (2, 0), (3, 0), (1, 1))
-    shapes = shapes_by_name(symbol, infer(mxnet_worker, symbol, {"data": (1, 6, 4)}))
-    assert shapes["parts"] == [(1, 2, 4)] * 3
-    assert (shapes["last"], shapes["total"]) == ([(1, 2, 4)], [(1,)])
-
-
-def test_outputs_are_matched_to_nodes_in_any_file_order(mxnet_worker: Worker) -> None:
-    nodes = [
-        node("null", "unused"),
-        node("null", "second"),
-        node("null", "first"),
-        node("relu", "relu1", (2, 0)),
-        node("Flatten", "relu", (1, 0)),
-        node("elemwise_add", "sum0", (3, 0), (4, 0)),
-        node("relu", "unread", (0, 0)),
-    ]
-    symbol = symbol_of(nodes, (5, 0))
-    shapes = {"second": (2, 3, 4), "first": (2, 12), "unused": (9,)}
-    found = shapes_by_name(symbol, infer(mxnet_worker, symbol, shapes))
-    assert (found["relu"], found["relu1"], found["second"]) == ([(2, 12)], [(2, 12)], [(2, 3, 4)])
-    assert (found["unused"], found["unread"]) == ([None], [None])
-
-
 @pytest.mark.parametrize(
     "name", ["twice", "", "self", "kwargs", "0", "#1#", "relu_output0", "a b", "é中", "\x00\x01", 'q"\\u0041']
 )
@@ -130,12 +94,6 @@ def test_only_results_of_an_unknown_operator_are_unknown(mxnet_worker: Worker) -
     assert shapes["after"] == [None]
     # Both inputs of a sum have one shape.
     assert shapes["agrees"] == [(1, 8, 30, 30)]
-
-
-def test_an_unread_unknown_operator_leaves_its_inputs_known(mxnet_worker: Worker) -> None:
-    nodes = [node("null", "data"), node("relu", "relu", (0, 0)), node("NobodyHasThis", "unknown", (1, 0))]
-    inferred = infer(mxnet_worker, symbol_of(nodes, (2, 0)), {"data": (2, 3)})
-    assert inferred.outputs == ((Tensor((2, 3), "float32"),), (Tensor((2, 3), "float32"),), (NOTHING,))
 
 
 BODY: Node = {
@@ -172,26 +130,6 @@ def test_a_loop_over_an_unknown_operator_is_an_unknown_operator(mxnet_worker: Wo
     assert infer(mxnet_worker, loop(body), {"rows": (5, 2, 3)}).unknown == (3,)
 
 
-def test_dtypes_follow_the_casts_of_the_graph(mxnet_worker: Worker) -> None:
-    net = Network()
-    symbol = net.symbol(net.linear("fc", net.add("Cast", "half", "data", dtype="float16")))
-    found = infer(mxnet_worker, symbol, {"data": (1, 4)}).outputs
-    assert [tensors[0].dtype for tensors in found] == ["float32", "float16", "float16", "float16", "float16"]
-
-
-def test_given_and_declared_dtypes_are_used(mxnet_worker: Worker) -> None:
-    # 4 is MXNet's number for int32.
-    nodes = [
-        node("null", "given"),
-        node("null", "declared", __dtype__="4"),
-        node("relu", "a", (0, 0)),
-        node("relu", "b", (1, 0)),
-    ]
-    shapes = {"given": (2,), "declared": (3,)}
-    found = infer(mxnet_worker, symbol_of(nodes, (2, 0), (3, 0)), shapes, {"given": "float64"}).outputs
-    assert [tensors[0].dtype for tensors in found] == ["float64", "int32", "float64", "int32"]
-
-
 def test_a_wrong_shape_is_refused_at_the_node_that_it_does_not_fit(mxnet_worker: Worker) -> None:
     net = classifier()
     net.add("Pooling", "pool", "conv", kernel="(9, 9)")
@@ -201,32 +139,21 @@ def test_a_wrong_shape_is_refused_at_the_node_that_it_does_not_fit(mxnet_worker:
     assert "kernel size (9) exceeds input (8" in str(refused)
 
 
+def reading_data(op: str = "relu", place: tuple[int, int] = (0, 0), /, **attributes: str) -> Sequence[Node]:
+    return [node("null", "data"), node(op, "it", place, **attributes)]
+
+
 @pytest.mark.parametrize(
     ("nodes", "shape", "reason", "message"),
     [
-        (
-            [node("null", "data"), node("Convolution", "c", (0, 0), kernel="(3, 3)", num_filter="8")],
-            IMAGE,
-            "inconsistent",
-            "Input:",
-        ),
-        (
-            [node("null", "data"), node("Convolution", "c", (0, 0), kernel="(3,", num_filter="8")],
-            IMAGE,
-            "inconsistent",
-            "kernel",
-        ),
-        ([node("null", "data"), node("relu", "r", (0, 7))], (1,), "malformed", "output 7 of data"),
-        ([node("null", "data"), node("relu", "r", (9, 0))], (1,), "malformed", "node 9"),
-        ([node("null", "data"), node("relu", "r", (0, 0))], (10**6, 10**6), "too large", "input data"),
-        ([node("null", "data"), node("relu", "r", (0, 0))], (10**12,), "too large", "input data"),
-        ([node("null", "data"), node("relu", "r", (0, 0))], (2, 0), "malformed", "input data"),
-        (
-            [node("null", "data"), node("tile", "t", (0, 0), reps="(1000000, 1000000)")],
-            (1,),
-            "too large",
-            "t makes more",
-        ),
+        (reading_data("Convolution", kernel="(3, 3)", num_filter="8"), IMAGE, "inconsistent", "Input:"),
+        (reading_data("Convolution", kernel="(3,", num_filter="8"), IMAGE, "inconsistent", "kernel"),
+        (reading_data("relu", (0, 7)), (1,), "malformed", "output 7 of data"),
+        (reading_data("relu", (9, 0)), (1,), "malformed", "node 9"),
+        (reading_data(), (10**6, 10**6), "too large", "input data"),
+        (reading_data(), (10**12,), "too large", "input data"),
+        (reading_data(), (2, 0), "malformed", "input data"),
+        (reading_data("tile", reps="(1000000, 1000000)"), (1,), "too large", "it makes more"),
         ([node("null", "other"), node("relu", "r", (0, 0))], (1,), "malformed", "no input called data"),
     ],
 )
@@ -245,7 +172,113 @@ def test_an_invalid_symbol_file_is_refused(mxnet_worker: Worker, symbol: str) ->
     assert refusal(mxnet_worker, symbol, {}).reason is Reason.MALFORMED
 
 
-def test_a_long_chain_of_nodes_meets_no_recursion_limit(mxnet_worker: Worker) -> None:
-    nodes = [node("null", "data"), *(node("relu", f"relu{i}", (i, 0)) for i in range(3_000))]
-    inferred = infer(mxnet_worker, symbol_of(nodes, (3_000, 0)), {"data": (1, 4)})
-    assert set(inferred.outputs) == {(Tensor((1, 4), "float32"),)}
+# Fusion by a worker with the real MXNet.
+
+
+@pytest.fixture
+def fusing_worker(mxnet_worker: Worker, with_onednn: None) -> Worker:
+    return mxnet_worker
+
+
+def fuse(worker: Worker, symbol: str, shapes: Mapping[str, tuple[int, ...]]) -> Fused:
+    return worker.ask(Fuse(symbol, shapes, {}), PATIENCE_SECONDS)
+
+
+def parts_by_name(symbol: str, fused: Fused) -> dict[str, list[str]]:
+    """Return for each operator of the fused graph the names of the written operators that it stands for."""
+    written = [entry["name"] for entry in json.loads(symbol)["nodes"]]
+    nodes = json.loads(fused.symbol)["nodes"]
+    return {
+        entry["name"]: [written[index] for index in parts]
+        for entry, parts in zip(nodes, fused.parts, strict=True)
+        if entry["op"] != "null"
+    }
+
+
+def test_a_convolution_is_fused_with_the_next_operators(fusing_worker: Worker) -> None:
+    net = Network()
+    stem = net.relu("relu", net.batch_norm("bn", net.convolution("conv", "data")))
+    branch = net.batch_norm("bn2", net.convolution("conv2", stem))
+    joined = net.relu("relu2", net.add("elemwise_add", "sum", branch, stem))
+    clipped = net.add("clip", "relu6", net.convolution("conv3", joined), a_min="0", a_max="6")
+    symbol = net.symbol(net.relu("relu3", net.linear("fc", clipped)))
+    fused = fuse(fusing_worker, symbol, {"data": IMAGE})
+    assert parts_by_name(symbol, fused) == {
+        "sg_mkldnn_conv_bn_act_0": ["conv", "bn", "relu"],
+        "sg_mkldnn_conv_bn_add_act_1": ["conv2", "bn2", "sum", "relu2"],
+        "sg_mkldnn_conv_act_2": ["conv3", "relu6"],
+        "sg_mkldnn_fully_connected_eltwise_0": ["fc", "relu3"],
+    }
+
+
+def test_a_fused_graph_is_a_symbol_file_with_its_own_shapes_and_the_names_of_the_model(fusing_worker: Worker) -> None:
+    net = Network()
+    symbol = net.symbol(net.relu("relu", net.convolution("conv", "data")))
+    fused = fuse(fusing_worker, symbol, {"data": IMAGE})
+    nodes = json.loads(fused.symbol)["nodes"]
+    assert [entry["name"] for entry in nodes[:3]] == ["data", "conv_weight", "conv_bias"]
+    assert [entry["name"] for entry in nodes[3]["subgraphs"][0]["nodes"] if entry["op"] != "null"] == ["conv", "relu"]
+    assert [tensors[0].shape for tensors in fused.outputs] == [IMAGE, (3, 3, 3, 3), (3,), IMAGE]
+    again = fusing_worker.ask(Infer(fused.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
+    assert (again.outputs, again.unknown) == (fused.outputs, ())
+
+
+def test_names_added_by_fusion_never_clash_with_the_models(fusing_worker: Worker) -> None:
+    net = Network()
+    taken = net.add("Flatten", "sg_mkldnn_conv_act_0", net.relu("relu", net.convolution("conv", "data")))
+    symbol = net.symbol(taken)
+    parts = parts_by_name(symbol, fuse(fusing_worker, symbol, {"data": IMAGE}))
+    assert parts == {"sg_mkldnn_conv_act_0_again": ["conv", "relu"], taken: [taken]}
+
+
+def test_dropout_is_not_run(fusing_worker: Worker) -> None:
+    net = Network()
+    symbol = net.symbol(net.linear("fc", net.add("Dropout", "drop", net.add("tanh", "tanh", "data"), p="0.5")))
+    parts = parts_by_name(symbol, fuse(fusing_worker, symbol, {"data": (1, 4)}))
+    assert sorted(parts.values()) == [["fc"], ["tanh"]]
+
+
+def test_settings_can_disable_fusion(mxnet_worker_of_settings: Worker) -> None:
+    net = Network()
+    symbol = net.symbol(net.relu("relu", net.convolution("conv", "data")))
+    parts = parts_by_name(symbol, fuse(mxnet_worker_of_settings, symbol, {"data": IMAGE}))
+    assert parts == {"conv": ["conv"], "relu": ["relu"]}
+
+
+def test_a_graph_with_an_unknown_operator_is_not_fused(mxnet_worker: Worker) -> None:
+    nodes = [node("null", "data"), node("NobodyHasThis", "unknown", (0, 0))]
+    with pytest.raises(WorkerRefusedError, match="lacks the operators of unknown") as caught:
+        fuse(mxnet_worker, symbol_of(nodes, (1, 0)), {"data": (1,)})
+    assert (caught.value.reason, caught.value.node) == (Reason.UNKNOWN_OPERATOR, 1)
+
+
+def test_a_graph_whose_shapes_are_not_all_known_is_not_fused(mxnet_worker: Worker) -> None:
+    net = Network()
+    symbol = net.symbol(net.add("dot", "product", "data", "other"))
+    with pytest.raises(WorkerRefusedError, match="the shape of other is not known") as caught:
+        fuse(mxnet_worker, symbol, {"data": (2, 3)})
+    assert caught.value.reason is Reason.UNFUSABLE
+
+
+def test_a_contradiction_in_the_model_is_not_a_fusion_failure(mxnet_worker: Worker) -> None:
+    net = Network()
+    symbol = net.symbol(net.convolution("conv", "data"))
+    with pytest.raises(WorkerRefusedError) as caught:
+        fuse(mxnet_worker, symbol, {"data": (2, 3)})
+    assert caught.value.reason is Reason.INCONSISTENT
+
+
+def test_fusing_a_network_as_large_as_vgg_allocates_no_weights(mxnet_worker: Worker) -> None:
+    net = Network()
+    wide = net.add("FullyConnected", "wide", "data", "wide_weight", no_bias="True", num_hidden="32768")
+    symbol = net.symbol(net.add("FullyConnected", "next", wide, "next_weight", no_bias="True", num_hidden="32768"))
+    before = resident_bytes(mxnet_worker)
+    fuse(mxnet_worker, symbol, {"data": (1, 16)})
+    # Its weights alone would take 4 GiB.
+    assert resident_bytes(mxnet_worker) - before < 1 << 28
+
+
+def resident_bytes(worker: Worker) -> int:
+    status = Path(f"/proc/{worker.pid}/status").read_text()
+    peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(peak.split()[1]) * 1024

@@ -7,6 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import made_up_networks
+from benchmarks.contexts import Listener, compared
+from benchmarks.made_up_networks import network
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.errors import WorkerError, WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import (
@@ -15,20 +22,19 @@ from dlbricks_tui.runtime.protocol import (
     Load,
     Loaded,
     Network,
-    NullCalls,
     Program,
     Reason,
     Sample,
     Unload,
 )
+from dlbricks_tui.runtime.runtime import Runtime
 from tests.runtime import symbols
 from tests.runtime.symbols import node, symbol_of
-from tests.runtime.workers import Telling
+from tests.runtime.workers import Telling, framework_of
 
 pytestmark = pytest.mark.mxnet
 
 PATIENCE_SECONDS = 120.0
-ROOT = Path(__file__).parents[2]
 IMAGE = (1, 3, 32, 32)
 BATCH_NORM = ("gamma", "beta", "mean", "var")
 
@@ -108,7 +114,10 @@ def test_infinite_values_are_refused_when_checked(mxnet_worker: Worker) -> None:
     net = symbols.Network()
     symbol = net.symbol(net.add("log", "log", net.add("negative", "minus", "data")))
     program = Program(Network(symbol, arrays({"data": (2, 3)}), {}))
-    assert refusal(mxnet_worker, program) == (Reason.NOT_FINITE, "output 0 of log holds values that are not finite")
+    assert refusal(mxnet_worker, program) == (
+        Reason.NOT_FINITE,
+        "output 0 of log holds values that are not finite",
+    )
     assert mxnet_worker.ask(Load("it", program, check_values=False), PATIENCE_SECONDS).outputs == ((2, 3),)
 
 
@@ -131,12 +140,6 @@ def test_arrays_beyond_the_limit_are_never_allocated(mxnet_worker: Worker) -> No
 )
 def test_a_program_that_contradicts_itself_is_refused(mxnet_worker: Worker, program: Program, message: str) -> None:
     assert refusal(mxnet_worker, program) == (Reason.MALFORMED, message)
-
-
-def test_after_a_refusal_the_worker_goes_on(mxnet_worker: Worker) -> None:
-    load(mxnet_worker, small(), "good")
-    refusal(mxnet_worker, small(), limit=1)
-    assert len(mxnet_worker.ask(Sample(("good",), 0, 2), PATIENCE_SECONDS).durations_ns[0]) == 2
 
 
 def test_the_values_stay_finite_however_deep_the_network(mxnet_worker: Worker) -> None:
@@ -165,44 +168,6 @@ def test_a_fused_graph_runs(mxnet_worker: Worker) -> None:
     load(mxnet_worker, program)
     again = mxnet_worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
     assert again == fused
-
-
-def test_several_inputs_and_outputs_of_several_types_run(mxnet_worker: Worker) -> None:
-    nodes = [
-        node("null", "image"),
-        node("SliceChannel", "split", (0, 0), num_outputs="3"),
-        node("null", "words"),
-        node("null", "table"),
-        node("Embedding", "embedding", (2, 0), (3, 0), input_dim="90", output_dim="4"),
-        node("argmax", "largest", (4, 0), axis="1"),
-        node("Cast", "whole", (5, 0), dtype="int32"),
-    ]
-    inputs = {**arrays({"image": IMAGE}), **arrays({"words": (7,)}, "int32")}
-    program = Program(Network(symbol_of(nodes, (1, 0), (1, 2), (6, 0)), inputs, arrays({"table": (90, 4)})))
-    assert load(mxnet_worker, program).outputs == ((1, 1, 32, 32), (1, 1, 32, 32), (7,))
-
-
-def test_a_loop_runs(mxnet_worker: Worker) -> None:
-    inner = [node("null", "item"), node("null", "state")]
-    inner += [node("elemwise_add", f"sum{number}", (0, 0), (1, 0)) for number in range(2)]
-    heads = [[2, 0, 0], [3, 0, 0]]
-    subgraph = {"nodes": inner, "arg_nodes": [0, 1], "node_row_ptr": [0, 1, 2, 3, 4], "heads": heads}
-    attributes = {"num_args": "3", "num_outputs": "2", "num_out_data": "1"}
-    attributes |= {"in_data_locs": "[0]", "in_state_locs": "[1]", "remain_locs": "[]"}
-    loop = {**node("_foreach", "loop", (0, 0), (1, 0), **attributes), "subgraphs": [subgraph]}
-    program = Program(
-        Network(
-            symbol_of([node("null", "items"), node("null", "start"), loop], (2, 0), (2, 1)),
-            arrays({"items": (5, 4), "start": (4,)}),
-            {},
-        )
-    )
-    assert load(mxnet_worker, program).outputs == ((5, 4), (4,))
-
-
-def test_an_operator_that_reads_nothing_runs(mxnet_worker: Worker) -> None:
-    nodes = [node("_arange", "numbers", start="0", stop="9")]
-    assert load(mxnet_worker, Program(Network(symbol_of(nodes, (0, 0)), {}, {}))).outputs == ((9,),)
 
 
 def abreast(count: int) -> Program:
@@ -237,14 +202,6 @@ def test_operators_of_a_program_run_side_by_side_on_request(mxnet_worker_of_sett
 # Timing.
 
 
-def test_each_program_is_run_as_often_as_asked(mxnet_worker: Worker) -> None:
-    load(mxnet_worker, small(), "a")
-    load(mxnet_worker, one_operator("exp"), "b")
-    durations = mxnet_worker.ask(Sample(("b", "a", "b"), 1, 4), PATIENCE_SECONDS).durations_ns
-    assert [len(taken) for taken in durations] == [4, 4, 4]
-    assert all(duration > 0 for taken in durations for duration in taken)
-
-
 def test_cold_programs_are_timed_like_others_in_any_order(mxnet_worker: Worker) -> None:
     program = small()
     load(mxnet_worker, replace(program, cold=True, prelude=one_operator("Activation", act_type="relu").network), "cold")
@@ -263,24 +220,11 @@ def test_the_time_of_the_prelude_is_subtracted(mxnet_worker: Worker) -> None:
     assert min(durations) == 0
 
 
-def test_null_calls_are_timed_as_often_as_asked(mxnet_worker: Worker) -> None:
-    (durations,) = mxnet_worker.ask(NullCalls(7), PATIENCE_SECONDS).durations_ns
-    assert len(durations) == 7
-    assert min(durations) > 0
-
-
 def test_an_unloaded_program_is_gone(mxnet_worker: Worker) -> None:
     load(mxnet_worker, small(), "gone")
     mxnet_worker.ask(Unload(("gone", "never there")), PATIENCE_SECONDS)
     with pytest.raises(WorkerRefusedError, match="no program is loaded as gone"):
         mxnet_worker.ask(Sample(("gone",), 1, 1), PATIENCE_SECONDS)
-
-
-def test_a_name_refers_to_the_program_loaded_last(mxnet_worker: Worker) -> None:
-    load(mxnet_worker, small(), "it")
-    refusal(mxnet_worker, small(), limit=1)
-    with pytest.raises(WorkerRefusedError, match="no program is loaded as it"):
-        mxnet_worker.ask(Sample(("it",), 0, 1), PATIENCE_SECONDS)
 
 
 def fused_sum(mxnet: object) -> Network:
@@ -332,13 +276,6 @@ def test_a_graph_is_run_unchanged(telling: Telling) -> None:
     assert joined == ["convolution"]
 
 
-def test_equal_operators_are_each_run(telling: Telling) -> None:
-    net = symbols.Network()
-    twice = net.add("elemwise_add", "sum", net.relu("one", "data"), net.relu("other", "data"))
-    program = Program(Network(net.symbol(twice), arrays({"data": IMAGE}), {}))
-    assert computed(telling, program).count("eltwise") == 2
-
-
 def test_an_input_has_the_layout_of_its_producer(telling: Telling) -> None:
     net = symbols.Network()
     shape = (1, 32, 16, 16)
@@ -362,3 +299,28 @@ def test_a_program_beyond_the_memory_limit_fails_alone(mxnet_worker_of_settings:
     with pytest.raises(WorkerError, match=r"[Aa]llocate"):
         load(mxnet_worker_of_settings, Program(Network(symbol, arrays({"data": (1, 1024, 1024)}), {})))
     assert len(mxnet_worker_of_settings.ask(Sample(("small",), 1, 3), PATIENCE_SECONDS).durations_ns[0]) == 3
+
+
+# In MXNet, bricks execute what their models execute: the same kernels, layouts and conversions.
+
+# It has sums of two and of many tensors, partly plain ones, windows far apart, and channels that fill no block.
+NUMBER = 287
+
+
+def test_a_random_network_and_its_bricks_execute_the_same_primitives(
+    our_runtime: Runtime, mxnet_worker: Worker, telling: Telling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(made_up_networks, "WIDTHS", made_up_networks.WIDTHS[:2])
+    monkeypatch.setattr(made_up_networks, "SIDES", (64,))
+    path = tmp_path / "net-symbol.json"
+    path.write_bytes(network(NUMBER))
+    loader = Loader(tmp_path / "cache", framework_of(our_runtime, mxnet_worker))
+    # Conversions between layouts are most at level fused.
+    comparison = compared(decompose(loader.load(source_of(path), Level.FUSED)), Listener(*telling))
+    assert sum(comparison.model.values()) > 30
+    assert not list(comparison.differences())
+
+
+def test_a_seed_always_makes_the_same_network() -> None:
+    assert network(NUMBER) == network(NUMBER)
+    assert len({network(number) for number in range(8)}) == 8

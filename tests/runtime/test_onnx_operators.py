@@ -1,6 +1,5 @@
 """Models of the sorts that real files are made of, read, cut and run by the real ONNX Runtime at both levels."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,31 +8,23 @@ from onnx.helper import make_node
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
-from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Load, Profile
-from dlbricks_tui.runtime.runtime import Runtime
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
-from tests.runtime.onnx_cases import CASES, cases, network
+from tests.runtime.onnx_cases import CASES, network
 from tests.runtime.test_onnxruntime import SECONDS
-from tests.runtime.workers import framework_of
 
-USUAL = (
-    *("LSTM with peepholes", "quantised pairs", "quantised operators", "blocks of four bits", "brain floats", "Scan"),
-    *("Loop with trips from an input", "If by data", "lookup and attention", "saved in blocks", "no batch axis"),
-    *("tree classifier of texts", "texts", "sequences", "scalars", "function", "NonZero", "dynamic reshape", "opset 7"),
-)
 # They read sequences, which only a whole model makes.
 READ_SEQUENCES = {"onnx.SequenceAt", "onnx.SequenceInsert", "onnx.ConcatFromSequence"}
 
 
 @pytest.mark.parametrize("level", list(Level))
-@pytest.mark.parametrize("case", cases(USUAL))
+@pytest.mark.parametrize("case", CASES)
 def test_a_model_its_file_and_each_of_its_bricks_run(
     case: str, level: Level, ort_worker: Worker, ort_loader: Loader, tmp_path: Path
 ) -> None:
@@ -62,18 +53,6 @@ def test_the_branch_that_runs_on_synthetic_inputs_takes_the_place_of_an_if_by_da
     graph = ort_loader.load(source_of(saved(tmp_path, CASES["If by data"]())), level)
     # The condition compares the largest input, which is near one, with a hundred. Its layers stay.
     assert operators(graph) == ["reduce_max", "onnx.Greater", "onnx.MatMul", "relu"]
-
-
-def test_a_known_choice_of_branches_needs_no_framework(
-    ort_runtime: Runtime, ort_worker: Worker, tmp_path: Path
-) -> None:
-    path = saved(tmp_path, CASES["If by data"]())
-    framework = framework_of(ort_runtime, ort_worker)
-    first = Loader(tmp_path / "cache", TableFramework(), framework).load(source_of(path))
-    nobody = WorkerFramework(replace(ort_runtime, python="/nowhere"), tmp_path / "log")
-    # Under another name, the model itself is not in the cache, but its conditions are.
-    other = source_of(path.rename(tmp_path / "other.onnx"))
-    assert operators(Loader(tmp_path / "cache", TableFramework(), nobody).load(other)) == operators(first)
 
 
 def test_without_a_framework_an_if_by_data_is_one_layer(tmp_path: Path) -> None:

@@ -5,24 +5,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from onnx import GraphProto, TensorProto
-from onnx.helper import make_graph, make_node, make_tensor_value_info
+from onnx.helper import make_node
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Describe, Load, NullCalls, Reason, Sample
+from dlbricks_tui.runtime.protocol import Load, NullCalls, Reason, Sample
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
-from tests.models.onnx_models import LIGHT, NEWEST_OPSET, branch, floats, integers, model, of_a_detector, saved, small
+from tests.models.onnx_models import NEWEST_OPSET, floats, integers, model, of_a_detector, saved, small
 from tests.models.table_framework import TableFramework
 from tests.runtime.workers import framework_of
 
@@ -84,11 +83,6 @@ def test_shapes_are_kept_where_no_others_are_known_to_work(remembering: Remember
     assert memory.recall_shapes(source) == {"x": (1, 2)}
 
 
-def test_the_onnx_runtime_worker_describes_itself(ort_runtime: Runtime, ort_worker: Worker) -> None:
-    assert ort_worker.ask(Describe(), SECONDS).framework == ONNX_RUNTIME.framework
-    assert ort_runtime.traits is ONNX_RUNTIME
-
-
 def test_an_almost_empty_call_takes_time(ort_worker: Worker) -> None:
     (durations,) = ort_worker.ask(NullCalls(5), SECONDS).durations_ns
     assert len(durations) == 5
@@ -144,28 +138,6 @@ def test_without_onnx_runtime_written_layers_are_available(tmp_path: Path) -> No
         loader.load(source, Level.FUSED)
 
 
-def test_values_that_set_shapes_reach_the_worker(ort_worker: Worker, ort_loader: Loader, tmp_path: Path) -> None:
-    nodes = [make_node("Gather", ["x", "rows"], ["g"], axis=0), make_node("Add", ["g", "w"], ["y"])]
-    made = model(nodes, {"x": (4, 3)}, ["y"], [integers("rows", (3, 1)), floats("w", (3,))])
-    graph = ort_loader.load(source_of(saved(tmp_path, made)))
-    assert ort_worker.ask(Load("rows", model_program(graph)), SECONDS).outputs == ((2, 3),)
-
-
-def test_branches_run_with_the_outer_tensors_of_their_subgraphs(
-    ort_worker: Worker, ort_loader: Loader, tmp_path: Path
-) -> None:
-    def inside(op: str) -> GraphProto:
-        result = make_tensor_value_info(f"{op}_result", TensorProto.FLOAT, None)
-        return make_graph([make_node(op, ["r", "w"], [f"{op}_result"])], op, [], [result])
-
-    nodes = [make_node("Relu", ["x"], ["r"]), branch("yes", inside("Mul"), inside("Add"), "y")]
-    made = model(nodes, {"x": (1, 4)}, ["y"], [floats("w", (4,))])
-    made.graph.input.append(make_tensor_value_info("yes", TensorProto.BOOL, ()))
-    graph = ort_loader.load(source_of(saved(tmp_path, made)))
-    assert ort_worker.ask(Load("branches", model_program(graph)), SECONDS).outputs == ((1, 4),)
-    assert ort_worker.ask(Load("branch", sequence_program(graph, (1,))), SECONDS).outputs[0] == (1, 4)
-
-
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="other processors have other blocks")
 def test_at_level_fused_convolutions_work_on_blocks_of_channels(ort_loader: Loader, tmp_path: Path) -> None:
     nodes = [
@@ -199,14 +171,3 @@ def test_an_invalid_model_is_refused_in_one_line(ort_worker: Worker, ort_loader:
             ort_worker.ask(Load("broken", type(program)(broken)), SECONDS)
         assert refused.value.reason in (Reason.MALFORMED, Reason.UNBUILDABLE)
         assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("name", ["squeezenet", pytest.param("shufflenet", marks=pytest.mark.soak)])
-def test_each_brick_of_a_published_network_runs(name: str, ort_worker: Worker, ort_loader: Loader) -> None:
-    graph: LayerGraph = ort_loader.load(source_of(LIGHT / f"light_{name}.onnx"), Level.FUSED)
-    suite = {(it.brick.key, it.context): it.sequence.layers for it in decompose(graph).occurrences}
-    for layers in suite.values():
-        loaded = ort_worker.ask(Load("brick", sequence_program(graph, layers)), SECONDS)
-        assert loaded.outputs, graph.layers[layers[0]].name
-        ((took_ns,),) = ort_worker.ask(Sample(("brick",), 1, 1), SECONDS).durations_ns
-        assert took_ns >= 0

@@ -1,8 +1,11 @@
 """The nodes of a network behind the nodes that OpenVINO executes, told by a runtime model made for the test."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+import pytest
+
+from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.onnx_bytes import Node
 from dlbricks_tui.runtime.inside.openvino_graph import (
     CONVERSIONS,
@@ -12,6 +15,8 @@ from dlbricks_tui.runtime.inside.openvino_graph import (
     numbers_of,
     separated,
 )
+from dlbricks_tui.runtime.inside.openvino_primitives import with_owners
+from dlbricks_tui.runtime.protocol import Said
 
 
 @dataclass
@@ -93,14 +98,6 @@ def test_nodes_that_openvino_names_no_more_belong_to_their_readers() -> None:
     assert [it.reads for it in found] == [(None,), (0,)]
 
 
-def test_nodes_read_by_several_others_belong_to_the_node_in_front() -> None:
-    nodes = [node(1, "Conv", "data0"), node(2, "Relu", "t1_0"), node(3, "Conv", "t2_0"), node(4, "Conv", "t2_0")]
-    data = _Op("data0", "Input")
-    first = _Op("node1", "Convolution", [data], "node1")
-    ops = [data, first, _Op("node3", "Convolution", [first], "node3"), _Op("node4", "Convolution", [first], "node4")]
-    assert [it.numbers for it in executed(ops, nodes)] == [(1, 2), (3,), (4,)]
-
-
 def test_executed_nodes_that_openvino_adds_belong_to_a_neighbour() -> None:
     """It computes a softmax of four axes as a softmax of two between two reshapes, and names one of them."""
     nodes = [node(1, "Relu", "data0"), node(2, "Softmax", "t1_0")]
@@ -125,22 +122,6 @@ def test_added_nodes_belong_to_a_neighbour_beyond_conversions() -> None:
     after = [_Op(f"{it.name}_conversion", "Reorder", [it]) for it in passes]
     found = executed([data, relu, first, *passes, *after, _Op("node3", "Transpose", after, "node3")], nodes)
     assert [it.numbers for it in found] == [(1,), (), (2, 3), (2, 3), (), (), (2, 3)]
-
-
-def test_an_added_node_that_leaves_belongs_to_the_node_before_a_conversion() -> None:
-    nodes = [node(1, "Relu", "data0"), node(2, "Softmax", "t1_0")]
-    data = _Op("data0", "Input")
-    softmax = _Op("node2", "Softmax", [data], "node2")
-    added = _Op("Convert_9", "Convert", [_Op("conversion", "Reorder", [softmax])], "Convert_9")
-    found = executed([data, softmax, added.sources[0], added], nodes)
-    assert [it.numbers for it in found] == [(1, 2), (), (1, 2)]
-
-
-def test_what_reads_only_constants_runs_once_and_is_left_out() -> None:
-    data, weight = _Op("data0", "Input"), _Op("w", "Const")
-    reordered = _Op("w_abcd_acdb_node1", "Reorder", [weight])
-    conv = _Op("node1", "Convolution", [data, reordered], "node1")
-    assert [it.name for it in executed([data, weight, reordered, conv], [node(1, "Conv", "data0", "w")])] == ["node1"]
 
 
 def test_suffixes_of_names_count_but_names_of_others_do_not() -> None:
@@ -170,12 +151,6 @@ def test_a_conversion_has_the_number_of_the_node_that_stands_for_it() -> None:
     assert numbers_of(executed(ops, kept), conversions) == [1, 2, 3]
 
 
-def test_a_conversion_of_an_output_has_a_number_too() -> None:
-    nodes, ops = _with_conversion(leaves=True)
-    kept, conversions = separated(nodes)
-    assert numbers_of(executed(ops, kept), conversions) == [1, 2]
-
-
 def test_a_conversion_that_the_network_does_not_name_belongs_to_its_reader() -> None:
     nodes, ops = _with_conversion()
     kept, _ = separated(nodes)
@@ -191,7 +166,49 @@ def test_conversions_where_a_part_of_a_model_begins_or_ends_belong_to_no_node() 
     assert numbers_of(executed(ops, [node(1, "Conv", "data0")]), []) == [NO_NODE, 1, NO_NODE]
 
 
-def test_a_runtime_model_may_name_nothing_of_ours() -> None:
-    data: Any = _Op("data0", "Input")
-    found = executed([data, _Op("Relu_1", "Eltwise", [data], "Relu_1")], [])
-    assert numbers_of(found, []) == [NO_NODE]
+# The nodes of OpenVINO behind lines of oneDNN, which do not name them.
+
+
+def owners(kinds: str, ran: str) -> Sequence[int | None]:
+    """Return the numbers of the nodes of each line; nodes of these kinds have the numbers 100, 101, ..."""
+    lines = [Said(f"onednn_verbose,v1,17.5,primitive,exec,cpu,{it},jit:any,,,,x,0.1", None) for it in ran.split()]
+    names = kinds.split()
+    found = with_owners(lines, names, list(range(100, 100 + len(names))))
+    assert [it.line for it in found] == [it.line for it in lines]
+    return [it.node for it in found]
+
+
+def test_lines_belong_to_the_nodes_of_their_kind_in_order() -> None:
+    kinds = "Convolution Pooling Convolution Eltwise FullyConnected"
+    assert owners(kinds, "convolution pooling convolution inner_product") == [100, 101, 102, 104]
+
+
+def test_kinds_that_run_the_same_primitive_are_counted_together() -> None:
+    assert owners("FullyConnected MatMul FullyConnected", "matmul matmul inner_product") == [100, 101, 102]
+
+
+def test_nodes_that_run_without_onednn_leave_the_lines_of_their_kind_without_an_owner() -> None:
+    assert owners("Convolution Pooling Pooling", "convolution pooling") == [100, None]
+
+
+def test_a_conversion_is_the_node_between_the_nodes_of_the_lines_around_it() -> None:
+    kinds = "Reorder Convolution Reorder Convolution Reorder"
+    assert owners(kinds, "reorder convolution reorder convolution reorder") == [100, 101, 102, 103, 104]
+    assert owners(kinds, "reorder convolution convolution reorder") == [100, 101, 103, 104]
+
+
+def test_a_conversion_inside_of_a_node_belongs_to_it() -> None:
+    assert owners("Convolution Convolution", "convolution reorder convolution") == [100, 101, 101]
+    assert owners("Reorder Convolution", "reorder reorder convolution") == [100, 101, 101]
+
+
+def test_a_conversion_that_fits_nowhere_and_other_lines_have_no_owner() -> None:
+    assert owners("Convolution", "convolution reorder") == [100, None]
+    said = Said("onednn_verbose,v1,info,oneDNN v3.10", None)
+    assert with_owners([said], ["Pooling"], [100]) == (said,)
+    assert with_owners([], ["Pooling"], [100]) == ()
+
+
+def test_a_run_that_left_out_convolutions_is_refused() -> None:
+    with pytest.raises(RefusalError, match="nothing about 1 convolutions"):
+        owners("Convolution Convolution", "reorder convolution")

@@ -16,7 +16,6 @@ from dlbricks_tui.runtime.inside.ort_session import options
 from dlbricks_tui.runtime.protocol import Load, Profile, Sample, TraceRuns
 from tests.models.onnx_models import (
     floats,
-    integers,
     loaded,
     model,
     of_another_rank,
@@ -32,31 +31,31 @@ def backend(ort: Any) -> OnnxRuntime:
     return OnnxRuntime(ort)
 
 
-def test_timed_sessions_disable_optimisation_and_share_threads(
+def test_only_model_files_are_optimised_unless_run_at_level_written(
     backend: OnnxRuntime, ort: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = []
     real = ort.InferenceSession
 
-    def session(content: bytes, settings: Any, providers: list[str]) -> Any:
+    def session(made: Any, settings: Any, providers: list[str]) -> Any:
         given.append(settings)
-        return real(content, settings, providers=providers)
+        return real(made, settings, providers=providers)
 
     monkeypatch.setattr(ort, "InferenceSession", session)
-    backend.bind(model_program(loaded(tmp_path, small())).network)
-    (settings,) = given
-    assert settings.graph_optimization_level == ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    assert settings.execution_mode == ort.ExecutionMode.ORT_SEQUENTIAL
-    assert not settings.use_per_session_threads
+    graph = loaded(tmp_path, small())
+    files = [file_program(each, tmp_path / "net.onnx") for each in (graph, as_optimised(graph))]
+    for program in (model_program(graph), *files):
+        backend.bind(program.network)
+    levels = ort.GraphOptimizationLevel
+    assert [it.graph_optimization_level for it in given] == [*[levels.ORT_DISABLE_ALL] * 2, levels.ORT_ENABLE_ALL]
+    assert {it.execution_mode for it in given} == {ort.ExecutionMode.ORT_SEQUENTIAL}
+    assert not any(it.use_per_session_threads for it in given), "they share threads"
 
 
-def test_a_session_that_fuses_optimises_everything(ort: Any) -> None:
-    assert options(ort, optimised=True).graph_optimization_level == ort.GraphOptimizationLevel.ORT_ENABLE_ALL
-
-
-def test_operators_run_side_by_side_only_on_request(ort: Any) -> None:
-    assert options(ort, optimised=False).execution_mode == ort.ExecutionMode.ORT_SEQUENTIAL
-    assert options(ort, optimised=False, side_by_side=True).execution_mode == ort.ExecutionMode.ORT_PARALLEL
+def test_sessions_optimise_all_to_fuse_and_run_operators_side_by_side_only_on_request(ort: Any) -> None:
+    fusing, abreast = options(ort, optimised=True), options(ort, optimised=False, side_by_side=True)
+    assert fusing.graph_optimization_level == ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    assert abreast.execution_mode == ort.ExecutionMode.ORT_PARALLEL
 
 
 def test_results_are_always_written_to_the_same_arrays(backend: OnnxRuntime, tmp_path: Path) -> None:
@@ -144,14 +143,6 @@ def test_the_axis_determines_the_number_of_rows(backend: OnnxRuntime, tmp_path: 
         assert 200 < bound.inputs[0].numpy().max() < 300
 
 
-def test_other_integers_are_flags(backend: OnnxRuntime, tmp_path: Path) -> None:
-    made = model([make_node("Gather", ["x", "rows"], ["y"])], {"x": (4, 2)}, ["y"])
-    made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
-    made.graph.initializer.append(integers("rows", (0, 3)))
-    bound = backend.bind(model_program(loaded(tmp_path, made)).network)
-    assert set(bound.inputs[0].numpy().ravel().tolist()) <= {0, 1}
-
-
 def test_a_model_file_runs_with_its_own_weights_and_valid_inputs(backend: OnnxRuntime, tmp_path: Path) -> None:
     nodes = [
         make_node("Cast", ["rate"], ["whole"], to=TensorProto.INT32),
@@ -169,21 +160,3 @@ def test_a_model_file_runs_with_its_own_weights_and_valid_inputs(backend: OnnxRu
     bound.run()
     (output,) = bound.outputs
     assert output.numpy().tolist() == [0.5] * 3
-
-
-def test_a_model_file_is_optimised_unless_run_at_level_written(
-    backend: OnnxRuntime, ort: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    graph = loaded(tmp_path, small())
-    given: list[Any] = []
-    real = ort.InferenceSession
-
-    def session(path: str, settings: Any, providers: list[str]) -> Any:
-        given.append(settings.graph_optimization_level)
-        return real(path, settings, providers=providers)
-
-    monkeypatch.setattr(ort, "InferenceSession", session)
-    for each in (graph, as_optimised(graph)):
-        backend.bind(file_program(each, tmp_path / "net.onnx").network)
-    levels = ort.GraphOptimizationLevel
-    assert given == [levels.ORT_DISABLE_ALL, levels.ORT_ENABLE_ALL]

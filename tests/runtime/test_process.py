@@ -45,16 +45,6 @@ def fake(log: Path) -> MakeWorker:
     return make
 
 
-def test_a_worker_answers_one_request_after_the_other(fake: MakeWorker) -> None:
-    with fake() as worker:
-        assert [worker.ask(Describe(), PATIENCE_SECONDS) for _ in range(3)] == [DESCRIBED] * 3
-
-
-def test_a_worker_that_starts_slowly_is_waited_for(fake: MakeWorker) -> None:
-    with fake("slow start") as worker:
-        assert worker.ask(Describe(), PATIENCE_SECONDS) == DESCRIBED
-
-
 def test_a_refusal_has_reason_and_place_and_the_worker_continues(fake: MakeWorker) -> None:
     with fake("refuse") as worker:
         for _ in range(2):
@@ -137,14 +127,6 @@ def test_closing_the_worker_leaves_no_zombie(fake: MakeWorker) -> None:
         assert pid is not None
         assert is_alive(pid)
     assert not is_listed(pid)
-
-
-def test_an_error_between_two_requests_ends_the_worker_too(fake: MakeWorker) -> None:
-    pids = []
-    with pytest.raises(KeyboardInterrupt), fake() as worker:
-        pids.append(worker.pid)
-        raise KeyboardInterrupt
-    assert [is_listed(pid) for pid in pids if pid] == [False]
 
 
 def test_closing_the_worker_closes_its_pipes(fake: MakeWorker) -> None:

@@ -1,13 +1,15 @@
-import json
+import platform
 import sys
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerDiedError
+from dlbricks_tui.runtime.inside.packages import packages_of
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME, OPENVINO, TRAITS, Format
@@ -42,6 +44,18 @@ def program(path: Path, script: str) -> str:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
     return str(path)
+
+
+def only(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    """List only these packages as installed."""
+    known = metadata.version
+
+    def version(name: str) -> str:
+        if name not in packages:
+            raise metadata.PackageNotFoundError(name)
+        return known(name)
+
+    monkeypatch.setattr(metadata, "version", version)
 
 
 @pytest.fixture
@@ -153,27 +167,20 @@ def test_the_default_runtime_keeps_its_identity_when_its_framework_is_gone(
     monkeypatch.setattr(metadata, "version", lambda _: "1.7.0.post2")
     before = registry.default()
     assert before.version == "1.7.0"
-
-    def gone(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "version", gone)
+    only(monkeypatch)
     assert registry.default() == before
 
 
 def test_models_of_each_format_have_a_default_runtime(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     assert registry.runtime_for({Format.MXNET}) == registry.runtime_for() == registry.default()
+    assert registry.runtime_for(tuple(Format)) == registry.default()
     assert registry.runtime_for({Format.ONNX}).name == "default-onnx"
     assert {form: it.traits.format for form, it in registry.one_of_each_format().items()} == {
         form: form for form in Format
     }
     with pytest.raises(RegistryError, match="choose models of one format"):
         registry.runtime_for(())
-
-    def gone(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "version", gone)
+    only(monkeypatch)
     with pytest.raises(RegistryError, match="no runtime here runs MXNet models: pip install mxnet, on Python"):
         registry.runtime_for({Format.MXNET})
     with pytest.raises(RegistryError, match="no runtime here runs ONNX models: pip install onnxruntime"):
@@ -187,33 +194,12 @@ def test_the_name_of_a_framework_stands_for_its_first_runtime(
     monkeypatch.setattr(metadata, "version", lambda _: "1.9.1")
     assert registry.find("mxnet") == registry.default()
     assert registry.find("onnxruntime").name == "default-onnx"
-
-    def gone(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "version", gone)
+    only(monkeypatch)
     assert registry.find("mxnet") == first
     with pytest.raises(RegistryError, match="no runtime here has ONNX Runtime: pip install onnxruntime"):
         registry.find("onnxruntime")
     registry.remove("mxnet")
     assert registry.find("mxnet") == registry.default()
-
-
-def test_models_of_both_formats_run_by_the_first_installed_framework(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = metadata.version
-
-    def only_onnx(name: str) -> str:
-        if name != "onnxruntime":
-            raise metadata.PackageNotFoundError(name)
-        return known(name)
-
-    assert registry.runtime_for(tuple(Format)).name == "default"
-    monkeypatch.setattr(metadata, "version", only_onnx)
-    assert registry.runtime_for(tuple(Format)).name == "default-onnx"
-    with pytest.raises(RegistryError, match="no runtime here runs MXNet models"):
-        registry.runtime_for({Format.MXNET})
 
 
 @pytest.mark.openvino
@@ -228,14 +214,7 @@ def test_two_frameworks_of_one_format_are_two_runtimes_and_the_usual_one_comes_f
 def test_where_only_the_other_framework_is_installed_it_is_taken(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = metadata.version
-
-    def version(package: str) -> str:
-        if package == "onnxruntime":
-            raise metadata.PackageNotFoundError
-        return real(package)
-
-    monkeypatch.setattr(metadata, "version", version)
+    only(monkeypatch, "openvino")
     assert registry.runtime_for({Format.ONNX}).traits is OPENVINO
 
 
@@ -251,23 +230,6 @@ def test_a_framework_that_runs_one_operator_at_a_time_is_not_registered_for_more
 def test_an_interpreter_with_both_frameworks_is_registered_for_the_named_one(registry: Registry) -> None:
     added = registry.add(sys.executable, "mine", framework="onnxruntime")
     assert (added.name, added.framework, added.traits) == ("mine", "onnxruntime", ONNX_RUNTIME)
-
-
-def test_a_registered_runtime_is_used_when_ours_has_no_framework(
-    registry: Registry, fake_python: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = registry.add(fake_python, name="first")
-    registry.add(fake_python, name="second")
-    monkeypatch.setattr(metadata, "version", lambda _: "1.9.1")
-    assert registry.runtime_for({Format.MXNET}) == registry.default()
-
-    def gone(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "version", gone)
-    assert registry.runtime_for({Format.MXNET}) == first
-    registry.remove("first")
-    assert registry.runtime_for({Format.MXNET}).name == "second"
 
 
 @pytest.mark.usefixtures("without_mxnet")
@@ -295,11 +257,6 @@ def test_an_interpreter_without_any_framework_is_refused_with_all_reasons(regist
     )
 
 
-def test_the_default_runtime_needs_no_data_folder(folder: Path, registry: Registry) -> None:
-    folder.write_text("a file in its place")
-    assert registry.default().name == "default"
-
-
 @pytest.mark.parametrize(
     "content",
     ["", "[]", '{"runtimes": 1}', '{"runtimes": [{}]}', '{"runtimes": [{"settings": {"threads": "2"}}]}', "\x00"],
@@ -313,8 +270,31 @@ def test_an_invalid_list_of_runtimes_is_named_and_unchanged(registry: Registry, 
     assert file.read_text() == content
 
 
-def test_the_list_is_plain_json(registry: Registry, folder: Path, fake_python: str) -> None:
-    registry.add(fake_python, name="old")
-    document = json.loads((folder / "runtimes.json").read_text())
-    assert document["schema"] == 1
-    assert [entry["name"] for entry in document["runtimes"]] == ["old"]
+def module(name: str, **attributes: object) -> ModuleType:
+    found = ModuleType(name)
+    vars(found).update(attributes)
+    return found
+
+
+def test_onnx_runtime_tells_the_commit_that_it_was_built_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "ORT Build Info: git-branch=HEAD, git-commit-id=fab30a4, build type=Release, cmake cxx flags: -O3"
+    monkeypatch.setitem(sys.modules, "numpy", module("numpy", __version__="1.26.4"))
+    found = module("onnxruntime", __version__="1.32.0", get_build_info=lambda: told)
+    monkeypatch.setitem(sys.modules, "onnxruntime", found)
+    assert packages_of("onnxruntime") == {
+        "python": platform.python_version(),
+        "onnxruntime": "1.32.0",
+        "numpy": "1.26.4",
+        "onnxruntime_build": "fab30a4",
+    }
+
+
+def test_an_older_version_without_build_info_has_its_version_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", module("onnxruntime", __version__="1.9.0"))
+    assert "onnxruntime_build" not in packages_of("onnxruntime")
+
+
+def test_the_version_of_openvino_has_its_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    version = "2026.4.1-22982-e213a147257-releases/2026/4"
+    monkeypatch.setitem(sys.modules, "openvino", module("openvino", __version__=version))
+    assert packages_of("openvino")["openvino"] == version

@@ -1,10 +1,38 @@
 import sys
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from unittest import mock
 
 import pytest
+from onnx.helper import make_node
 
+from dlbricks_tui.bricks.contexts import context_key
+from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.recorded_host import Processors
-from dlbricks_tui.runtime.runtime import Runtime, Settings, settings_from
+from dlbricks_tui.runtime.errors import RegistryError
+from dlbricks_tui.runtime.inside.answering import BACKENDS
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import PRECISION_VARIABLE, Runtime, Settings, settings_from
+from dlbricks_tui.runtime.traits import MXNET as MXNET_TRAITS
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME, TRAITS, Format, Traits, runtime_title, traits_of, usual_traits
+from dlbricks_tui.runtime.variant import (
+    USUAL_KERNELS,
+    AskedVariant,
+    InstructionSet,
+    Kernels,
+    Optimisation,
+    Precision,
+    Variant,
+    stated_kernels,
+    stated_precision,
+    stated_threads,
+    stated_variant,
+    variant_in_words,
+    without_variant,
+)
+from docs.generators.fields import fields_of
+from tests.models.onnx_models import loaded, model
 
 TWO_THREADS = Settings(2)
 
@@ -13,24 +41,6 @@ def runtime(
     name: str = "ours", python: str = sys.executable, python_version: str = "3.11.7", settings: Settings = TWO_THREADS
 ) -> Runtime:
     return Runtime(name, python, "mxnet", "1.9.1", python_version, settings)
-
-
-def test_name_path_and_micro_version_of_python_do_not_change_a_runtime() -> None:
-    assert runtime().identity == runtime(name="theirs", python="/elsewhere", python_version="3.11.9").identity
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        Runtime("ours", sys.executable, "mxnet", "1.5.1", "3.11.7", TWO_THREADS),
-        runtime(python_version="3.10.7"),
-        runtime(settings=Settings()),
-        runtime(settings=Settings(4)),
-        runtime(settings=Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))),
-    ],
-)
-def test_settings_that_affect_results_change_a_runtime(other: Runtime) -> None:
-    assert runtime().identity != other.identity
 
 
 @pytest.mark.parametrize(
@@ -121,7 +131,166 @@ def test_tuning_variables_of_the_shell_become_settings() -> None:
     shell = {"HOME": "/home/me", "OMP_NUM_THREADS": "4", "MXNET_B": "2", "MXNET_A": "1"}
     assert settings_from(shell) == Settings(4, (("MXNET_A", "1"), ("MXNET_B", "2")))
     assert settings_from({}) == Settings()
-
-
-def test_an_invalid_number_of_threads_is_passed_on() -> None:
+    # An invalid number of threads is passed on.
     assert settings_from({"OMP_NUM_THREADS": "4,2"}) == Settings(None, (("OMP_NUM_THREADS", "4,2"),))
+
+
+RUNTIME = Runtime("here", sys.executable, "onnxruntime", "1.32.0", "3.11.9")
+
+
+def test_the_usual_precision_is_no_part_of_an_identity() -> None:
+    assert RUNTIME.with_threads(2).identity == "onnxruntime-1.32.0 python-3.11 threads-2"
+    assert RUNTIME.with_precision(Precision.F32) == RUNTIME
+
+
+def test_an_identity_tells_threads_and_precision() -> None:
+    assert stated_threads(RUNTIME.with_threads(12).identity) == 12
+    assert stated_threads(RUNTIME.identity) is None
+    assert stated_precision(RUNTIME.identity) is Precision.F32
+    assert stated_precision("openvino-2026.4 python-3.11 threads-2 precision-bf16 OV_A=1") is Precision.BF16
+
+
+def test_all_variants_of_a_runtime_have_one_identity_without_the_variant() -> None:
+    assert {without_variant(it.identity) for it in (RUNTIME, RUNTIME.with_threads(2))} == {
+        "onnxruntime-1.32.0 python-3.11"
+    }
+    assert without_variant("openvino-2026.4 threads-2 precision-bf16 OV_A=1") == "openvino-2026.4 OV_A=1"
+
+
+def test_a_precision_that_the_runtime_lacks_is_refused_in_one_line() -> None:
+    with pytest.raises(RegistryError, match="runtime here computes in f32, int8 and not in bf16"):
+        RUNTIME.with_precision(Precision.BF16)
+
+
+def test_a_runtime_has_the_variant_of_each_of_its_identities() -> None:
+    wanted = RUNTIME.with_threads(2).with_precision(Precision.INT8)
+    assert RUNTIME.with_identity(wanted.identity) == wanted
+    assert RUNTIME.with_identity(wanted.identity.replace("1.32.0", "1.31.0")) is None
+    assert RUNTIME.with_identity(f"{RUNTIME.identity} precision-bf16") is None
+
+
+def test_only_bf16_reaches_the_worker_as_a_setting() -> None:
+    inherited = {PRECISION_VARIABLE: "bf16"}
+    assert RUNTIME.environment(inherited)[PRECISION_VARIABLE] == "f32"
+    assert RUNTIME.with_precision(Precision.INT8).environment({})[PRECISION_VARIABLE] == "f32"
+    openvino = replace(RUNTIME, framework="openvino").with_precision(Precision.BF16)
+    assert openvino.environment({})[PRECISION_VARIABLE] == "bf16"
+
+
+def test_figures_of_changed_models_say_that_accuracy_was_not_checked() -> None:
+    for precision in Precision:
+        is_changed = precision in (Precision.INT8, Precision.BF16)
+        assert ("accuracy was not checked" in precision.remark) is is_changed
+        assert ("accuracy not checked" in variant_in_words(Variant(precision=precision))) is is_changed
+
+
+# Limits on the kernels that a runtime chooses from.
+
+MXNET = Runtime("here", sys.executable, "mxnet", "1.9.1", "3.11.7", Settings(1))
+ORT = replace(MXNET, framework="onnxruntime", version="1.32.0")
+
+
+def test_a_runtime_without_limits_keeps_its_identity() -> None:
+    assert MXNET.kernels == USUAL_KERNELS
+    assert MXNET.with_variant(AskedVariant()) == MXNET.with_kernels(USUAL_KERNELS) == MXNET
+    limited = MXNET.with_kernels(Kernels(InstructionSet.AVX2))
+    assert limited.identity == "mxnet-1.9.1 python-3.11 threads-1 DNNL_MAX_CPU_ISA=AVX2"
+    assert limited.with_kernels(Kernels(InstructionSet.ALL)) == MXNET
+    assert ORT.with_kernels(Kernels(optimisation=Optimisation.EXTENDED)).identity.endswith(
+        " threads-1 ORT_OPTIMISATION=extended"
+    )
+
+
+def test_a_runtime_has_the_limits_of_each_of_its_identities() -> None:
+    for framework, traits in TRAITS.items():
+        usual = replace(MXNET, framework=framework)
+        for instructions, optimisation in product(traits.instruction_sets, traits.optimisations):
+            limited = usual.with_kernels(Kernels(instructions, optimisation))
+            assert limited.kernels == stated_kernels(limited.identity) == Kernels(instructions, optimisation)
+            assert usual.with_identity(limited.identity) == limited
+            assert without_variant(limited.identity) == without_variant(usual.identity)
+
+
+def test_a_limit_that_is_not_known_here_belongs_to_the_runtime_that_has_it() -> None:
+    own = replace(MXNET, settings=Settings(1, (("DNNL_MAX_CPU_ISA", "AVX512_MIC"),)))
+    assert own.kernels == USUAL_KERNELS
+    assert own.with_identity(own.identity) == own
+    assert MXNET.with_identity(own.identity) is None
+
+
+def test_one_limit_takes_the_place_of_another_by_either_name() -> None:
+    newer = replace(MXNET, framework="openvino", settings=Settings(1, (("ONEDNN_MAX_CPU_ISA", "SSE41"),)))
+    assert newer.with_kernels(Kernels(InstructionSet.AVX2)).settings.environment == (("DNNL_MAX_CPU_ISA", "AVX2"),)
+
+
+def test_limits_that_a_framework_lacks_are_refused_in_one_line() -> None:
+    with pytest.raises(RegistryError, match=r"ONNX Runtime \(here\) has no choice of instruction sets: leave avx2 out"):
+        ORT.with_kernels(Kernels(InstructionSet.AVX2))
+    with pytest.raises(RegistryError, match=r"MXNet \(here\) has no choice of optimisation levels: leave none out"):
+        MXNET.with_kernels(Kernels(optimisation=Optimisation.NONE))
+    with pytest.raises(RegistryError, match=r"are sse41, avx, avx2, .*, all: leave avx512_core_fp16 out"):
+        MXNET.with_kernels(Kernels(InstructionSet.AVX512_CORE_FP16))
+
+
+def test_limits_reach_the_worker_and_are_told() -> None:
+    limited = MXNET.with_kernels(Kernels(InstructionSet.AVX512_CORE))
+    assert limited.environment({"DNNL_MAX_CPU_ISA": "SSE41"})["DNNL_MAX_CPU_ISA"] == "AVX512_CORE"
+    assert variant_in_words(stated_variant(limited.identity)).endswith("f32, avx512_core kernels")
+    optimised = ORT.with_kernels(Kernels(optimisation=Optimisation.BASIC))
+    assert variant_in_words(stated_variant(optimised.identity)).endswith("f32, optimisation basic")
+    assert variant_in_words(Variant()).endswith("f32")
+
+
+def test_each_framework_has_a_backend_in_the_worker() -> None:
+    assert set(TRAITS) == set(BACKENDS)
+
+
+def test_the_page_on_frameworks_explains_each_fact() -> None:
+    """A comment above each field becomes its explanation."""
+    assert [it.name for it in fields_of(Traits) if not it.about] == []
+
+
+def test_each_format_has_a_default_framework() -> None:
+    assert {form: usual_traits(form) for form in Format} == {Format.MXNET: MXNET_TRAITS, Format.ONNX: ONNX_RUNTIME}
+
+
+def test_an_unknown_framework_is_refused_by_name() -> None:
+    with pytest.raises(RegistryError, match="'theano'; this version of dlbricks knows mxnet, onnxruntime"):
+        traits_of("theano")
+
+
+def test_a_runtime_of_an_unknown_framework_hides_no_other(tmp_path: Path) -> None:
+    """A newer version may have registered it."""
+    registry = Registry(tmp_path)
+    theirs = Runtime("theirs", "/usr/bin/python3", "theano", "1.0", "3.11.0")
+    with mock.patch.object(Registry, "_registered", lambda _: (theirs,)):
+        assert registry.preferred_for({Format.ONNX}) in registry.all()
+        assert registry.find("theirs") == theirs
+
+
+def test_another_framework_for_a_format_brings_its_own_rules(tmp_path: Path) -> None:
+    """It needs a `Traits` instance, and no change to any other package."""
+    other = replace(
+        ONNX_RUNTIME, framework="other", title="Other", own_runtime="other", packages=("pytest",), writes_in_place=True
+    )
+    with mock.patch.dict(TRAITS, {"other": other}):
+        registry = Registry(tmp_path)
+        named = registry.find("other")
+        assert (named.framework, named.traits) == ("other", other)
+        assert registry.runtime_for({Format.ONNX}).traits is ONNX_RUNTIME
+        assert registry.one_of_each_format(named)[Format.ONNX] == named
+        assert Runtime("it", "python", "other", "1.0", "3.11").side_by_side(2).at_once == 2
+    nodes = [
+        make_node("Relu", ["x"], ["y"]),
+        make_node("Tanh", ["y"], ["z"]),
+        make_node("Add", ["y", "z"], ["sum"]),
+        make_node("Mul", ["sum", "y"], ["product"]),
+    ]
+    graph = loaded(tmp_path, model(nodes, {"x": (1, 2)}, ["product"]))
+    contexts = [context_key(it, [2], output_layouts(it)) for it in (graph, replace(graph, traits=other))]
+    assert contexts == ["plain+plain", "plain:kept+plain"]
+
+
+def test_a_runtime_and_a_framework_have_a_name_for_people() -> None:
+    names = ("onnxruntime-1.32.0 python-3.11 threads-2", "openvino", "default", "default-onnx", "mine")
+    assert [runtime_title(it) for it in names] == ["ONNX Runtime 1.32.0", "OpenVINO", "MXNet", "ONNX Runtime", "mine"]

@@ -1,18 +1,30 @@
 """The synthetic values of networks. They need numpy, but no framework."""
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from math import prod
+from typing import Any
 
 import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_node, make_opsetid
 
+from dlbricks_tui.models.onnx.stored_arrays import is_external
+from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.onnx_bytes import Stored, nodes_of, with_stored
+from dlbricks_tui.runtime.inside.onnx_values import Filling, fillings, held, numpy_values
+from dlbricks_tui.runtime.inside.ort_values import array_value
 from dlbricks_tui.runtime.inside.symbol_file import SymbolNodes
 from dlbricks_tui.runtime.inside.values import (
     LARGE_BYTES,
     THREADS_VARIABLE,
+    array_bytes,
     data_values,
+    given_values,
     learned_values,
     repeated,
     row_numbers,
@@ -21,13 +33,16 @@ from dlbricks_tui.runtime.inside.values import (
     variance_values,
     variances,
 )
-from tests.runtime.symbols import Network, node, symbol_of
+from dlbricks_tui.runtime.protocol import ArrayType, Network
+from tests.models.onnx_models import floats, model
+from tests.runtime.symbols import Network as SymbolNetwork
+from tests.runtime.symbols import node, symbol_of
 
 shapes = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
-floats = st.sampled_from(("float16", "float32", "float64"))
+kinds = st.sampled_from(("float16", "float32", "float64"))
 
 
-@given(shapes, floats)
+@given(shapes, kinds)
 def test_all_values_are_positive_and_not_denormal(shape: tuple[int, ...], dtype: str) -> None:
     for make in (data_values, learned_values, variance_values):
         values = make(shape, dtype)
@@ -68,10 +83,6 @@ def test_the_mean_stays_about_the_same_from_layer_to_layer(shape: tuple[int, ...
     assert rows.max() < 1.2
 
 
-def test_the_same_values_are_made_at_every_start() -> None:
-    assert (data_values((2, 3), "float32") == data_values((2, 3), "float32")).all()
-
-
 @given(st.integers(1, 50_000), st.sampled_from(("float32", "int32", "int64")))
 def test_row_indices_spread_over_the_whole_table(rows: int, dtype: str) -> None:
     numbers = row_numbers((20, 30), dtype, rows)
@@ -98,7 +109,7 @@ def test_threads_fill_large_arrays_with_the_values_of_small_ones(
 
 
 def test_row_indices_are_recognised_by_their_operator() -> None:
-    net = Network()
+    net = SymbolNetwork()
     found = net.add("Embedding", "embedding", "words", "table", input_dim="90", output_dim="4")
     net.add("elemwise_add", "sum", found, net.add("take", "take", "other", "places"))
     file = SymbolNodes(net.symbol("sum"))
@@ -108,10 +119,140 @@ def test_row_indices_are_recognised_by_their_operator() -> None:
 
 
 def test_a_variance_is_recognised_inside_a_fused_operator() -> None:
-    inner = Network()
+    inner = SymbolNetwork()
     inner.batch_norm("bn", inner.add("Convolution", "conv", "data", "weight", kernel="(1, 1)", num_filter="3"))
     subgraph = json.loads(inner.symbol("bn"))
     outer = [node("null", name) for name in ("image", "kernels", "g", "b", "m", "v", "other_var")]
     fused = {**node("_sg_mkldnn_conv", "fused", *((place, 0) for place in range(6))), "subgraphs": [subgraph]}
     plain = node("BatchNorm", "plain", (7, 0), (2, 0), (3, 0), (4, 0), (6, 0))
     assert variances(SymbolNodes(symbol_of([*outer, fused, plain], (8, 0)))) == {5, 6}
+
+
+# Synthetic values for ONNX models of all data types, and what is kept of results.
+
+PAIR = ArrayType((2,), "float32")
+
+
+def filled(network: Network, made_up: Filling | None = None) -> list[Any]:
+    return [filling(*found) for found, filling in fillings(network, made_up)]
+
+
+def test_bfloat16_is_the_upper_half_of_float32() -> None:
+    found = numpy_values(ArrayType((2,), "bfloat16"), lambda shape, dtype: numpy.full(shape, 1.0, dtype))
+    assert found.tolist() == [0x3F80, 0x3F80]
+
+
+def test_a_type_without_values_is_refused() -> None:
+    with pytest.raises(RefusalError, match="there are no synthetic values of float4e2m1"):
+        numpy_values(ArrayType((2,), "float4e2m1"), data_values)
+
+
+def test_given_numbers_come_before_made_up_ones() -> None:
+    network = Network("", {"given": PAIR, "free": PAIR}, {}, values={"given": (3.0,)})
+    zeros = filled(network, lambda shape, dtype: numpy.zeros(shape, dtype))
+    assert [it.tolist() for it in zeros] == [[3.0, 3.0], [0.0, 0.0]]
+
+
+def test_inputs_of_a_file_have_both_signs_and_those_of_layers_do_not() -> None:
+    many = {"x": ArrayType((1, 2, 50), "float32")}
+    (of_layers,), (of_file,) = filled(Network("", many, {})), filled(Network("", many, {}, "net.onnx"))
+    assert of_layers.min() > 0 > of_file.min()
+
+
+@pytest.mark.parametrize(
+    ("array", "numbers"),
+    [
+        (numpy.array([[1, 2]], "int64"), (1, 2)),
+        (numpy.array([True, False]), (1, 0)),
+        (numpy.array([1.0, numpy.inf], "float32"), ()),
+        (numpy.zeros(65, "int64"), ()),
+        (numpy.zeros(2, "float16"), ()),
+    ],
+)
+def test_few_finite_numbers_of_usual_types_are_kept(array: Any, numbers: Sequence[float]) -> None:
+    found = held(ArrayType(array.shape, array.dtype.name), lambda: array)
+    assert (found.shape, found.dtype, found.numbers) == (array.shape, array.dtype.name, numbers)
+
+
+# Arrays of ONNX Runtime of all data types.
+
+
+@pytest.mark.parametrize(
+    ("dtype", "declared"),
+    [
+        ("float16", "tensor(float16)"),
+        ("uint64", "tensor(uint64)"),
+        ("bfloat16", "tensor(bfloat16)"),
+        ("float8e4m3fn", "tensor(float8e4m3fn)"),
+        ("int4", "tensor(int4)"),
+        ("object", "tensor(string)"),
+    ],
+)
+def test_an_array_has_the_type_and_shape(dtype: str, declared: str, ort: Any) -> None:
+    found = array_value(ort, ArrayType((3, 5), dtype), data_values)
+    assert (found.data_type(), found.shape()) == (declared, [3, 5])
+
+
+def test_texts_are_whole_numbers_as_text(ort: Any) -> None:
+    found = array_value(ort, ArrayType((4,), "object"), data_values)
+    assert set(found.numpy().tolist()) <= {"0", "1"}
+
+
+def test_given_texts_are_the_texts(ort: Any) -> None:
+    found = array_value(ort, ArrayType((1, 2), "object"), partial(given_values, numbers=("ja, sí", "no")))
+    assert found.numpy().tolist() == [["ja, sí", "no"]]
+    same = array_value(ort, ArrayType((3,), "object"), partial(given_values, numbers=("a",)))
+    assert same.numpy().tolist() == ["a", "a", "a"]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "int4", "float8e5m2", "float32"])
+def test_a_single_number_is_an_array_too(dtype: str, ort: Any) -> None:
+    assert array_value(ort, ArrayType((), dtype), data_values).shape() == []
+
+
+def test_types_that_numpy_lacks_have_a_size() -> None:
+    assert array_bytes([ArrayType((10,), "bfloat16"), ArrayType((10,), "int4"), ArrayType((10,), "float32")]) == 70
+
+
+# ONNX models that the worker changes byte by byte, read with the onnx package.
+
+
+def made() -> ModelProto:
+    nodes = [
+        make_node("Conv", ["x", "w"], ["t1_0"], name="node1", pads=[1, 1, 1, 1]),
+        make_node("Reorder", ["t1_0"], ["t2_0"], name="node2", domain="beside"),
+        make_node("Gather", ["t2_0", "rows"], ["t3_0"], name="node3", axis=-1),
+        make_node("Reorder", ["t3_0"], ["t4_0"], name="node4", domain="beside"),
+    ]
+    found = model(nodes, {"x": (1, 3, 8, 8)}, ["t4_0", "t3_0"], [floats("w", (4, 3, 3, 3)), floats("other", (1,))])
+    found.graph.initializer[0].external_data.add(key="location", value="elsewhere")
+    found.opset_import.append(make_opsetid("beside", 1))
+    return found
+
+
+def test_nodes_are_read_with_names_domains_and_axes() -> None:
+    found = nodes_of(made().SerializeToString())
+    assert [(it.name, it.op, it.domain) for it in found][:2] == [("node1", "Conv", ""), ("node2", "Reorder", "beside")]
+    assert found[0].inputs == ("x", "w")
+    assert found[2].axis == -1
+
+
+def test_weights_get_their_place_in_a_file_and_all_else_stays() -> None:
+    before = made()
+    found = ModelProto.FromString(with_stored(before.SerializeToString(), {"w": Stored("weights", 64, 432)}, "beside"))
+    weight, other = found.graph.initializer
+    assert is_external(weight) or weight.external_data
+    assert {it.key: it.value for it in weight.external_data} == {"location": "weights", "offset": "64", "length": "432"}
+    assert (list(weight.dims), weight.data_type, weight.name) == ([4, 3, 3, 3], TensorProto.FLOAT, "w")
+    assert other == before.graph.initializer[1]
+    assert found.graph.node[0] == before.graph.node[0]
+    assert found.graph.input == before.graph.input
+    assert found.ir_version == before.ir_version
+
+
+def test_nodes_of_the_domain_are_left_out_and_their_readers_read_what_they_read() -> None:
+    found = ModelProto.FromString(with_stored(made().SerializeToString(), {}, "beside"))
+    assert [node.name for node in found.graph.node] == ["node1", "node3"]
+    assert list(found.graph.node[1].input) == ["t1_0", "rows"]
+    assert [it.name for it in found.graph.output] == ["t3_0"], "no tensor is an output twice"
+    assert [it.domain for it in found.opset_import] == [""]

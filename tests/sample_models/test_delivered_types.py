@@ -6,7 +6,6 @@ import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.traits import Format
 from sample_models.builders.__main__ import SAMPLES
@@ -52,25 +51,6 @@ def test_every_tensor_of_other_samples_has_a_type_and_their_manifest_counts_the_
     for source in samples:
         if not source.table1_id and (source.name in FEW or not few):
             typed_as_listed(source, decomposed(source))
-
-
-@pytest.mark.parametrize(
-    ("row", "sides"),
-    [
-        # Four hourglasses on images that the stem has halved twice, each four levels deep.
-        ("42", {32: 4, 16: 4, 8: 4, 4: 4}),
-        ("44", {120: 1, 60: 1, 30: 1, 15: 1}),
-        # Four levels nest in the branch of full resolution: none sees an image that another has halved.
-        # The head enlarges the volume to the size of the image.
-        (VOLUMETRIC_REGRESSION, {24: 8, 48: 1}),
-    ],
-)
-def test_an_hourglass_is_as_deep_as_the_architecture_says(
-    row: str, sides: dict[int, int], table1: tuple[Decomposition, ...]
-) -> None:
-    layers = table1[int(row) - 1].graph.layers
-    enlarged = [layer.data[0].shape for layer in layers if layer.kind is Kind.RESIZE]
-    assert Counter(shape[2] for shape in enlarged if shape) == sides
 
 
 def test_the_fifty_models_have_as_many_unique_layers_as_the_published_files_give(

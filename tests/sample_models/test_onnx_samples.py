@@ -18,10 +18,8 @@ from sample_models.builders.onnx.samples import SAMPLES, OnnxSample
 from tests.models.onnx_models import ORT_VERSION
 
 # The transformers and the detector take longer than all the others.
-LARGEST = ("gpt2_step", "minilm", "yolov8n")
-every_sample_but_the_largest = pytest.mark.parametrize(
-    "sample", [pytest.param(it, marks=pytest.mark.soak if it.name in LARGEST else (), id=it.name) for it in SAMPLES]
-)
+QUICK = [it for it in SAMPLES if it.name not in ("gpt2_step", "minilm", "yolov8n")]
+every_quick_sample = pytest.mark.parametrize("sample", QUICK, ids=lambda sample: sample.name)
 every_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 
 
@@ -35,7 +33,7 @@ def test_a_sample_is_a_valid_file_of_less_than_200_kilobytes(sample: OnnxSample)
     assert (FOLDER / sample.path).stat().st_size < 200_000
 
 
-@every_sample_but_the_largest
+@every_quick_sample
 def test_onnx_runtime_runs_a_sample_as_it_stands(sample: OnnxSample, ort: Any) -> None:
     session = ort.InferenceSession(
         FOLDER / sample.path, options(ort, optimised=True), providers=["CPUExecutionProvider"]
@@ -52,7 +50,7 @@ def test_onnx_runtime_runs_a_sample_as_it_stands(sample: OnnxSample, ort: Any) -
         assert all(numpy.isfinite(output).all() for output in outputs)
 
 
-@every_sample_but_the_largest
+@every_quick_sample
 def test_onnx_runtime_fuses_a_sample_as_the_same_network_with_stored_weights(
     sample: OnnxSample, ort: Any, tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from dlbricks_tui.estimate.prediction.features import Features, Sizes, features_of
 from dlbricks_tui.models.kinds import Kind
-from tests.estimate.prediction.simulated import conv, form, linear, relu
+from tests.estimate.prediction.simulated import conv, form, linear
 
 
 def of(canonical: str, context: str = "plain") -> Features:
@@ -75,12 +75,6 @@ def test_channels_that_fill_no_block_are_traits() -> None:
     assert "writes part of a small block" in of(conv(64, 36, 28)).traits
     assert "writes part of a block" in of(conv(64, 24, 28)).traits
     assert not {trait for trait in of(conv(64, 32, 28)).traits if "block" in trait}
-
-
-def test_layouts_count_without_their_details() -> None:
-    assert of(relu(64, 28), "conv1x1:64x28x28:64x28x28~8").traits == of(relu(64, 28), "conv1x1:32x7x7:8x7x7").traits
-    found = of(relu(64, 28), "conv:streamed+plain:varied:kept;cold").traits
-    assert {"reads conv", "reads plain", "reads streamed", "reads varied", "reads kept", "cold"} <= found
 
 
 def test_a_pooling_writes_fewer_elements_and_an_embedding_reads_the_rows_that_are_looked_up() -> None:

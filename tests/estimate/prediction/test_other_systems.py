@@ -88,12 +88,6 @@ def test_bricks_that_lack_here_are_predicted_from_systems_that_have_them(tmp_pat
     assert found.sequential_ms == pytest.approx(truth_ms(), rel=0.03)
 
 
-def test_a_measurement_here_counts_over_those_of_other_systems(tmp_path: Path) -> None:
-    found = asked(tmp_path, *results("a"), *results("here"))
-    assert found.estimate.coverage.predicted == 0
-    assert found.sequential_ms == pytest.approx(truth_ms(), rel=1e-6)
-
-
 def test_results_by_other_versions_levels_and_methods_are_not_compared(tmp_path: Path) -> None:
     unlike: list[dict[str, Any]] = [
         {"runtime": "mxnet-1.8.0 python-3.11 threads-2"},
@@ -152,15 +146,6 @@ def test_bricks_in_common_are_compared_once_and_kept(tmp_path: Path, monkeypatch
         again, held_again = predicted()
     assert again != first
     assert held_again == held
-
-
-def test_bricks_that_no_system_has_are_predicted_from_other_bricks_here(tmp_path: Path) -> None:
-    usual = Guessing()
-    wanted = [Unmeasured(FORMS[pair], pair[1]) for pair in PAIRS[-2:]]
-    with store_of(tmp_path, *forms(), *results("a", PAIRS[:-1]), *results("here", FEW)) as store:
-        from_others, from_here = with_others(store, HERE, usual).predict(wanted)
-    assert from_others not in (None, usual.latency)
-    assert from_here == usual.latency
 
 
 def test_a_result_without_a_context_is_of_the_brick_in_any_context(tmp_path: Path) -> None:

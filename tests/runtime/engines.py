@@ -1,3 +1,5 @@
+"""One worker for each real framework, which all tests of a process share: fixtures of `tests/conftest.py`."""
+
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -6,7 +6,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.input_shapes import missing_shapes, parse_input
 from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
-from dlbricks_tui.models.mxnet.variables import input_shapes, variable_roles
+from dlbricks_tui.models.mxnet.variables import Role, input_shapes, variable_roles
 from tests.models.symbols import Node, content, node, small_network, variable
 
 NOTHING: Mapping[str, Shape] = {}
@@ -48,11 +48,6 @@ def test_an_invalid_shape_on_the_command_line_is_refused(text: str) -> None:
         parse_input(text)
 
 
-def test_a_shape_in_the_file_is_used() -> None:
-    assert shapes(with_declared("(2, 3, 8, 8)")) == {"data": (2, 3, 8, 8)}
-    assert shapes(with_declared("[2L, 3L, 8L, 8L]")) == {"data": (2, 3, 8, 8)}
-
-
 @pytest.mark.parametrize("batch", ["0", "-1"])
 def test_an_open_batch_axis_becomes_1(batch: str) -> None:
     assert shapes(with_declared(f"({batch}, 3, 8, 8)")) == {"data": (1, 3, 8, 8)}
@@ -74,26 +69,18 @@ def test_an_unknown_input_name_is_refused_with_the_known_ones() -> None:
         shapes(small_network(), {"image": (1, 3, 8, 8)})
 
 
-def test_a_manifest_may_name_inputs_that_the_file_lacks() -> None:
-    assert shapes(small_network(), known={"image": (1, 3, 8, 8)}) == {}
-
-
-def test_the_shape_of_a_weight_may_be_given_and_it_stays_a_weight() -> None:
-    assert shapes(small_network(), {"conv0_weight": (8, 3, 3, 3)}) == {"conv0_weight": (8, 3, 3, 3)}
-
-
-def test_variables_of_one_name_have_one_shape() -> None:
-    nodes = [variable("x"), variable("x"), node("elemwise_add", "s", 0, 1)]
-    file = parse_symbol(content(nodes), "net")
-    assert input_shapes(file, variable_roles(file), {"x": (1, 2)}, {}, "net") == {0: (1, 2), 1: (1, 2)}
-
-
 @pytest.mark.parametrize("shape", [(10**12,), (2**16, 2**16), (1, 2**31), (99999999999999999999,)])
 def test_more_elements_than_mxnet_can_hold_are_refused(shape: Shape) -> None:
     with pytest.raises(ModelError, match="has more elements than MXNet can hold"):
         shapes(small_network(), {"data": shape})
     with pytest.raises(ModelError, match="has more elements than MXNet can hold"):
         shapes(with_declared(str(shape)))
+
+
+def test_variables_of_one_name_have_one_shape() -> None:
+    nodes = [variable("x"), variable("x"), node("elemwise_add", "s", 0, 1)]
+    file = parse_symbol(content(nodes), "net")
+    assert input_shapes(file, variable_roles(file), {"x": (1, 2)}, {}, "net") == {0: (1, 2), 1: (1, 2)}
 
 
 def test_more_axes_than_mxnet_can_hold_are_refused() -> None:
@@ -175,3 +162,48 @@ def test_an_example_has_as_many_axes_as_the_file_says(
 def test_a_single_number_is_no_input_of_mxnet() -> None:
     with pytest.raises(ModelError, match=r"^net: MXNet has no single numbers as inputs; give 'x' a shape of sizes$"):
         shapes(small_network(data="x"), {"x": ()})
+
+
+def roles(nodes: list[Node], *named: str) -> dict[str, Role]:
+    file = parse_symbol(content(nodes), "net")
+    return {file.nodes[number].name: role for number, role in variable_roles(file, named).items()}
+
+
+X = variable("x")
+SUM = [X, variable("pixel_mean"), node("broadcast_sub", "s", 0, 1)]
+ANCHORS = [node("relu", "r", 0), node("mul", "m", 2, 1)]
+GRID = [X, variable("grid", __layer__="Grid"), node("broadcast_add", "s", 0, 1)]
+OF_LAYER = [X, variable("grid", __layer__="s"), node("broadcast_add", "s", 0, 1, __layer__="s")]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "named", "inputs"),
+    [
+        (small_network(), (), {"data"}),
+        # The declaration of an operator overrides the user.
+        (small_network(), ("conv0_weight",), {"data"}),
+        (small_network(data="what is seen"), (), {"what is seen"}),
+        ([X, variable("y"), node("Convolution", "c", 0, 1, kernel="(1, 1)", no_bias="1")], (), {"x"}),
+        # The states of a recurrent layer are bound once.
+        ([X, *map(variable, "phc"), node("RNN", "r", 0, 1, 2, 3, mode="lstm")], (), {"x"}),
+        ([X, variable("g"), variable("b"), node("BatchNorm_v1", "bn", 0, 1, 2)], (), {"x"}),
+        # An array named like a weight is one, unless the user calls it an input.
+        (SUM, (), {"x"}),
+        (SUM, ("pixel_mean",), {"x", "pixel_mean"}),
+        # An array of known shape beside a computed tensor is a weight.
+        ([X, variable("anchors", __shape__="(1, 4)"), *ANCHORS], (), {"x"}),
+        ([X, variable("anchors"), *ANCHORS], (), {"x", "anchors"}),
+        (GRID, ("grid",), {"x", "grid"}),
+        (OF_LAYER, (), {"x"}),
+    ],
+)
+def test_inputs_are_the_arrays_that_no_operator_declares_as_weights(
+    nodes: list[Node], named: tuple[str, ...], inputs: set[str]
+) -> None:
+    found = roles(nodes, *named)
+    assert {name for name, role in found.items() if role is Role.INPUT} == inputs
+    assert {role for name, role in found.items() if name not in inputs} <= {Role.WEIGHT}
+
+
+def test_an_array_with_a_layer_is_a_layer() -> None:
+    assert roles(GRID)["grid"] is Role.CONSTANT
