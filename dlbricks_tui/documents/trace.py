@@ -198,7 +198,8 @@ def level_answer(level: LevelTrace, slowest: LayerTime | None = None) -> str:
     whole_ms, overhead = inference_of(level), overhead_of(level)
     if whole_ms is None:
         return "no inference was timed"
-    told = f"{in_ms(whole_ms)} per inference" + (f", {overhead} added {_INSTRUMENTS[level.level]}" if overhead else "")
+    adds = f"{overhead} added" if (level.overhead_ms or 0.0) > 0 else "no time added"
+    told = f"{in_ms(whole_ms)} per inference" + (f", {adds} {_INSTRUMENTS[level.level]}" if overhead else "")
     if slowest is None or level.level is not TraceLevel.LAYER or whole_ms <= 0:
         return told
     return f"{told}; slowest layer {slowest.layer.name}, {percent(slowest.in_model_ms / whole_ms, 1)}"

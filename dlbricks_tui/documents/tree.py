@@ -83,9 +83,8 @@ def _totals(decomposition: Decomposition) -> Iterator[Part]:
     graph, bricks = decomposition.graph, len(decomposition.bricks)
     layers, sequences = len(graph.layers), len(decomposition.occurrences)
     held = counted(layers, "layer") + (f" in {counted(sequences, 'sequence')}" if sequences != layers else "")
-    unique = (
-        f"{bricks:,} unique ({percent(bricks / sequences, 1)}), {len(decomposition.suite):,} in different surroundings"
-    )
+    counts = f"{bricks:,} unique ({percent(bricks / sequences, 1)})"
+    unique = f"{counts}, {len(decomposition.suite):,} together with their neighbours"
     yield Sentence(graph.name, "heading")
     yield Sentence(f"{graph.level.value} layers, {cutting_words(decomposition)}")
     yield Sentence(f"{held}: {unique}")

@@ -143,7 +143,7 @@ def what_if_columns(
     proving = under_way or {}
 
     def proved(it: ShownWhatIf) -> str:
-        told = "cannot" if it.is_bound else "no" if it.proof is None else signed_percent(it.proof.gain)
+        told = "cannot" if it.is_bound else "not yet" if it.proof is None else signed_percent(it.proof.gain)
         return proving.get(it.what_if.id, told)
 
     def style(it: ShownWhatIf) -> str:

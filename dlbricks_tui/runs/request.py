@@ -14,6 +14,7 @@ from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import kernels_in_words, threads_in_words
 
 
@@ -126,7 +127,7 @@ class RunRequest(RunLimits):
     def part_label(self, part: "RunRequest") -> str:
         """Return what tells a part from the others, such as its runtime or its threads; empty for the only part."""
         runtimes, own = [each.runtime for each in self.parts], part.runtime.settings
-        words = [part.runtime.name] if len({each.name for each in runtimes}) > 1 else []
+        words = [runtime_title(part.runtime.name)] if len({each.name for each in runtimes}) > 1 else []
         if len({each.settings.threads for each in runtimes}) > 1:
             words.append(threads_in_words(own.threads))
         if len({each.settings.precision for each in runtimes}) > 1:

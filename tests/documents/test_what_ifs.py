@@ -82,7 +82,7 @@ def test_one_line_says_which_unproved_what_ifs_are_not_to_be_trusted() -> None:
 @pytest.mark.parametrize(
     ("found", "under_way", "expected"),
     [
-        (change(), {}, ("no", "muted")),
+        (change(), {}, ("not yet", "muted")),
         (change(replace(FOUND, change=None)), {}, ("cannot", "muted")),
         (change(proof=NOISY), {}, ("+26.0 %", "good")),
         (change(proof=Gain(-0.1, -0.2, 0.0)), {}, ("-10.0 %", "bad")),

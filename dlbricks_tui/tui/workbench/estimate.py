@@ -328,7 +328,8 @@ class Headline(LineBar):
             name,
             line(Span(f" {figure_text(found)}", "strong")),
             line(Span(f" {origin_words(found)}", "muted")),
-            line(Span(f" {combination_words(found)}{on}{chosen}", "muted")),
+            line(Span(f" {combination_words(found)}", "muted")),
+            line(Span(f"{on}{chosen}", "muted")),
         ]
 
 
