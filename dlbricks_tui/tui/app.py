@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,7 +22,7 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.choices import Choices, choices_from
 from dlbricks_tui.tui.diff_driver import DiffDriver
-from dlbricks_tui.tui.door import Connection, has_shell, is_hung_up, stop_job
+from dlbricks_tui.tui.door import Connection, has_shell, leave_without_terminal, stop_job
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
 from dlbricks_tui.tui.keys.keymap import key
@@ -59,9 +58,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.dialogs.notices import CopiedForm
     from dlbricks_tui.tui.saving import SavedCopy
 
-# The kernel does not always report that the terminal has gone away.
-_TERMINAL_LOOKED_AT_SECONDS = 2.0
-_LEAVING_SECONDS = 3.0
 _COLLECTED_SECONDS = 5.0
 
 
@@ -120,8 +116,11 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, self.exit, None, 128 + number)
-            loop.add_signal_handler(signal.SIGHUP, self._leave_hung_up)
-            self.set_interval(_TERMINAL_LOOKED_AT_SECONDS, self._leave_if_hung_up)
+            loop.add_signal_handler(signal.SIGHUP, self.exit, None, 128 + signal.SIGHUP)
+            watch = partial(
+                leave_without_terminal, lambda: loop.call_soon_threadsafe(self.exit, None, 128 + signal.SIGHUP)
+            )
+            threading.Thread(target=watch, name="terminal", daemon=True).start()
             self._collections = IdleCollections()
             self.set_interval(_COLLECTED_SECONDS, self._collections.collect_if_idle)
         # The shell has overwritten the screen while the program was suspended.
@@ -131,17 +130,6 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         # What it loads would take the processor from the first picture.
         self.call_after_refresh(self._runs.watch.start)
         self._preferences.open()
-
-    def _leave_if_hung_up(self) -> None:
-        if is_hung_up(sys.__stdin__.fileno() if sys.__stdin__ else 0):
-            self._leave_hung_up()
-
-    def _leave_hung_up(self) -> None:
-        self.exit(None, 128 + signal.SIGHUP)
-        # A thread may block in writing to a terminal that has gone away; the exit would wait for that thread.
-        end = threading.Timer(_LEAVING_SECONDS, os._exit, (128 + signal.SIGHUP,))
-        end.daemon = True
-        end.start()
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:

@@ -6,7 +6,8 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.run.updates import Replayed
 
 _SIGNS_OF_SSH = ("SSH_TTY", "SSH_CONNECTION")
+# The kernel does not always report that the terminal has gone away.
+_TERMINAL_LOOKED_AT_SECONDS = 2.0
+_LEAVING_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,20 @@ def is_hung_up(file: int) -> bool:
     poll = select.poll()
     poll.register(file, 0)
     return any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poll.poll(0))
+
+
+def leave_without_terminal(leave: Callable[[], object]) -> None:
+    """Wait until the terminal has gone away, ask to `leave`, and end the process soon after.
+
+    For a thread of its own: the program itself may wait for ever for a thread that writes to that terminal.
+    """
+    while not is_hung_up(sys.__stdin__.fileno() if sys.__stdin__ else 0):
+        time.sleep(_TERMINAL_LOOKED_AT_SECONDS)
+    with suppress(RuntimeError):
+        # Its event loop may have ended already.
+        leave()
+    time.sleep(_LEAVING_SECONDS)
+    os._exit(128 + signal.SIGHUP)
 
 
 def redirect_hung_up_streams() -> None:
