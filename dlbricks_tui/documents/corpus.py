@@ -75,8 +75,8 @@ def totals_words(corpus: Corpus, unit: str) -> str:
     """Return how many layers are unique in all models."""
     layers = f"{counted(len(corpus.models), 'model')}, {counted(corpus.layers, unit)}"
     unique = f"{corpus.unique_layers:,} unique ({_share(corpus.unique_layers, corpus.layers)})"
-    repeats = f"{corpus.layers - corpus.unique_layers:,} repeat others"
-    return f"{layers}: {repeats}, {unique}, {corpus.contexts:,} together with their neighbours"
+    repeats = f"{corpus.layers - corpus.unique_layers:,} repeats"
+    return f"{layers}: {repeats}, {unique}, {corpus.contexts:,} with neighbours"
 
 
 def repeated_words(corpus: Corpus) -> str:

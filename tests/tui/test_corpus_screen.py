@@ -62,7 +62,7 @@ async def test_the_corpus_is_shown_as_it_is_read_searched_sorted_and_read_again_
         corpus = screen._compared.corpus
         assert "reading" not in shown and f"{len(LIBRARY)} models, " in shown
         repeated = corpus.layers - corpus.unique_layers
-        assert f"{corpus.layers:,} layers: {repeated:,} repeat others, {corpus.unique_layers:,} unique" in shown
+        assert f"{corpus.layers:,} layers: {repeated:,} repeats, {corpus.unique_layers:,} unique" in shown
         assert {it.name for it in corpus.models} == {*LIBRARY} and all(it in shown for it in LIBRARY)
         for kind in corpus.repeated_types[:3]:
             assert f"{kind.kind.value}" in shown and f"{kind.repeated:,}" in shown
