@@ -46,7 +46,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What proofs of the same change of other models have taught: how many there are, and the gain without them."""
+    """The number of proofs of the same change for other models, and the gain that was predicted without them."""
 
     proofs: int
     uncorrected: Gain

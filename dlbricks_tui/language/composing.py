@@ -1,4 +1,4 @@
-"""What a language model takes: its latency, from those of its bricks, and its memory in onnxruntime-genai on CPUs.
+"""Compose the latency of a language model from those of its bricks, and its memory in onnxruntime-genai on CPUs.
 
 Each layer counts as often as the model has it.
 """

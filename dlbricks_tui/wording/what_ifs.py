@@ -1,4 +1,4 @@
-"""What-ifs in plain words."""
+"""Names of what-ifs in plain words."""
 
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.runtime.traits import TRAITS

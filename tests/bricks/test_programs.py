@@ -188,7 +188,7 @@ def read(network: Network | None) -> ModelProto:
 
 
 def makers_of_outputs(found: ModelProto) -> list[str]:
-    """Which operators make what a model puts out."""
+    """Return the operators that compute the outputs of a model."""
     makers = {name: node.op_type for node in found.graph.node for name in node.output}
     return [makers[output.name] for output in found.graph.output]
 

@@ -1,4 +1,4 @@
-"""What commands print, on terminals, into pipes, and with few characters."""
+"""Tests of the output of commands on terminals, into pipes, and with few characters."""
 
 import io
 import sys

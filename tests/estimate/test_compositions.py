@@ -80,7 +80,7 @@ def slowed(factor: str) -> Sharing:
 
 
 def most_at_once(plan: Schedule, numbers: list[int]) -> int:
-    """How many of these tasks run at the same time at most; ones that take no time take no room."""
+    """Return the most tasks that run at the same time; tasks that take no time do not count."""
     spans = [plan.placed[number] for number in numbers if plan.placed[number].end_ps > plan.placed[number].begin_ps]
     return max((sum(other.begin_ps <= span.begin_ps < other.end_ps for other in spans) for span in spans), default=0)
 

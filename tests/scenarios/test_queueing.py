@@ -1,4 +1,4 @@
-"""What the tests of a search have found, by our own clock."""
+"""Tests of simulated queues, and of the search for the highest rate."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What threads did: by texts of Linux that are written down here, and by a real process."""
+"""Tests of watched threads, with recorded texts of Linux and with a real process."""
 
 import os
 import subprocess

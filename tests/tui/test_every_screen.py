@@ -1,4 +1,4 @@
-"""What holds for all screens and actions, and for the pictures of the docs."""
+"""Tests of all screens and actions, and of the pictures of the docs."""
 
 import ast
 import importlib

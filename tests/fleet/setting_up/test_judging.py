@@ -1,4 +1,4 @@
-"""What a host lacks, by the facts that it tells: findings with a cure, and answers that are none."""
+"""Tests of the findings about a host, each with its cure, and of answers that make no sense."""
 
 import json
 from collections.abc import Callable
