@@ -21,17 +21,16 @@ def report(data_path: str) -> str:
     return json.dumps({"data": data_path, "threads": os.environ.get("OMP_NUM_THREADS", "")})
 
 
-def missing(data_path: str, hashes: list[str]) -> str:
-    return json.dumps([sha256 for sha256 in hashes if not (Path(data_path) / sha256).exists()])
+def missing(data_path: str, hashes: list[str]) -> list[str]:
+    return [sha256 for sha256 in hashes if not (Path(data_path) / sha256).exists()]
 
 
-def take(data_path: str, sha256: str, suffix: str, content: bytes) -> str:
+def take(data_path: str, sha256: str, suffix: str, content: bytes) -> None:
     if suffix != ".onnx":
         raise RefusedError("a parcel is no model file\nof any kind")
     Path(data_path).mkdir(exist_ok=True)
     with (Path(data_path) / sha256).open("ab") as file:
         file.write(content)
-    return ""
 
 
 def carry_out(data_path: str, task_json: str, send: Callable[[str], None]) -> str:
@@ -55,9 +54,8 @@ def carry_out(data_path: str, task_json: str, send: Callable[[str], None]) -> st
     return json.dumps({"ended": name})
 
 
-def control(data_path: str, task_id: str, what: str) -> str:
+def control(data_path: str, task_id: str, what: str) -> None:
     (Path(data_path) / f"{what} {task_id}").touch()
-    return "{}"
 
 
 def stand_in() -> None:

@@ -25,13 +25,10 @@ from dlbricks_tui.fleet.driving.results import (
     FleetResults,
     ImpossibleError,
     MessageMeter,
-    check_progress,
     check_report,
     check_result,
     read_messages,
-    read_outcome,
     reason_against,
-    shown,
 )
 from dlbricks_tui.fleet.engine.engine import (
     CallLost,
@@ -48,11 +45,12 @@ from dlbricks_tui.fleet.errors import FleetError, MessageError
 from dlbricks_tui.fleet.folder import FleetControl, HostAdded, HostCancelled, HostPaused, HostUnpaused
 from dlbricks_tui.fleet.messages import (
     HostMessage,
+    HostReport,
     ResultFound,
     TaskEnded,
     TaskNote,
     TaskProgress,
-    report_from,
+    message_in,
 )
 from dlbricks_tui.fleet.parcels import FleetWorkload
 from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostBrickFailed, HostEntry, ResultStored, TaskGiven
@@ -60,7 +58,6 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Statistics
 
 # A host that is away for longer is given up.
 PATIENCE_SECONDS = 600.0
@@ -71,6 +68,9 @@ _SECONDS_BETWEEN_PROGRESS = 1.0
 _MOST_FAILURES = 2
 # A host that lost a call and is there is asked again.
 _SECONDS_TO_ASK_AGAIN = 5.0
+
+
+_MESSAGES: tuple[type[HostMessage], ...] = (TaskProgress, ResultFound, TaskNote)
 
 
 class Driver:
@@ -246,12 +246,10 @@ class Driver:
             self._change(host, FleetHostState.FAILED, error)
             return
         try:
-            report = report_from(text)
+            report = message_in(text, HostReport)
             system = check_report(report)
-        except MessageError as wrong:
-            self._finish(host, FleetHostState.DISTRUSTED, f"it returned a report that {wrong}")
-            return
-        except ImpossibleError as lie:
+        except (MessageError, ImpossibleError) as wrong:
+            lie = f"a report that {wrong}" if isinstance(wrong, MessageError) else wrong
             self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
             return
         against = reason_against(report, [part.request for part in self._workload.parts])
@@ -267,17 +265,13 @@ class Driver:
         self._change(host, FleetHostState.IDLE)
         self._next(host)
 
-    def _heard(self, host: HostWork, read: Callable[[], Sequence[HostMessage]]) -> None:
-        """Take what a host has returned, unless it is not trusted."""
+    def _said(self, host: HostWork, texts: Sequence[str]) -> None:
         if host.state is FleetHostState.DISTRUSTED:
             return
         try:
-            self._keep(host, read())
+            self._keep(host, read_messages(host.meter, texts, *_MESSAGES))
         except ImpossibleError as lie:
             self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
-
-    def _said(self, host: HostWork, texts: Sequence[str]) -> None:
-        self._heard(host, lambda: read_messages(host.meter, texts))
         current = host.current
         if current is None or current.progress is None or host.is_over:
             return
@@ -293,16 +287,19 @@ class Driver:
             self._change(host, host.working_state, current.note)
 
     def _over(self, host: HostWork, task: str, text: str, error: str) -> None:
-        """Take the end of a task: its results once more, and the bricks that have none."""
+        """Take the end of a task, and the bricks that have no result."""
         if host.current is None or host.current.task.id != task:
             return
+        ended = None
         if not error:
-            self._heard(host, lambda: read_outcome(host.meter, text))
+            try:
+                (ended,) = read_messages(host.meter, [text], TaskEnded)
+            except ImpossibleError as lie:
+                self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
         current = host.end_task(self._clock())
         if current is None:
             return
-        ended = current.ended
-        is_finished = not error and ended is not None and ended.state == "finished"
+        is_finished = ended is not None and (ended.task, ended.state) == (task, "finished")
         is_complete = is_finished and not current.is_probe and self._budget_left(host) != 0.0
         self._tell_failed(current.pool, host, current.pool.hand_back(host.name, is_complete=is_complete))
         if is_finished or current.has_results:
@@ -469,13 +466,9 @@ class Driver:
         for message in messages:
             match message:
                 case TaskProgress():
-                    current.progress = check_progress(message)
+                    current.progress = message
                 case TaskNote():
-                    current.note = shown(message.text)
-                case TaskEnded():
-                    current.ended = TaskEnded(task=message.task, state=message.state, reason=shown(message.reason))
-                case ResultFound():
-                    pass
+                    current.note = message.text
         if not records:
             return
         pool = current.pool
@@ -483,17 +476,16 @@ class Driver:
         current.has_results |= bool(stored.measured or stored.failed)
         new = pool.learn(stored.measured)
         for key, job in new.items():
-            self._tell(_stored(host, job, stored.measured[key]))
+            found = stored.measured[key]
+            self._tell(
+                ResultStored(
+                    host=host.name,
+                    brick=key.brick,
+                    label=job.label,
+                    trimmed_mean_ms=found.trimmed_mean_ms,
+                    low_ms=found.low_ms,
+                    high_ms=found.high_ms,
+                )
+            )
         self._tell_failed(pool, host, pool.give_up(stored.failed))
         self._answering.note(pool, stored.measured)
-
-
-def _stored(host: HostWork, job: Job, statistics: Statistics) -> ResultStored:
-    return ResultStored(
-        host=host.name,
-        brick=job.key.brick,
-        label=job.label,
-        trimmed_mean_ms=statistics.trimmed_mean_ms,
-        low_ms=statistics.low_ms,
-        high_ms=statistics.high_ms,
-    )

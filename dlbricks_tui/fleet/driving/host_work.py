@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from dlbricks_tui.fleet.driving.pools import BrickPool
 from dlbricks_tui.fleet.driving.results import Allowed, MessageMeter, identity_there
-from dlbricks_tui.fleet.messages import HostReport, Task, TaskEnded, TaskProgress
+from dlbricks_tui.fleet.messages import HostReport, Task, TaskProgress
 from dlbricks_tui.fleet.parcels import FleetWorkload
 from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry, HostProgress
 from dlbricks_tui.jobs.folder import JobState, Tally
@@ -40,7 +40,6 @@ class CurrentTask:
     began: float
     progress: TaskProgress | None = None
     note: str = ""
-    ended: TaskEnded | None = None
     # True once the host has returned a result or a failure of a brick.
     has_results: bool = False
 

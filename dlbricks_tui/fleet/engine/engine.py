@@ -3,29 +3,32 @@
 Each host runs one call at a time. A task is never repeated or given to another host: the driver decides what happens
 after a loss. All methods return at once, and dask runs in a thread, so a host that is slow or gone delays no other one.
 
-Hosts answer with text only. Dask's own protocol is another matter: its scheduler, clients and workers unpickle what
-their peers send. docs/how-it-works/fleet.md says what this means for the trust in hosts.
+Dask's scheduler, clients and workers unpickle what their peers send. docs/how-it-works/fleet.md says what this means
+for the trust in hosts.
 """
 
 import asyncio
-import json
+import os
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import Future as ThreadFuture
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dlbricks_tui.fleet.engine import on_worker
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.engine.scheduler import SECONDS_TO_CONNECT, connect, reason_of, set_up
 from dlbricks_tui.fleet.errors import FleetError, HostError
-from dlbricks_tui.fleet.messages import Parcel, Task, task_text
+from dlbricks_tui.fleet.messages import MOST_MESSAGE_BYTES, Parcel, Task, text_of
 from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.folders import data_folder
 from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
@@ -45,8 +48,10 @@ _SECONDS_TO_RETURN = 600.0
 _LONGEST_NAME = 100
 # A task sends a few messages a second. More would fill the memory of the driver.
 _MOST_MESSAGES = 200_000
-_LONGEST_MESSAGE = 1 << 24
-_LONGEST_ANSWER = 1 << 28
+# Letters of the reason in an error of a host.
+_LONGEST_REASON = 500
+# Between two heartbeats of a worker; dask's own answer would be half a second.
+HEARTBEAT_SECONDS = 10.0
 # More than these wait until the driver has looked after everything else.
 _MOST_AT_ONCE = 5_000
 
@@ -94,7 +99,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class TaskOver:
-    """The end of a task of a host, with everything that it has sent once more, or the reason why there is nothing."""
+    """The end of a task of a host as JSON, or the reason why there is none."""
 
     host: str
     task: str
@@ -110,14 +115,6 @@ class CallLost:
 
 
 News: TypeAlias = HostJoined | HostLeft | HostUnreachable | HostSaid | Reported | TaskOver | CallLost
-
-
-@dataclass(slots=True)
-class _Listening:
-    """The messages of a task that is carried out."""
-
-    host: str
-    messages: int = 0
 
 
 class Engine:
@@ -149,7 +146,9 @@ class Engine:
         # The parcels that each host has, as far as this driver knows.
         self._held: dict[str, set[str]] = {}
         # By a token that is known to one host alone, so no other one can send messages in its name.
-        self._listening: dict[str, _Listening] = {}
+        self._listening: dict[str, str] = {}
+        # The messages of each such task so far.
+        self._heard = Counter[str]()
         # The work that is open, and its host. Kept until it ends: the loop itself has weak references only.
         self._open: dict[asyncio.Task[None], str] = {}
         self._closing = asyncio.Event()
@@ -183,7 +182,7 @@ class Engine:
 
     def report(self, host: str) -> None:
         """Ask a host for its report: `Reported`, unless the host goes away."""
-        self._call(host, lambda: self._asked(host, on_worker.call, "report"), partial(Reported, host))
+        self._call(host, lambda: self._told(host, call, "report"), partial(Reported, host))
 
     def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
         """Send a host the parcels that it lacks, and then a task: `TaskOver`, unless the host goes away."""
@@ -194,7 +193,7 @@ class Engine:
 
         def begin() -> None:
             if worker := self._workers.get(host):
-                self._begin(host, self._run_there(on_worker.call, "control", task, what, workers=[worker]))
+                self._begin(host, self._run_there(call, "control", task, what, workers=[worker]))
 
         self._in_loop(begin)
 
@@ -208,7 +207,17 @@ class Engine:
         return found
 
     def _call(self, host: str, work: Callable[[], Awaitable[str]], news: Callable[[str, str], News]) -> None:
-        if not self._in_loop(lambda: self._begin(host, self._answered(host, work, news))):
+        async def answered() -> None:
+            """Tell the answer of a host, or why there is none."""
+            try:
+                found = news(await work(), "")
+            except HostError as error:
+                found = news("", printable(str(error))[:_LONGEST_REASON])
+            except CancelledError:
+                found = CallLost(host)
+            self.events.put(found)
+
+        if not self._in_loop(lambda: self._begin(host, answered())):
             self.events.put(CallLost(host))
 
     def _begin(self, host: str, work: Coroutine[Any, Any, None]) -> None:
@@ -216,31 +225,28 @@ class Engine:
         self._open[task] = host
         task.add_done_callback(lambda it: self._open.pop(it, None))
 
-    async def _answered(self, host: str, work: Callable[[], Awaitable[str]], news: Callable[[str, str], News]) -> None:
-        """Tell the answer of a host, or why there is none."""
-        try:
-            found = news(await work(), "")
-        except HostError as error:
-            found = news("", str(error))
-        except CancelledError:
-            found = CallLost(host)
-        self.events.put(found)
-
     async def _carried_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> str:
         held = self._held.setdefault(host, set())
         if unsure := {it.sha256: it for it in parcels if it.sha256 not in held}:
-            lacking = _hashes(await self._asked(host, on_worker.call, "missing", list(unsure)))
-            for parcel in (unsure[sha256] for sha256 in unsure.keys() & lacking):
-                await self._asked(host, on_worker.call, "take", parcel.sha256, parcel.suffix, parcel.content)
+            lacking = await self._asked(host, call, "missing", list(unsure))
+            for sha256, parcel in unsure.items():
+                if isinstance(lacking, list) and sha256 in lacking:
+                    await self._asked(host, call, "take", sha256, parcel.suffix, parcel.content)
             held.update(unsure)
         token = secrets.token_hex(16)
-        self._listening[token] = _Listening(host)
+        self._listening[token] = host
         try:
-            return await self._asked(host, on_worker.carry_out, task_text(task), self._topic, token)
+            return await self._told(host, carry_out, text_of(task), self._topic, token)
         finally:
-            del self._listening[token]
+            del self._listening[token], self._heard[token]
 
-    async def _asked(self, host: str, function: Callable[..., str], *arguments: Any) -> str:
+    async def _told(self, host: str, function: Callable[..., Any], *arguments: Any) -> str:
+        found = await self._asked(host, function, *arguments)
+        if not isinstance(found, str) or len(found) > MOST_MESSAGE_BYTES:
+            raise HostError("the host answered with something else than text")
+        return found
+
+    async def _asked(self, host: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Let a host call a function, and return its answer.
 
         Raise HostError with the reason if there is none, or CancelledError if the host is not there.
@@ -261,7 +267,7 @@ class Engine:
                 retries=0,
                 pure=False,
             )
-            return on_worker.answer_in(await future, _LONGEST_ANSWER)
+            return await future
         except KilledWorker:
             raise CancelledError from None
         except (HostError, CancelledError):
@@ -278,13 +284,13 @@ class Engine:
         """Pass on a message of a host."""
         try:
             _, (token, text) = event
-            heard = self._listening[token]
+            host = self._listening[token]
         # Of a task that is over, or not of our hosts.
         except (ValueError, TypeError, KeyError):
             return
-        heard.messages += 1
-        if isinstance(text, str) and len(text) <= _LONGEST_MESSAGE and heard.messages <= _MOST_MESSAGES:
-            self.events.put(HostSaid(heard.host, text))
+        self._heard[token] += 1
+        if isinstance(text, str) and len(text) <= MOST_MESSAGE_BYTES and self._heard[token] <= _MOST_MESSAGES:
+            self.events.put(HostSaid(host, text))
 
     def _in_loop(self, function: Callable[[], object]) -> bool:
         """Run a function in the loop's thread soon; return False if the loop has ended."""
@@ -351,14 +357,11 @@ class Engine:
                     identity = await asyncio.wait_for(client.scheduler.identity(), SECONDS_TO_CONNECT)
                     self._compare(identity["workers"])
                 look = loop.time() + _SECONDS_BETWEEN_LOOKS
-            await self._next_event()
-
-    async def _next_event(self) -> None:
-        """Wait until hosts have changed or the engine is closed, at most until the connection has to be checked."""
-        waiting = [asyncio.ensure_future(it.wait()) for it in (self._closing, self._changed)]
-        await asyncio.wait(waiting, timeout=_SECONDS_BETWEEN_CHECKS, return_when=asyncio.FIRST_COMPLETED)
-        for each in waiting:
-            each.cancel()
+            # Until hosts have changed or the engine is closed, at most until the connection has to be checked.
+            waiting = [asyncio.ensure_future(it.wait()) for it in (self._closing, self._changed)]
+            await asyncio.wait(waiting, timeout=_SECONDS_BETWEEN_CHECKS, return_when=asyncio.FIRST_COMPLETED)
+            for each in waiting:
+                each.cancel()
 
     def _compare(self, workers: Mapping[str, Mapping[str, Any]]) -> None:
         """Note which hosts have joined and left; `workers` are those of the scheduler, by address."""
@@ -370,7 +373,7 @@ class Engine:
                 self._workers[host] = address
                 self.events.put(HostJoined(host, fault_of(worker)))
                 for nanny in (False, True) if worker.get("nanny") else (False,):
-                    self._begin(host, self._run_there(on_worker.calm, workers=[address], nanny=nanny))
+                    self._begin(host, self._run_there(calm, workers=[address], nanny=nanny))
 
     def _leave(self, host: str) -> None:
         del self._workers[host]
@@ -404,10 +407,67 @@ def fault_of(worker: Mapping[str, Any]) -> str:
     )
 
 
-def _hashes(text: str) -> frozenset[str]:
-    """Return the hashes in the answer to a question for missing parcels."""
+def call(function: str, *arguments: Any) -> Any:
+    """Call a function of this host, which dask does there: `report`, `missing`, `take`, or `control` beside a task."""
+    return _answer(lambda at_host, data: getattr(at_host, function)(data, *arguments))
+
+
+def carry_out(task: str, topic: str, token: str) -> str:
+    """Carry out a task on this host, and log what it finds under a topic, with the token that only this task knows."""
+    from distributed import get_worker
+
+    worker = get_worker()
+
+    def send(text: str) -> None:
+        worker.log_event(topic, [token, text])
+
+    return str(_answer(lambda at_host, data: at_host.carry_out(data, task, send)))
+
+
+def _answer(question: Callable[[Any, str], Any]) -> Any:
+    """Ask the host's side, which driver and scheduler never load; of an error only a reason in one line travels."""
+    # Variables that dask sets for its workers, such as OMP_NUM_THREADS=1: a run here inherits them.
+    import dask.config
+
+    for key in ("pre-spawn-environ", "environ"):
+        for name, value in (dask.config.get(f"distributed.nanny.{key}", None) or {}).items():
+            if os.environ.get(name) == str(value):
+                del os.environ[name]
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return frozenset()
-    return frozenset(it for it in found if isinstance(it, str)) if isinstance(found, list) else frozenset()
+        return question(import_module("dlbricks_tui.fleet.at_host"), str(data_folder().path))
+    except UserError as error:
+        reason = str(error)
+    except Exception as error:  # noqa: BLE001
+        reason = f"{type(error).__name__}: {error}"
+    raise HostError(" ".join(reason.split())[:_LONGEST_REASON])
+
+
+def calm(dask_worker: Any) -> None:
+    """Let a worker, or the process that watches it, wake rarely for its life; dask calls this in its event loop.
+
+    Nearly everything that it does by the clock would disturb what its host measures.
+    """
+    for name, callback in dask_worker.periodic_callbacks.items():
+        if name in ("tick", "ticks"):
+            # Slower ones would each log that the process is busy.
+            callback.stop()
+        elif name != "heartbeat":
+            callback.callback_time = max(callback.callback_time, 1000 * HEARTBEAT_SECONDS)
+        elif callback.is_running():
+            # The scheduler sets the interval of this one with each answer.
+            callback.stop()
+            _heartbeats(dask_worker).start()
+
+
+def _heartbeats(worker: Any) -> Any:
+    from tornado.ioloop import PeriodicCallback
+
+    async def beat() -> None:
+        if worker.status.name in ("running", "paused"):
+            await worker.heartbeat()
+        else:
+            # A worker stops its own callbacks only.
+            callback.stop()
+
+    callback = PeriodicCallback(beat, 1000 * HEARTBEAT_SECONDS)
+    return callback

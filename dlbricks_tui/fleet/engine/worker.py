@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.engine.on_worker import calm
+from dlbricks_tui.fleet.engine.engine import calm
 from dlbricks_tui.fleet.engine.scheduler import LOOPBACK, check_address, connect, reason_of, set_up
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.setting_up.host_script import ENVIRONMENT

@@ -15,7 +15,7 @@ import pytest
 from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.messages import Parcel, Task, TaskNote, message_text
+from dlbricks_tui.fleet.messages import Parcel, Task, TaskNote, text_of
 from dlbricks_tui.fleet.parcels import FleetPart, FleetWorkload
 from dlbricks_tui.fleet.request import (
     FleetEnded,
@@ -359,9 +359,9 @@ LIES = {
     "a whole model": (document(lambda it: it.update(table="end_to_end")), "kind"),
     "no JSON": (lambda *_: ["{"], ""),
     "deep JSON": (lambda *_: ["[" * 100_000], ""),
-    "a progress beyond its end": (lambda _host, task, _brick: [message_text(progress(task, 5, 4))], "5 of 4 bricks"),
+    "a progress beyond its end": (lambda _host, task, _brick: [text_of(progress(task, 5, 4))], "5 of 4 bricks"),
     "a flood": (
-        lambda host, task, brick: [message_text(TaskNote(task=task.id, text="hello"))] * 50_000,
+        lambda host, task, brick: [text_of(TaskNote(task=task.id, text="hello"))] * 50_000,
         "messages",
     ),
 }
