@@ -1,5 +1,6 @@
 """The request of a fleet run, and its events: what every host measures, the hosts, the question, and what happened."""
 
+import shlex
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -43,6 +44,12 @@ class HostEntry:
     def python_there(self) -> str:
         """The interpreter that the doctor runs there, and that makes the environment."""
         return self.python or USUAL_PYTHON
+
+
+def shell_path(path: str) -> str:
+    """Return a path as shells take it; a leading `~/` stays the user's home folder there."""
+    home = "~/" if path.startswith("~/") else ""
+    return home + shlex.quote(path.removeprefix(home))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

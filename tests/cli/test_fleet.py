@@ -24,7 +24,7 @@ from dlbricks_tui.fleet.folder import (
 )
 from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest, HostEntry
 from dlbricks_tui.fleet.setting_up import doctor
-from dlbricks_tui.fleet.setting_up.judging import Examination, FindingVerdict, HostFinding, Readiness
+from dlbricks_tui.fleet.setting_up.doctor import Examination, FindingVerdict, HostFinding, Readiness
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.events import Event, EventReader

@@ -27,10 +27,10 @@ from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine import worker as worker_module
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
 from dlbricks_tui.fleet.engine.scheduler import LOOPBACK, SETTINGS
-from dlbricks_tui.fleet.engine.ssh import SECONDS_TO_CLOSE, HostRefusedError, SshError, connected, shell_path
+from dlbricks_tui.fleet.engine.ssh import SECONDS_TO_CLOSE, HostRefusedError, SshError, connected
 from dlbricks_tui.fleet.engine.worker import MARK, SECONDS_BETWEEN_SIGNS
 from dlbricks_tui.fleet.errors import FleetError, last_line
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.request import HostEntry, shell_path
 from dlbricks_tui.fleet.setting_up.host_script import ENVIRONMENT
 from dlbricks_tui.printable import printable
 from dlbricks_tui.regular_files import open_log

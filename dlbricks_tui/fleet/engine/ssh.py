@@ -296,12 +296,6 @@ def _named(hop: _Hop) -> str:
     return f"jump host {place}" if hop.is_jump else place
 
 
-def shell_path(path: str) -> str:
-    """Return a path as shells take it; a leading `~/` stays the user's home folder there."""
-    home = "~/" if path.startswith("~/") else ""
-    return home + shlex.quote(path.removeprefix(home))
-
-
 class SshConnection:
     """An open connection to one host. All methods raise FleetError with one line that says what to do."""
 

@@ -18,14 +18,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 import dlbricks_tui
-from dlbricks_tui.fleet.engine.ssh import Connect, SshConnection, shell_path
+from dlbricks_tui.fleet.engine.ssh import Connect, SshConnection
 from dlbricks_tui.fleet.errors import FleetError, last_line
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.request import HostEntry, shell_path
 from dlbricks_tui.fleet.setting_up import host_script
-from dlbricks_tui.fleet.setting_up.doctor import examine, for_each
-from dlbricks_tui.fleet.setting_up.host_facts import answer_in, script
-from dlbricks_tui.fleet.setting_up.host_script import PACKAGE, content_of, package_files
-from dlbricks_tui.fleet.setting_up.judging import (
+from dlbricks_tui.fleet.setting_up.doctor import (
     BYTES_TO_INSTALL,
     Examination,
     FindingVerdict,
@@ -33,8 +30,13 @@ from dlbricks_tui.fleet.setting_up.judging import (
     Readiness,
     Wanted,
     WantedPackage,
+    answer_in,
+    examine,
+    for_each,
     in_bytes,
+    script,
 )
+from dlbricks_tui.fleet.setting_up.host_script import PACKAGE, content_of, package_files
 from dlbricks_tui.folders import SAMPLE_MODELS, THEMES
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.runtime import Runtime
@@ -232,7 +234,7 @@ async def set_up(
         environment = await _install(host, connection, wanted, wheels, step)
     except FleetError as error:
         # A file that cannot be written there, too.
-        finding = HostFinding(subject="install", state=str(error), verdict=FindingVerdict.LACKS)
+        finding = HostFinding("install", str(error), FindingVerdict.LACKS)
         return replace(before, state=Readiness.LACKING, findings=(finding, *before.findings))
     after = await examine(host, connection, wanted)
     return replace(after, installed=f"made {environment}")

@@ -24,7 +24,7 @@ from dlbricks_tui.fleet.engine.cluster import FleetCluster, HostWorker, seconds_
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
 from dlbricks_tui.fleet.engine.scheduler import check_address
 from dlbricks_tui.fleet.engine.ssh import Connect, HostRefusedError, SshError, check_hosts, connected
-from dlbricks_tui.fleet.errors import FleetError, HostError
+from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.request import HostEntry
 from tests.fleet.ssh_server import USER, Person, SshServer, is_alive, on_host, served
 from tests.runs.killing import eventually
