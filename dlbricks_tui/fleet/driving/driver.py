@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dlbricks_tui.estimate.comparison import Prices
 from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.fleet.driving.answering import Answering
-from dlbricks_tui.fleet.driving.host_work import CurrentTask, HostWork, SharedPools
 from dlbricks_tui.fleet.driving.pools import (
     TASK_SECONDS,
     BrickPool,
-    ChosenBricks,
+    CurrentTask,
+    HostWork,
+    SharedPools,
+    holding,
     next_bricks,
     probe_bricks,
     task_of,
@@ -304,7 +306,8 @@ class Driver:
         self._tell_failed(current.pool, host, current.pool.hand_back(host.name, is_complete=is_complete))
         if is_finished or current.has_results:
             host.failures = 0
-            host.grow()
+            # Its next task is twice as large, up to the time of a task.
+            host.most_bricks = None if host.most_bricks is None else 2 * host.most_bricks
         else:
             host.failures += 1
         if host.failures >= _MOST_FAILURES and not host.is_over:
@@ -318,7 +321,8 @@ class Driver:
         host.is_there = host.is_there and not is_gone
         host.ask_after = self._clock() + _SECONDS_TO_ASK_AGAIN
         if host.current is not None:
-            host.shrink(len(host.current.task.bricks))
+            # One of the bricks may be the cause: the next task has half as many.
+            host.most_bricks = max(1, len(host.current.task.bricks) // 2)
             host.task_before = host.current.task.id
         ended = host.end_task(self._clock())
         if not host.is_over:
@@ -405,9 +409,19 @@ class Driver:
             self._change(host, FleetHostState.DONE, "its time budget is spent")
             return
         for pool in host.pools:
-            chosen = self._chosen(pool, host)
-            if chosen is not None and chosen.jobs:
-                self._give(host, pool, chosen, seconds_left)
+            if not pool.free:
+                continue
+            is_probe = False
+            if self._probe_seconds and not pool.is_probed:
+                pool.is_probed = True
+                # What fits in a task needs no probe before it.
+                is_probe = pool.free_seconds > TASK_SECONDS
+            if is_probe:
+                jobs = probe_bricks(pool, self._store, self._probe_seconds, host.most_bricks)
+            else:
+                jobs = next_bricks(pool, self._answering.wanted(pool), TASK_SECONDS, host.most_bricks)
+            if jobs:
+                self._give(host, pool, jobs, seconds_left, is_probe=is_probe)
                 return
         free = any(pool.free for pool in host.pools)
         why = "for results of other hosts" if free else "for other hosts of its system, which measure what is left"
@@ -424,27 +438,20 @@ class Driver:
         budget = self._budget_seconds
         return None if budget is None else max(0.0, budget - host.seconds_spent(self._clock()))
 
-    def _chosen(self, pool: BrickPool, host: HostWork) -> ChosenBricks | None:
-        """Return what a host measures next; None if nothing of the pool is free."""
-        if not pool.free:
-            return None
-        if self._probe_seconds and not pool.is_probed:
-            pool.is_probed = True
-            # What fits in a task needs no probe before it.
-            if pool.free_seconds > TASK_SECONDS:
-                return probe_bricks(pool, self._store, self._probe_seconds, host.most_bricks)
-        return next_bricks(pool, self._answering.wanted(pool), TASK_SECONDS, host.most_bricks)
-
-    def _give(self, host: HostWork, pool: BrickPool, chosen: ChosenBricks, seconds_left: float | None) -> None:
-        task = task_of(pool, chosen, seconds_left, self._probe_seconds)
-        pool.take(host.name, [job.key for job in chosen.jobs])
-        levels = {job.key.brick: job.graph.level for job in chosen.jobs}
+    def _give(
+        self, host: HostWork, pool: BrickPool, jobs: Sequence[Job], seconds_left: float | None, *, is_probe: bool
+    ) -> None:
+        limits = [it for it in (seconds_left, self._probe_seconds if is_probe else None) if it is not None]
+        parcels = holding(pool, jobs)
+        task = task_of(pool, jobs, parcels, min(limits, default=None), is_probe=is_probe)
+        pool.take(host.name, [job.key for job in jobs])
+        levels = {job.key.brick: job.graph.level for job in jobs}
         meter = MessageMeter(len(levels), self._clock)
         allowed = Allowed(pool.conditions, levels)
-        host.current = CurrentTask(task, pool, allowed, meter, chosen.is_probe, self._clock())
+        host.current = CurrentTask(task, pool, allowed, meter, is_probe, self._clock())
         # A driver that resumes the fleet run ends what its predecessor has left behind.
         self._tell(TaskGiven(host=host.name, task=task.id))
-        self._calls.carry_out(host.name, task, chosen.parcels)
+        self._calls.carry_out(host.name, task, parcels)
         self._change(host, host.working_state)
 
     def _tell_failed(self, pool: BrickPool, host: HostWork, failed: Mapping[JobKey, Job]) -> None:
