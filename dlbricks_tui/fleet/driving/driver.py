@@ -44,7 +44,7 @@ from dlbricks_tui.fleet.engine.engine import (
     TaskOver,
 )
 from dlbricks_tui.fleet.errors import FleetError, MessageError
-from dlbricks_tui.fleet.folder import FleetControl, HostAdded, HostCancelled, HostPaused, HostUnpaused
+from dlbricks_tui.fleet.folder import FleetControl, HostAdded, HostCommanded
 from dlbricks_tui.fleet.messages import (
     HostMessage,
     HostReport,
@@ -354,11 +354,13 @@ class Driver:
                     self._calls.add(entry)
                 except FleetError as error:
                     self._change(host, FleetHostState.FAILED, str(error))
-            case HostPaused(host=name) | HostUnpaused(host=name) if name in self.hosts:
-                self.hosts[name].is_paused = isinstance(command, HostPaused)
-                self._pause_or_resume(self.hosts[name])
-            case HostCancelled(host=name) if name in self.hosts and not self.hosts[name].is_over:
-                self._finish(self.hosts[name], FleetHostState.CANCELLED, "")
+            case HostCommanded(host=name, what=what) if name in self.hosts:
+                host = self.hosts[name]
+                if what != "cancel":
+                    host.is_paused = what == "pause"
+                    self._pause_or_resume(host)
+                elif not host.is_over:
+                    self._finish(host, FleetHostState.CANCELLED, "")
 
     def _pause_or_resume(self, host: HostWork) -> None:
         if host.is_over:

@@ -85,7 +85,7 @@ def execute_fleet(
         def end(state: State, message: str) -> JobState:
             # Told before the state changes: viewers stop reading events at a final state.
             events.tell(FleetEnded(state=state.value, message=message, seconds=control.seconds))
-            return control.end(state, message)
+            return control.change(state, message)
 
         events.tell(
             FleetStarted(

@@ -275,7 +275,7 @@ def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed
     def count() -> None:
         sent.append((fleet.folder.state().state, len(fleet.engine.hosts["one"].store)))
 
-    pause, unpause = partial(fleet.folder.pause_host, "one"), partial(fleet.folder.unpause_host, "one")
+    pause, unpause = (partial(fleet.folder.command_host, "one", what) for what in ("pause", "resume"))
     steps: dict[int, Callable[[], object]] = {
         3: pause,
         6: count,
@@ -296,7 +296,7 @@ def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed
 
 def test_a_cancelled_host_ends_and_the_others_continue(tmp_path: Path, small_workload: FleetWorkload) -> None:
     fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
-    at_step(fleet.engine, {3: lambda: fleet.folder.cancel_host("one")})
+    at_step(fleet.engine, {3: lambda: fleet.folder.command_host("one", "cancel")})
     state = fleet.drive()
     assert state.state is State.FINISHED
     assert fleet.states() == {"one": FleetHostState.CANCELLED, "two": FleetHostState.DONE}
