@@ -17,11 +17,17 @@ from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey, write_key
-from dlbricks_tui.share.suites.manifest import MOST_BRICKS, MOST_NETWORK_BYTES, Manifest, SuiteBrick, sha256
+from dlbricks_tui.share.suites.key_file import Meaning, Seed, SuiteKey, write_key
 from dlbricks_tui.share.suites.packing import PackedBrick, Packing, SuiteModel, SuitePair
-from dlbricks_tui.share.suites.seed import Seed
-from dlbricks_tui.share.suites.suite_files import is_archive, write_suite
+from dlbricks_tui.share.suites.suite_files import (
+    MOST_BRICKS,
+    MOST_NETWORK_BYTES,
+    Manifest,
+    SuiteBrick,
+    is_archive,
+    sha256,
+    write_suite,
+)
 from dlbricks_tui.store.labels import label_of
 
 # The share of decoys with other image sizes: published networks alone could be recognised.

@@ -23,8 +23,8 @@ from dlbricks_tui.runtime.traits import TRAITS, Format
 from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey
-from dlbricks_tui.share.suites.manifest import is_id, is_key, sha256
 from dlbricks_tui.share.suites.preparation import PreparedPart, read_prepared
+from dlbricks_tui.share.suites.suite_files import is_id, is_key, sha256
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
 from dlbricks_tui.store.numbered_threads import numbered
