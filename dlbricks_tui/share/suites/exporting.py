@@ -240,19 +240,16 @@ class _Packer:
             tried = self._tried.setdefault(model.framework, {})
             for brick in packing.packed(model, tried):
                 tried[brick.pair] = self._added(model, brick), brick.canonical
-                self._tell_progress()
+                now, done = time.monotonic(), sum(map(len, self._tried.values()))
+                if now >= self._told + _SECONDS_BETWEEN_EVENTS:
+                    self._told = now
+                    left = (now - self._began) / done * max(0, self._count - done)
+                    self._tell(BricksChecked(done, max(done, self._count), left))
             for pair in packing.pairs(model):
                 name, canonical = tried[pair]
                 if name:
                     found[name] = Meaning(*pair, canonical, model.framework)
         return found
-
-    def _tell_progress(self) -> None:
-        now, done = time.monotonic(), sum(map(len, self._tried.values()))
-        if now >= self._told + _SECONDS_BETWEEN_EVENTS:
-            self._told = now
-            left = (now - self._began) / done * max(0, self._count - done)
-            self._tell(BricksChecked(done, max(done, self._count), left))
 
     def _added(self, model: SuiteModel, brick: PackedBrick) -> str:
         reason = brick.reason
