@@ -92,9 +92,11 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 _ENDS: Mapping[State, EndState] = {State.FINISHED: "finished", State.CANCELLED: "cancelled"}
 
 
-def report(data_path: str) -> str:
-    """Return the report of this host as JSON."""
-    return text_of(_reported(DataFolder(Path(data_path))))
+def report(data_path: str, parcels: Sequence[str]) -> str:
+    """Return the report of this host, with those of the parcels that it lacks, as JSON."""
+    data = DataFolder(Path(data_path))
+    lacks = tuple([sha256 for sha256 in parcels if parcel_file(data, sha256) is None])
+    return text_of(replace(_reported(data), lacks=lacks))
 
 
 def check(data_path: str, frameworks: Sequence[str]) -> str:
@@ -139,12 +141,6 @@ def runtime_here(data: DataFolder, requested: Runtime) -> Runtime:
             "install the same version as at home"
         )
     return replace(found, settings=requested.settings).on(processors_here())
-
-
-def missing(data_path: str, hashes: Sequence[str]) -> list[str]:
-    """Return the hashes of the parcels that this host lacks."""
-    data = DataFolder(Path(data_path))
-    return [sha256 for sha256 in hashes if parcel_file(data, sha256) is None]
 
 
 def take(data_path: str, sha256: str, suffix: str, content: bytes) -> None:
@@ -251,9 +247,13 @@ def found_in(
     return [*found, *shortened]
 
 
-def carry_out(data_path: str, task_json: str, send: Callable[[str], None]) -> str:
-    """Carry out a task, `send` what it finds as JSON as it happens, and return its end as JSON."""
+def carry_out(
+    data_path: str, task_json: str, parcels: Sequence[tuple[str, str, bytes]], send: Callable[[str], None]
+) -> str:
+    """Carry out a task with some new parcels, `send` what it finds as it happens, and return its end, all as JSON."""
     data = DataFolder(Path(data_path))
+    for sha256, suffix, content in parcels:
+        take(data_path, sha256, suffix, content)
     try:
         task = message_in(task_json, Task)
     except MessageError as error:

@@ -64,6 +64,8 @@ class HostReport:
     system: Document
     # The time there, ISO 8601 in UTC.
     clock: str
+    # The parcels that it lacks, of those that the driver asks for.
+    lacks: tuple[str, ...] = ()
     # For the doctor: why frameworks do not start there, and the number of bricks that its store has results of.
     failures: Mapping[str, str] = field(default_factory=dict)
     bricks: int = 0
@@ -146,7 +148,7 @@ def message_in(text: str, *kinds: type[Message]) -> Message:
         kind = next((it for it in kinds if it.__name__ == name), None)
         if kind is None:
             raise ValueError(f"is of the unknown kind {str(name)[:40]!r}")
-        message = decoded(kind, document, from_others(entries=_MOST_KEYS if kind is Task else 100))
+        message = decoded(kind, document, from_others(entries=_MOST_KEYS if kind in (Task, HostReport) else 100))
         if isinstance(message, TaskProgress):
             numbers = (message.done, message.of, message.disturbed_rounds, message.disturbed_seconds)
             if not all(0 <= number <= _LARGEST for number in (*numbers, message.seconds_left or 0.0)):

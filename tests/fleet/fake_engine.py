@@ -52,10 +52,11 @@ class FakeHost:
     tasks: list[Task] = field(default_factory=list)
     task: Task | None = None
     waiting: list[str] = field(default_factory=list)
+    parcels: set[str] = field(default_factory=set)
     is_there: bool = True
     is_paused: bool = False
 
-    def report(self) -> str:
+    def report(self, parcels: Sequence[str]) -> str:
         """Return what it says of itself."""
         honest = HostReport(
             dlbricks=__version__,
@@ -64,6 +65,7 @@ class FakeHost:
             runtimes=(RuntimeReport("mxnet", "1.9.1", FAKE.identity),),
             system=to_document(self.system),
             clock=utc_now(),
+            lacks=tuple(it for it in parcels if it not in self.parcels),
         )
         return text_of(replace(honest, **self.changes))
 
@@ -132,8 +134,8 @@ class FakeEngine(Engine):
         self.waiting.clear()
         return found
 
-    def report(self, host: str) -> None:
-        self.waiting.append(Reported(host, self.hosts[host].report()))
+    def report(self, host: str, parcels: Sequence[str]) -> None:
+        self.waiting.append(Reported(host, self.hosts[host].report(parcels)))
 
     def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
         it, given = self.hosts[host], message_in(text_of(task), Task)
@@ -141,7 +143,10 @@ class FakeEngine(Engine):
             self.waiting.append(TaskOver(host, task.id, "", it.fault))
             return
         assert it.task is None, "a host has one task at a time"
-        assert set(given.parcels) == {parcel.sha256 for parcel in parcels}
+        new = {parcel.sha256 for parcel in parcels}
+        assert not new & it.parcels, "a parcel travels to a host once"
+        it.parcels |= new
+        assert it.parcels >= set(given.parcels)
         it.task, it.waiting = given, list(given.bricks)
         it.tasks.append(given)
 

@@ -105,6 +105,7 @@ class Driver:
         self._results = FleetResults(store, control.state.run, workload.digests)
         self.pools = SharedPools(workload, store, control.state)
         self._answering = Answering(request.question, store, predictors, prices, self.hosts, self.pools, tell)
+        self._parcels = tuple({it.sha256: None for part in workload.parts for it in part.parcels.values()})
         # True while no host may begin a task.
         self._is_paused = False
         self._is_stopping = False
@@ -232,7 +233,7 @@ class Driver:
             self._change(host, FleetHostState.REFUSED, fault)
             return
         self._resume_task_before(host)
-        self._calls.report(host.name)
+        self._calls.report(host.name, self._parcels)
 
     def _resume_task_before(self, host: HostWork) -> None:
         """Let the run of an earlier task go on, which may be paused. The next task waits for it."""
@@ -259,6 +260,7 @@ class Driver:
             self._change(host, FleetHostState.REFUSED, against)
             return
         self.pools.join(host, report, system)
+        host.lacks = set(report.lacks)
         for pool in host.pools:
             # Another host of the same system may have measured bricks before.
             self._answering.note_all(pool)
@@ -293,7 +295,10 @@ class Driver:
         if host.current is None or host.current.task.id != task:
             return
         ended = None
-        if not error:
+        if error:
+            # It may have lost its parcels, or have none of those that came with the task.
+            host.lacks.update(host.current.task.parcels)
+        else:
             try:
                 (ended,) = read_messages(host.meter, [text], TaskEnded)
             except ImpossibleError as lie:
@@ -384,7 +389,7 @@ class Driver:
             self._change(host, FleetHostState.DONE)
         elif host.state is FleetHostState.LOST and host.is_there and now >= host.ask_after:
             host.ask_after = now + _SECONDS_TO_ASK_AGAIN
-            self._calls.report(host.name)
+            self._calls.report(host.name, self._parcels)
         elif host.state in (FleetHostState.LOST, FleetHostState.CONNECTING) and away > self._patience_seconds:
             what = "did not come back" if host.state is FleetHostState.LOST else "did not join"
             because = f": {host.message}" if host.message else ""
@@ -453,7 +458,8 @@ class Driver:
         host.current = CurrentTask(task, pool, allowed, meter, is_probe, self._clock())
         # A driver that resumes the fleet run ends what its predecessor has left behind.
         self._tell(TaskGiven(host=host.name, task=task.id))
-        self._calls.carry_out(host.name, task, parcels)
+        self._calls.carry_out(host.name, task, [it for it in parcels if it.sha256 in host.lacks])
+        host.lacks.difference_update(task.parcels)
         self._change(host, host.working_state)
 
     def _tell_failed(self, pool: BrickPool, host: HostWork, failed: Mapping[JobKey, Job]) -> None:

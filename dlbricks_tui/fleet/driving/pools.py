@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dlbricks_tui.estimate.prediction.choice import Limit
 from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
@@ -270,6 +270,8 @@ class HostWork:
     task_before: str = ""
     # The most bricks of a task; None: as many as fit in its time.
     most_bricks: int | None = None
+    # The parcels of the fleet run that it has not been sent yet.
+    lacks: set[str] = field(default_factory=set)
     # Tasks that failed one after another without a result.
     failures: int = 0
     spent_seconds: float = 0.0

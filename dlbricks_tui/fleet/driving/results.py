@@ -39,7 +39,7 @@ from dlbricks_tui.store.verification import check_plausible
 
 # The records that hosts return.
 Returned = Measurement | Failure | System | RuntimeRecord
-_MOST_FACTS = 64
+_MOST_FACTS, _MOST_RUNTIMES = 64, 100
 # The newest result of a brick counts, so clocks must not differ much.
 _CLOCK_TOLERANCE = timedelta(minutes=10)
 # A brick has a record for each of its places in the networks. A host tells its progress a few times a second at most.
@@ -71,6 +71,8 @@ def check_report(report: HostReport) -> System:
             raise ValueError("has a clock without a time zone")
     except (ValueError, BrokenDocumentError) as error:
         raise ImpossibleError(f"a report that {printable(str(error)[:300])}") from None
+    if len(report.runtimes) > _MOST_RUNTIMES:
+        raise ImpossibleError(f"a report of {len(report.runtimes):,} runtimes")
     if not system.id or not system.cores or not system.memory_bytes or len(system.facts) > _MOST_FACTS:
         raise ImpossibleError("a report of an impossible system")
     return system

@@ -15,7 +15,7 @@ import pytest
 from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.messages import Parcel, Task, TaskNote, text_of
+from dlbricks_tui.fleet.messages import Parcel, RuntimeReport, Task, TaskNote, text_of
 from dlbricks_tui.fleet.parcels import FleetPart, FleetWorkload
 from dlbricks_tui.fleet.request import (
     FleetEnded,
@@ -375,6 +375,7 @@ REPORTS = {
         "by the method inside-0",
     ),
     "no framework": ({"runtimes": ()}, FleetHostState.REFUSED, "lacks MXNet 1.9.1"),
+    "very many runtimes": ({"runtimes": (RuntimeReport("mxnet", "1", "x"),) * 101}, FleetHostState.DISTRUSTED, "101"),
     "a clock of long ago": ({"clock": "2001-01-01T00:00:00+00:00"}, FleetHostState.REFUSED, "has a clock"),
     "a clock without a zone": ({"clock": "2026-01-01T00:00:00"}, FleetHostState.DISTRUSTED, "time zone"),
     "a system without an id": ({"system": {}}, FleetHostState.DISTRUSTED, "report"),

@@ -322,12 +322,12 @@ def test_variables_that_dask_sets_for_its_workers_do_not_reach_measuring_process
         monkeypatch.setenv(name, str(value))
     monkeypatch.setenv("OMP_PROC_BIND", "true")
     monkeypatch.setattr(engine_module, "import_module", lambda _: SimpleNamespace(report=lambda _: "{}"))
-    assert engine_module.call("report") == "{}"
+    assert engine_module.here("report") == "{}"
     assert not presets.keys() & os.environ.keys()
     # The user's own are kept.
     assert os.environ["OMP_PROC_BIND"] == "true"
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    engine_module.call("report")
+    engine_module.here("report")
     assert os.environ["OMP_NUM_THREADS"] == "4"
 
 
