@@ -17,8 +17,8 @@ from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency,
 from dlbricks_tui.models.graph import LayerGraph
 
 if TYPE_CHECKING:
-    from dlbricks_tui.estimate.bounds import UpperBounds
     from dlbricks_tui.estimate.estimate import Estimate
+    from dlbricks_tui.estimate.prediction.features import UpperBounds
 
 
 class Standing(str, Enum):
@@ -112,7 +112,7 @@ def parts_of(decomposition: Decomposition, knowledge: Knowledge) -> tuple[Part, 
     if all(part.counts for part in found):
         return tuple(found)
     # Loaded here: a model that is known in full needs no bounds.
-    from dlbricks_tui.estimate.bounds import UpperBounds
+    from dlbricks_tui.estimate.prediction.features import UpperBounds
 
     bounds = UpperBounds((part.brick.canonical, part.latency.high_ms) for part in found if part.counts)
     return tuple([part if part.counts else _bounded(graph, part, bounds) for part in found])

@@ -8,7 +8,7 @@ import re
 from typing import cast
 
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.recorded_host import processors_here, recorded_host
 from dlbricks_tui.store.records import Fact, Facts, System
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.host.processor import processor_times
+from dlbricks_tui.host.processor import HostFiles, processor_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,8 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.host.processor import ProcessorTimes, processor_times
+from dlbricks_tui.host.processor import HostFiles, ProcessorTimes, processor_times
 
 UNREADABLE = "unknown"
 SECONDS_TO_WATCH = 0.5

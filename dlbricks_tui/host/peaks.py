@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runtime.runtime import MOST_THREADS

@@ -1,8 +1,9 @@
 """The results of dlbricks as a TinyDB database."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -12,18 +13,16 @@ from tinydb import TinyDB
 from tinydb.queries import QueryInstance
 
 from dlbricks_tui.folders import data_folder
+from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.runtime import THREADS_OF_FRAMEWORK, numbered_identity
-from dlbricks_tui.store.columns import Summary, values_of
+from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.store.columns import Summary, TableFields, matching_rows, values_of
 from dlbricks_tui.store.documents import TABLE_OF, TABLES, fields_of
-from dlbricks_tui.store.entries import EntryKind, JournalEntry
 from dlbricks_tui.store.errors import DamagedResultError, StoreError
-from dlbricks_tui.store.files import Damage
+from dlbricks_tui.store.files import Damage, EntryKind, JournalEntry
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import ORIGIN_COLUMN, OWN, Rows, origin_of, signer_of, since_epoch, to_iso, trust_in
 from dlbricks_tui.store.journal import JournalStorage
-from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
-from dlbricks_tui.store.numbered_threads import numbered, processors_of
-from dlbricks_tui.store.query_masks import TableFields, matching_rows
 from dlbricks_tui.store.records import (
     Import,
     LoadTest,
@@ -53,6 +52,39 @@ from dlbricks_tui.store.tables import IndexedTable, RecordTable
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
+def numbered(records: Iterable[AnyRecord], systems: Iterable[System] = ()) -> Iterator[AnyRecord]:
+    """Yield records with the numbers of threads of their systems, which come before them or are given.
+
+    The description of a runtime becomes one for each number. Records of an unknown system stay as they are.
+    """
+    known = {it.id: it for it in systems}
+    for record in records:
+        if isinstance(record, System):
+            known[record.id] = record
+        if isinstance(record, RuntimeRecord) and THREADS_OF_FRAMEWORK in record.id:
+            identities = dict.fromkeys(numbered_identity(record.id, processors_of(it)) for it in known.values())
+            for identity in identities or (record.id,):
+                threads = stated_threads(identity) or record.threads
+                yield cast(AnyRecord, replace(record, id=identity, threads=threads))
+        else:
+            yield _with_numbers(record, known)
+
+
+def processors_of(system: System | None) -> Processors | None:
+    """Return the processors of a system, as far as they are known."""
+    return None if system is None else Processors.of(system.cores, dict(system.facts))
+
+
+def _with_numbers(record: AnyRecord, systems: Mapping[str, System]) -> AnyRecord:
+    stated = {name: getattr(record, name, "") for name in ("runtime", "changed_runtime")}
+    changed: dict[str, Any] = {
+        name: numbered_identity(identity, processors_of(systems.get(cast(Any, record).system)))
+        for name, identity in stated.items()
+        if THREADS_OF_FRAMEWORK in identity
+    }
+    return replace(record, **changed) if changed else record
+
+
 class _RowByDefault(NamedTuple):
     row: int
     runtime: str
@@ -76,11 +108,6 @@ class Source(NamedTuple):
         return Import(when=utc_now(), file=self.file, signer=self.signer, records=tuple(uuids))
 
 
-def results_storage(folder: Path) -> JournalStorage:
-    """Return the storage of a results database: a journal whose lines have a checksum and a schema."""
-    return cast(JournalStorage, SchemaMiddleware(ChecksumMiddleware(JournalStorage))(folder))
-
-
 class ResultsDatabase(TinyDB):
     """A TinyDB database with a table for each kind of record, beside any others. Use it from one thread at a time.
 
@@ -89,14 +116,11 @@ class ResultsDatabase(TinyDB):
     """
 
     table_class = IndexedTable  # type: ignore[assignment]
-    default_storage_class = staticmethod(results_storage)  # type: ignore[assignment]
+    default_storage_class = JournalStorage  # type: ignore[assignment]
 
     def __init__(self, folder: Path, **options: Any) -> None:
         super().__init__(Path(folder), **options)
         self.refresh()
-        # A store that cannot be written stays as it is.
-        with suppress(StoreError):
-            self._number_threads()
         # A store that cannot be written stays as it is.
         with suppress(StoreError):
             self._number_threads()

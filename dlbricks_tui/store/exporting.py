@@ -17,12 +17,10 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Mask
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import EXCHANGED
-from dlbricks_tui.store.entries import HEAD, head_of, line_of, renumbered
 from dlbricks_tui.store.errors import ExchangeError
-from dlbricks_tui.store.files import NumberedDocument, write_tinydb_file
+from dlbricks_tui.store.files import HEAD, NumberedDocument, head_of, line_of, renumbered, sealed, write_tinydb_file
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import Index, Rows
-from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
 
 # The tables of the records that results refer to, with the columns that both have in common.
@@ -106,12 +104,12 @@ def _write(generation: Generation, rows: Rows, path: Path) -> None:
     order = np.lexsort((uuids[:, 1], uuids[:, 0], index.stored("when")[rows], tables))
 
     def documents() -> Iterator[NumberedDocument]:
-        yield NumberedDocument(HEAD, 1, with_checksum(with_schema(line_of(head_of(documents=len(rows))))))
+        yield NumberedDocument(HEAD, 1, sealed(line_of(head_of(documents=len(rows)))))
         numbers = dict.fromkeys(names, 0)
         for row, place in zip(rows[order].tolist(), tables[order].tolist(), strict=True):
             numbers[table := names[place]] += 1
             line = renumbered(generation.line(row), numbers[table])
-            yield NumberedDocument(table, numbers[table], with_checksum(with_schema(line)))
+            yield NumberedDocument(table, numbers[table], sealed(line))
 
     def write(file: BinaryIO) -> None:
         with _packed(file) if export_format(path) is ExportFormat.PACKED_JSON else nullcontext(file) as target:

@@ -9,9 +9,21 @@ from pathlib import Path
 
 from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.documents import BrokenDocumentError, Document, record_of
-from dlbricks_tui.store.entries import FORMAT, HEAD, EntryKind, JournalEntry, entry_on
 from dlbricks_tui.store.errors import DamagedResultError, cannot_read, written_before_0_2
-from dlbricks_tui.store.files import Damage, Layout, Line, complete_lines, document_on, is_end, layout_of
+from dlbricks_tui.store.files import (
+    END,
+    FORMAT,
+    HEAD,
+    Damage,
+    EntryKind,
+    JournalEntry,
+    Layout,
+    Line,
+    complete_lines,
+    document_on,
+    entry_on,
+    layout_of,
+)
 from dlbricks_tui.store.index import DocumentPlace, Index, IndexedPart, load_index, save_index, to_iso
 from dlbricks_tui.store.records import DatedRecord, Record
 
@@ -55,7 +67,7 @@ class _Part:
 class Generation:
     """Open files and their index; its documents stay readable after a compaction has replaced the files.
 
-    `decode` gives each line as it was before the middlewares added their fields.
+    `decode` gives each line as it was without its checksum and schema.
     """
 
     def __init__(
@@ -150,7 +162,7 @@ class Generation:
         return table, int(self.index.value("id", row))
 
     def line(self, row: int) -> bytes:
-        """Return the line of a row as it was before the middlewares added their fields."""
+        """Return the line of a row without its checksum and schema."""
         file = self._part_of(row).file
         offset, length = int(self.index.value("offset", row)), int(self.index.value("length", row))
         try:
@@ -246,7 +258,7 @@ class Generation:
             except BrokenDocumentError as error:
                 self.damage.append(Damage(part.path.name, line.number, line.offset, len(line.text), str(error)))
             part.covered, part.lines = line.end, line.number
-            ended = is_end(line)
+            ended = line.text == END
         if part.path.suffix == ".json" and not ended:
             there = f"{part.documents} of {part.promised}" if part.promised else str(part.documents)
             self.damage.append(

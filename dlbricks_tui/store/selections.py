@@ -17,10 +17,12 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import (
     COLUMNS,
     Content,
+    ResultFields,
     Summary,
     Texts,
     column_named,
     column_of,
+    matching_rows,
     sorting_keys,
     summaries_of,
     values_of,
@@ -28,7 +30,6 @@ from dlbricks_tui.store.columns import (
 from dlbricks_tui.store.errors import QueryError
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import ORIGIN_COLUMN, STATISTIC_COLUMNS, UUID_BYTES, Index, Rows, since_epoch, to_iso
-from dlbricks_tui.store.query_masks import ResultFields, matching_rows
 from dlbricks_tui.store.records import Result, Run, RuntimeRecord, Statistics, System
 from dlbricks_tui.store.statistics import mean_statistics
 

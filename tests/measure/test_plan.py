@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.measure.batching import MEBIBYTE, BatchLimits, batches
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model
 from dlbricks_tui.measure.known import Known, Renewal, Why
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import keys_of, plan
+from dlbricks_tui.measure.rounds import MEBIBYTE, BatchLimits, batches
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.time_left import Pace
 from dlbricks_tui.models.graph import LayerGraph, Level

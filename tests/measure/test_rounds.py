@@ -5,9 +5,8 @@ from itertools import accumulate
 
 import pytest
 
-from dlbricks_tui.measure.batching import Batch, Portion
 from dlbricks_tui.measure.jobs import Job, JobKey
-from dlbricks_tui.measure.rounds import JobSamples, Rounds, in_turn
+from dlbricks_tui.measure.rounds import Batch, JobSamples, Portion, Rounds, in_turn
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.traits import MXNET

@@ -15,10 +15,10 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, Tally
 from dlbricks_tui.measure import inside, noise
-from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.known import MOST_TRIES
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.runs.control import create_run

@@ -18,7 +18,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.errors import StoreBusyError, StoreError
 from dlbricks_tui.store.index import INDEX_NAME
-from dlbricks_tui.store.lock import StoreLock
+from dlbricks_tui.store.journal import StoreLock
 from dlbricks_tui.store.records import BrickForm, Measurement
 from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
 from dlbricks_tui.store.verification import verify

@@ -6,10 +6,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dlbricks_tui.store import journal
-from dlbricks_tui.store.database import ResultsDatabase, results_storage
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.files import layout_of
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import COLUMN_TYPES, INDEX_NAME, DocumentPlace, Index, to_iso, to_microseconds
+from dlbricks_tui.store.journal import JournalStorage
 from tests.store.samples import brick, form, measurement, one_of_each
 
 MANY = [measurement(brick=brick(number % 50)) for number in range(60)]
@@ -36,7 +37,7 @@ def filled(tmp_path: Path) -> Path:
 
 
 def built_anew(folder: Path) -> Index:
-    decode = results_storage(folder).decode
+    decode = JournalStorage(folder).decode
     return Generation(folder, layout_of(folder), decode, trust_saved_index=False).index
 
 

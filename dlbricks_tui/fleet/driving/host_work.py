@@ -12,8 +12,7 @@ from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry, H
 from dlbricks_tui.jobs.folder import JobState, Tally
 from dlbricks_tui.measure.known import Conditions, known_in
 from dlbricks_tui.runtime.runtime import numbered_identity
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.numbered_threads import processors_of
+from dlbricks_tui.store.database import ResultsDatabase, processors_of
 from dlbricks_tui.store.records import System
 
 # A host in one of these states gets no more work in this fleet run.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.estimate.prediction.choice import Limit
-from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
+from dlbricks_tui.estimate.prediction.stored import OtherSystems
 from dlbricks_tui.fleet.driving.results import is_of
 from dlbricks_tui.fleet.messages import Parcel, Task
 from dlbricks_tui.fleet.parcels import FleetPart
