@@ -1,6 +1,7 @@
 """The columns by which results are listed, filtered and sorted, and tests of their values."""
 
 import operator
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -226,7 +227,6 @@ class Times(NamedTuple):
     """The values of a column that holds times; the documents have them as texts, all of the same length."""
 
     values: Column
-    text_of: Callable[[int], str]
 
     def mask(self, operation: str, operand: Any) -> Mask | None:
         """Return the rows that pass a test, None if a column cannot tell."""
@@ -235,8 +235,8 @@ class Times(NamedTuple):
         times = self.values
         # Texts of one length and one time zone are in the order of the times.
         every = range(int(times.min(initial=0)), int(times.max(initial=0)) + 1)
-        begin = every.start + bisect_left(every, operand, key=self.text_of)
-        end = every.start + bisect_right(every, operand, key=self.text_of)
+        begin = every.start + bisect_left(every, operand, key=to_iso)
+        end = every.start + bisect_right(every, operand, key=to_iso)
         masks: Mapping[str, Mask] = {
             "<": times < begin,
             "<=": times < end,
@@ -260,7 +260,7 @@ def column_of(index: Index, column: str, rows: Rows) -> Values:
         ids = [uuid.hex() for uuid in index.column("uuid")[rows].tolist()]
         return Texts(ids, np.arange(len(ids)))
     if column == "when":
-        return Times(index.column(column)[rows], to_iso)
+        return Times(index.column(column)[rows])
     if column == "of":
         return Texts([_OF.get(table, table) for table in index.known_tables], index.column("table")[rows])
     if column == "kind":
@@ -288,7 +288,7 @@ def values_of(index: Index, column: str, rows: Rows) -> list[Any]:
     if isinstance(found, Texts):
         return [found.texts[code] for code in found.codes.tolist()]
     values: list[Any] = found.values.tolist()
-    return [found.text_of(value) for value in values] if isinstance(found, Times) else values
+    return list(map(to_iso, values)) if isinstance(found, Times) else values
 
 
 def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
@@ -339,7 +339,7 @@ def _kind_codes(index: Index, rows: Rows) -> NDArray[np.intp]:
 
 
 Path = tuple[str, ...]
-_DIGITS = frozenset("0123456789abcdef")
+_ID = re.compile(rf"[0-9a-f]{{{2 * UUID_BYTES}}}")
 
 
 class TableFields:
@@ -365,7 +365,7 @@ class TableFields:
         column = self._columns.get(path)
         if column == "brick" and all(isinstance(value, str) and value for value in values):
             found = chain.from_iterable(map(self._index.rows_of_brick, values))
-        elif column == "id" and all(map(_is_id, values)):
+        elif column == "id" and all(isinstance(it, str) and _ID.fullmatch(it) for it in values):
             found = (row for row in map(self._index.row_of_uuid, values) if row is not None)
         else:
             return None
@@ -402,10 +402,6 @@ class ResultFields(TableFields):
     def document(self, row: int) -> Document:
         rows = np.array([row])
         return super().document(row) | {name: values_of(self._index, name, rows)[0] for name in COLUMNS}
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, str) and len(value) == 2 * UUID_BYTES and set(value) <= _DIGITS
 
 
 def columns_of_table(table: str) -> Mapping[Path, str]:
@@ -517,10 +513,6 @@ def _near(structure: Any, documents: TableFields) -> Rows | None:
             found = [rows for part in parts if (rows := _near(part, documents)) is not None]
             return min(found, key=len, default=None)
         case ("or", frozenset() as parts):
-            return _union([_near(part, documents) for part in parts])
+            found = [rows for part in parts if (rows := _near(part, documents)) is not None]
+            return np.unique(np.concatenate(found)) if found and len(found) == len(parts) else None
     return None
-
-
-def _union(found: list[Rows | None]) -> Rows | None:
-    known = [rows for rows in found if rows is not None]
-    return np.unique(np.concatenate(known)) if known and len(known) == len(found) else None

@@ -1,7 +1,7 @@
 """The results of dlbricks as a TinyDB database."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -17,7 +17,7 @@ from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.runtime import THREADS_OF_FRAMEWORK, numbered_identity
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.store.columns import Summary, TableFields, matching_rows, values_of
-from dlbricks_tui.store.documents import TABLE_OF, TABLES, fields_of
+from dlbricks_tui.store.documents import TABLE_OF, TABLES, Document, fields_of
 from dlbricks_tui.store.errors import DamagedResultError, StoreError
 from dlbricks_tui.store.files import Damage, EntryKind, JournalEntry
 from dlbricks_tui.store.generation import Generation
@@ -67,22 +67,18 @@ def numbered(records: Iterable[AnyRecord], systems: Iterable[System] = ()) -> It
                 threads = stated_threads(identity) or record.threads
                 yield cast(AnyRecord, replace(record, id=identity, threads=threads))
         else:
-            yield _with_numbers(record, known)
+            stated = {name: getattr(record, name, "") for name in ("runtime", "changed_runtime")}
+            changed: dict[str, Any] = {
+                name: numbered_identity(identity, processors_of(known.get(cast(Any, record).system)))
+                for name, identity in stated.items()
+                if THREADS_OF_FRAMEWORK in identity
+            }
+            yield replace(record, **changed) if changed else record
 
 
 def processors_of(system: System | None) -> Processors | None:
     """Return the processors of a system, as far as they are known."""
     return None if system is None else Processors.of(system.cores, dict(system.facts))
-
-
-def _with_numbers(record: AnyRecord, systems: Mapping[str, System]) -> AnyRecord:
-    stated = {name: getattr(record, name, "") for name in ("runtime", "changed_runtime")}
-    changed: dict[str, Any] = {
-        name: numbered_identity(identity, processors_of(systems.get(cast(Any, record).system)))
-        for name, identity in stated.items()
-        if THREADS_OF_FRAMEWORK in identity
-    }
-    return replace(record, **changed) if changed else record
 
 
 class _RowByDefault(NamedTuple):
@@ -102,10 +98,6 @@ class Source(NamedTuple):
     def origin(self) -> str:
         """The origin of records in it, as in the column."""
         return origin_of(self.signer)
-
-    def as_import_of(self, uuids: Iterable[str]) -> Import:
-        """Return the record that these records come from the file."""
-        return Import(when=utc_now(), file=self.file, signer=self.signer, records=tuple(uuids))
 
 
 class ResultsDatabase(TinyDB):
@@ -252,30 +244,27 @@ class ResultsDatabase(TinyDB):
 
     def add(self, *records: Record) -> int:
         """Store records durably, skip those whose UUID is known, and return the number of new ones."""
-        return self._add(records)
+        return self.add_imported(records, None)
 
-    def add_imported(self, records: Iterable[Record], source: Source) -> int:
+    def add_imported(self, records: Iterable[Record], source: Source | None) -> int:
         """Store records of a file like `add`, and in the same step that they come from it."""
-        return self._add(records, source)
-
-    def _add(self, records: Iterable[Record], source: Source | None = None) -> int:
         with self.storage.locked() as generation:
             new: dict[str, JournalEntry] = {}
             for record in records:
-                table, document = TABLE_OF[type(record)], fields_of(record)
-                uuid = document["uuid"]
-                if uuid not in new and generation.index.row_of_uuid(uuid) is None:
-                    new[uuid] = JournalEntry(EntryKind.PUT, table, self.table(table).next_id(), document)
+                document = fields_of(record)
+                if document["uuid"] not in new and generation.index.row_of_uuid(document["uuid"]) is None:
+                    new[document["uuid"]] = self._entry(record, document)
             entries = list(new.values())
             # The key of a brick is the hash of its form: it is the same wherever it comes from.
             if source is not None and (marked := [uuid for uuid, it in new.items() if it.table != "bricks"]):
-                entries.append(self._entry(source.as_import_of(marked)))
+                come = Import(when=utc_now(), file=source.file, signer=source.signer, records=tuple(marked))
+                entries.append(self._entry(come, fields_of(come)))
             self.storage.append(entries)
         return len(new)
 
-    def _entry(self, record: Record) -> JournalEntry:
+    def _entry(self, record: Record, document: Document) -> JournalEntry:
         table = TABLE_OF[type(record)]
-        return JournalEntry(EntryKind.PUT, table, self.table(table).next_id(), fields_of(record))
+        return JournalEntry(EntryKind.PUT, table, self.table(table).next_id(), document)
 
     def ids(self, *tables: str) -> list[str]:
         """Return the UUIDs of the records in these tables."""
@@ -302,8 +291,14 @@ class ResultsDatabase(TinyDB):
         with self.storage.locked() as generation:
             index, now = generation.index, datetime.now(timezone.utc)
             rows = generation.readable(index.dated_after(now).tolist())
-            dates = [to_iso(min(int(index.column("when")[row]), since_epoch(now))) for row in rows]
-            self.storage.append([_dated(generation.entry(row), when) for row, when in zip(rows, dates, strict=True)])
+            entries = []
+            for row in rows:
+                entry, when = generation.entry(row), to_iso(min(int(index.column("when")[row]), since_epoch(now)))
+                document = {**(entry.document or {}), "when": when}
+                if "started" in document:
+                    document["started"] = min(when, document["started"])
+                entries.append(entry._replace(document=document))
+            self.storage.append(entries)
         return len(rows)
 
     def restore(self, deleted: Selection) -> int:
@@ -384,13 +379,6 @@ class ResultsDatabase(TinyDB):
         with self.storage.locked() as generation:
             if name in generation.index.tables:
                 self.storage.append([JournalEntry(EntryKind.DROP, name)])
-
-
-def _dated(entry: JournalEntry, when: str) -> JournalEntry:
-    document = {**(entry.document or {}), "when": when}
-    if "started" in document:
-        document["started"] = min(when, document["started"])
-    return entry._replace(document=document)
 
 
 def open_results(data: os.PathLike[str] | str | None = None) -> ResultsDatabase:

@@ -5,10 +5,10 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from enum import Enum
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -112,8 +112,11 @@ def _write(generation: Generation, rows: Rows, path: Path) -> None:
             yield NumberedDocument(table, numbers[table], sealed(line))
 
     def write(file: BinaryIO) -> None:
-        with _packed(file) if export_format(path) is ExportFormat.PACKED_JSON else nullcontext(file) as target:
-            write_tinydb_file(target, documents())
+        is_packed = export_format(path) is ExportFormat.PACKED_JSON
+        # The same content gives the same bytes.
+        packing = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) if is_packed else nullcontext(file)
+        with packing as target:
+            write_tinydb_file(cast(BinaryIO, target), documents())
 
     _replace(path, write)
 
@@ -163,19 +166,8 @@ def write_rows(file: BinaryIO, results: Selection, form: ExportFormat) -> None:
         part = results[start : start + _ROWS]
         rows = zip(*(part.values(column) for column in columns), strict=True)
         if form is ExportFormat.CSV:
-            writer.writerows([_printable_cell(cell) for cell in row] for row in rows)
+            writer.writerows([printable(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
         else:
             text.writelines(json.dumps(dict(zip(columns, row, strict=True)), allow_nan=False) + "\n" for row in rows)
     # The caller closes the file.
     text.detach()
-
-
-@contextmanager
-def _packed(file: BinaryIO) -> Iterator[BinaryIO]:
-    """Open a gzip stream into a file; the same content gives the same bytes."""
-    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packing:
-        yield cast(BinaryIO, packing)
-
-
-def _printable_cell(cell: Any) -> Any:
-    return printable(cell) if isinstance(cell, str) else cell

@@ -24,7 +24,7 @@ from dlbricks_tui.store.files import (
     entry_on,
     layout_of,
 )
-from dlbricks_tui.store.index import DocumentPlace, Index, IndexedPart, load_index, save_index, to_iso
+from dlbricks_tui.store.index import Index, IndexedPart, load_index, save_index, to_iso
 from dlbricks_tui.store.records import DatedRecord, Record
 
 # Indexing this many lines takes 20 ms. Fewer are not worth a file.
@@ -81,7 +81,7 @@ class Generation:
         self._parts: list[_Part] = []
         # Lines that are not in the saved index.
         self._unsaved = 0
-        self._close = weakref.finalize(self, _close_all, self._parts)
+        self.close = weakref.finalize(self, _close_all, self._parts)
         if not (trust_saved_index and self._load()):
             self._build()
         self.catch_up()
@@ -95,10 +95,6 @@ class Generation:
             if not generation.superseded():
                 break
         return generation
-
-    def close(self) -> None:
-        """Close the files."""
-        self._close()
 
     @property
     def journal(self) -> Path:
@@ -202,10 +198,7 @@ class Generation:
     def save_index(self, worth_saving: int = 1) -> None:
         """Save the index if it has at least `worth_saving` more lines than the saved one."""
         if self._unsaved >= worth_saving:
-            coverage = [
-                IndexedPart(part.path.name, part.covered, part.lines, part.size, part.modified_ns)
-                for part in self._parts
-            ]
+            coverage = [IndexedPart(it.path.name, it.covered, it.lines, it.size, it.modified_ns) for it in self._parts]
             save_index(self.folder, self.index, coverage, self.damage)
             self._unsaved = 0
 
@@ -261,28 +254,25 @@ class Generation:
             ended = line.text == END
         if part.path.suffix == ".json" and not ended:
             there = f"{part.documents} of {part.promised}" if part.promised else str(part.documents)
-            self.damage.append(
-                Damage(
-                    part.path.name,
-                    part.lines + 1,
-                    part.covered,
-                    part.size - part.covered,
-                    f"is cut off ({there} documents come before it)",
-                )
-            )
+            why = f"is cut off ({there} documents come before it)"
+            self.damage.append(Damage(part.path.name, part.lines + 1, part.covered, part.size - part.covered, why))
 
     def _take(self, line: Line, number: int, part: _Part) -> None:
         found = document_on(line)
         if found is None:
             return
         entry = entry_on(self._decode(found.text))
+        document = entry.document or {}
         if entry.table == HEAD:
-            self._take_head(entry.document or {}, part)
+            if document.get("format") != FORMAT:
+                raise written_before_0_2(part.path, f"move the folder {self.folder} away, or {_OTHER_FOLDER}")
+            part.promised = document.get("documents")
+            for table in document.get("empty_tables", ()):
+                self.index.clear(table)
             return
         try:
             if entry.action is EntryKind.PUT:
-                place = DocumentPlace(number, found.offset, len(found.text))
-                self.index.put(entry.table, entry.doc_id, entry.document or {}, place)
+                self.index.put(entry.table, entry.doc_id, document, number, found.offset, len(found.text))
                 part.documents += 1
             elif entry.action is EntryKind.REMOVE:
                 self.index.remove(entry.table, entry.doc_id)
@@ -292,13 +282,6 @@ class Generation:
                 self.index.drop(entry.table)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise BrokenDocumentError(f"is not a record of dlbricks: {error}") from error
-
-    def _take_head(self, head: Document, part: _Part) -> None:
-        if head.get("format") != FORMAT:
-            raise written_before_0_2(part.path, f"move the folder {self.folder} away, or {_OTHER_FOLDER}")
-        part.promised = head.get("documents")
-        for table in head.get("empty_tables", ()):
-            self.index.clear(table)
 
     def _part_of(self, row: int) -> _Part:
         return self._parts[int(self.index.value("part", row))]

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tinydb.storages import Storage
@@ -43,66 +42,41 @@ PATIENCE_SECONDS = 60.0
 _LONGEST_PAUSE_SECONDS = 0.02
 
 
-class StoreLock:
-    """An exclusive lock for writers, on a file that is never replaced. It ends with the process that holds it."""
-
-    def __init__(self, path: Path, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self._path = path
-        self._patience_seconds = patience_seconds
-        self._file: int | None = None
-
-    def __enter__(self) -> None:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise cannot_write(self._path, error) from error
-        try:
-            self._wait_for(file)
-            _name_holder(file)
-        except BaseException:
-            os.close(file)
-            raise
-        self._file = file
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-    @property
-    def held(self) -> bool:
-        """True while this object holds the lock."""
-        return self._file is not None
-
-    def _wait_for(self, file: int) -> None:
-        give_up = time.monotonic() + self._patience_seconds
-        pause_seconds = 0.0002
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > give_up:
-                    holder = os.pread(file, 32, 0).decode("ascii", "replace").strip() or "unknown"
-                    raise StoreBusyError(
-                        f"process {holder} has kept {self._path} locked for more than {self._patience_seconds:.0f} s; "
-                        "end it if it hangs, then try again"
-                    ) from None
-                time.sleep(pause_seconds)
-                pause_seconds = min(pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
-            except OSError as error:
-                raise cannot_write(self._path, error) from error
-
-
-def _name_holder(file: int) -> None:
-    # Padded, so that a shorter number overwrites a longer one.
+@contextmanager
+def writing_alone(path: Path, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
+    """Hold the exclusive lock for writers, on a file that is never replaced. It ends with the process that holds it."""
     try:
-        os.pwrite(file, f"{os.getpid():<31}\n".encode(), 0)
-    except OSError:
-        return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    try:
+        _lock(file, path, patience_seconds)
+        # Padded, so that a shorter number overwrites a longer one.
+        with suppress(OSError):
+            os.pwrite(file, f"{os.getpid():<31}\n".encode(), 0)
+        yield
+    finally:
+        os.close(file)
+
+
+def _lock(file: int, path: Path, patience_seconds: float) -> None:
+    give_up = time.monotonic() + patience_seconds
+    pause_seconds = 0.0002
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                holder = os.pread(file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                raise StoreBusyError(
+                    f"process {holder} has kept {path} locked for more than {patience_seconds:.0f} s; "
+                    "end it if it hangs, then try again"
+                ) from None
+            time.sleep(pause_seconds)
+            pause_seconds = min(pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
+        except OSError as error:
+            raise cannot_write(path, error) from error
 
 
 Tables = dict[str, dict[str, Any]]
@@ -123,7 +97,7 @@ class JournalStorage(Storage):
         self.folder = Path(folder)
         self._schema = schema
         self._migrations = migrations
-        self._lock = StoreLock(self.folder / "lock")
+        self._is_locked = False
         self._generation: Generation | None = None
         # The tables and documents that `read` returned: `write` stores the differences to them.
         self._returned_tables: set[str] = set()
@@ -160,12 +134,16 @@ class JournalStorage(Storage):
     @contextmanager
     def locked(self) -> Iterator[Generation]:
         """Hold the lock for writers, and return all documents; may be nested."""
-        if self._lock.held:
+        if self._is_locked:
             yield self.generation
             return
-        with self._lock:
-            self.refresh()
-            yield self.generation
+        with writing_alone(self.folder / "lock"):
+            self._is_locked = True
+            try:
+                self.refresh()
+                yield self.generation
+            finally:
+                self._is_locked = False
 
     def append(self, entries: Iterable[JournalEntry]) -> None:
         """Make changes durably; raise an error and change nothing if that is impossible. The caller holds the lock."""
@@ -176,7 +154,10 @@ class JournalStorage(Storage):
             self.generation.save_index(worth)
 
     def compact(self) -> Path:
-        """Write all documents into one file that plain TinyDB opens, and return its path."""
+        """Write all documents into one file that plain TinyDB opens, and return its path.
+
+        The file gets its name once it is complete and on the disk. Until then the files before it are in use.
+        """
         with self.locked() as generation:
             path = self._write_generation(generation)
         self.refresh()
@@ -227,10 +208,6 @@ class JournalStorage(Storage):
             self._generation = None
 
     def _write_generation(self, generation: Generation) -> Path:
-        """Write a new generation and return its file.
-
-        The file gets its name once it is complete and on the disk. Until then the files before it are in use.
-        """
         number = generation.layout.newest
         path = self.folder / base_name(number + 1)
         tables = [*TABLES, *sorted(generation.index.tables - TABLES.keys())]
@@ -252,15 +229,12 @@ class JournalStorage(Storage):
             replace_file(path, lambda file: write_tinydb_file(file, documents()))
         except OSError as error:
             raise cannot_write(path, error) from error
-        self._clear_away(number)
-        return path
-
-    def _clear_away(self, kept: int) -> None:
         layout = layout_of(self.folder)
-        names = [base_name(number) for number in layout.bases if number < kept]
-        names += [journal_name(number) for number in layout.journals if number < kept]
+        names = [base_name(older) for older in layout.bases if older < number]
+        names += [journal_name(older) for older in layout.journals if older < number]
         # Drafts of writers that were killed.
         names += [draft.name for draft in self.folder.glob(f"*{DRAFT_SUFFIX}")]
         for name in names:
             with suppress(OSError):
                 (self.folder / name).unlink()
+        return path

@@ -8,11 +8,11 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.identity import Brick, brick_of, whole_model
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -87,27 +87,17 @@ class TimesFile(NamedTuple):
             raise BrokenFileError(f"is larger than {_MOST_BYTES >> 20} MiB, unlike all of the authors' files")
         with io.TextIOWrapper(open_regular(self.path), encoding="utf-8-sig", newline="") as file:
             # Strict: otherwise a file that ends within quotes would pass.
-            table = csv.DictReader(file, strict=True)
-            self._check(table.fieldnames or ())
+            table, columns = csv.DictReader(file, strict=True), self.columns
+            names = (columns.model, *(columns.layers or ()), columns.times)
+            if missing := [name for name in names if name not in (table.fieldnames or ())]:
+                raise BrokenFileError(f"has no column {' and no '.join(missing)}")
             for fields in table:
-                yield self._row(table.line_num, fields)
-
-    def _check(self, names: Collection[str]) -> None:
-        columns = self.columns
-        missing = [name for name in (columns.model, *(columns.layers or ()), columns.times) if name not in names]
-        if missing:
-            raise BrokenFileError(f"has no column {' and no '.join(missing)}")
-
-    def _row(self, line: int, fields: dict[str, str | None]) -> Row:
-        columns = self.columns
-        model, times = fields[columns.model], fields[columns.times]
-        if model is None or times is None:
-            raise BrokenFileError(f"ends in the middle of line {line}")
-        if columns.layers is None:
-            return Row(line, model, None, times)
-        first, last = (fields[name] or "" for name in columns.layers)
-        # A sequence of several layers gets a name that no layer has.
-        return Row(line, model, first if first == last else f"{first} ... {last}", times)
+                model, times = fields[columns.model], fields[columns.times]
+                if model is None or times is None:
+                    raise BrokenFileError(f"ends in the middle of line {table.line_num}")
+                first, last = (fields[name] or "" for name in columns.layers) if columns.layers else (None, None)
+                # A sequence of several layers gets a name that no layer has.
+                yield Row(table.line_num, model, first if first == last else f"{first} ... {last}", times)
 
 
 class SystemFiles(NamedTuple):
@@ -178,13 +168,10 @@ class PublishedModels:
         if source is None:
             return None
         if source.name not in self._known:
-            self._known[source.name] = _published(source.name, self._load(source))
+            graph = self._load(source)
+            bricks = {_layer_key(layer.name): brick_of(graph, [layer.index]) for layer in graph.layers}
+            self._known[source.name] = ImportedModel(source.name, whole_model(graph).key, bricks)
         return self._known[source.name]
-
-
-def _published(name: str, graph: LayerGraph) -> ImportedModel:
-    bricks = {_layer_key(layer.name): brick_of(graph, [layer.index]) for layer in graph.layers}
-    return ImportedModel(name, whole_model(graph).key, bricks)
 
 
 def _model_key(name: str) -> str:
@@ -215,16 +202,14 @@ def parse_numbers(text: str) -> tuple[float, ...]:
         # Nearly all lists are plain; one with a fault is read again below, to name it.
         with suppress(ValueError):
             return tuple(map(float, inside.split(",")))
-    return tuple(_numbers(inside)) if inside else ()
-
-
-def _numbers(inside: str) -> Iterator[float]:
-    for item in inside.split(","):
+    found = []
+    for item in inside.split(",") if inside else ():
         match = _NUMBER.fullmatch(item.strip())
         if not match:
             raise ValueError(f"has {item.strip()[:40]!r} for a number")
         digits, exponent = match.groups()
-        yield float(f"{digits}e{exponent}" if exponent else digits)
+        found.append(float(f"{digits}e{exponent}" if exponent else digits))
+    return tuple(found)
 
 
 _GIBIBYTE = 1 << 30
@@ -293,49 +278,29 @@ class RowResult(NamedTuple):
 
 def result_of(row: Row, model: ImportedModel, system: str) -> RowResult:
     """Return a row as a result; every layer is a separate measurement, even if several are the same brick."""
-    if row.layer is None:
-        return RowResult(_end_to_end(row, model, system))
-    brick = model.brick(row.layer)
-    if brick is None:
+    brick = None if row.layer is None else model.brick(row.layer)
+    if row.layer is not None and brick is None:
         raise UnusableRowError("is not a layer of it here")
-    return RowResult(
-        _measurement(row, row.layer, model, brick, system), BrickForm(key=brick.key, canonical=brick.canonical)
-    )
-
-
-def _measurement(row: Row, layer: str, model: ImportedModel, brick: Brick, system: str) -> Measurement:
     samples_ms = _samples_ms(row.times)
-    return Measurement(
-        uuid=_uuid(system, model.name, layer, brick.key, samples_ms),
-        when=_WHEN,
-        brick=brick.key,
-        context=ANY_CONTEXT,
-        occurrence=(("model", model.name), ("layer", layer)),
-        system=system,
-        runtime=RUNTIME.id,
-        level=Level.WRITTEN,
-        protocol=PUBLISHED,
-        run="",
-        statistics=summarise(samples_ms),
-        samples_ms=samples_ms,
-    )
-
-
-def _end_to_end(row: Row, model: ImportedModel, system: str) -> EndToEnd:
-    samples_ms = _samples_ms(row.times)
-    return EndToEnd(
-        uuid=_uuid(system, model.name, None, model.key, samples_ms),
-        when=_WHEN,
-        model=model.key,
-        name=model.name,
-        system=system,
-        runtime=RUNTIME.id,
-        level=Level.WRITTEN,
-        protocol=PUBLISHED,
-        run="",
-        statistics=summarise(samples_ms),
-        samples_ms=samples_ms,
-    )
+    # A hash of the row, so that importing again finds it. Without the statistics, which another machine may round
+    # differently.
+    row_is = [PUBLISHED, system, model.name, row.layer, model.key if brick is None else brick.key, samples_ms]
+    common: dict[str, Any] = {
+        "uuid": hashlib.sha256(json.dumps(row_is).encode()).hexdigest()[:32],
+        "when": _WHEN,
+        "system": system,
+        "runtime": RUNTIME.id,
+        "level": Level.WRITTEN,
+        "protocol": PUBLISHED,
+        "run": "",
+        "statistics": summarise(samples_ms),
+        "samples_ms": samples_ms,
+    }
+    if brick is None:
+        return RowResult(EndToEnd(model=model.key, name=model.name, **common))
+    occurrence = (("model", model.name), ("layer", row.layer))
+    measured = Measurement(brick=brick.key, context=ANY_CONTEXT, occurrence=occurrence, **common)
+    return RowResult(measured, BrickForm(key=brick.key, canonical=brick.canonical))
 
 
 def _samples_ms(times: str) -> tuple[float, ...]:
@@ -350,12 +315,6 @@ def _samples_ms(times: str) -> tuple[float, ...]:
     if not all(0 <= each < math.inf for each in microseconds):
         raise UnusableRowError("has a negative or infinite time")
     return tuple([each / _MICROSECONDS_PER_MS for each in microseconds])
-
-
-def _uuid(*origin: object) -> str:
-    # A hash of the row, so that importing again finds it. Without the statistics, which another machine may round
-    # differently.
-    return hashlib.sha256(json.dumps([PUBLISHED, *origin]).encode()).hexdigest()[:32]
 
 
 _LONGEST_NAME = 120

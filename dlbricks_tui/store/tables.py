@@ -243,8 +243,7 @@ class IndexedTable(Table):
         cast(Any, self)._next_id = free + 1
         return free
 
-    def _get_next_id(self) -> int:
-        return self.next_id()
+    _get_next_id = next_id
 
     def _update_table(self, updater: Callable[[Any], None]) -> None:
         with self.storage.locked() as generation:

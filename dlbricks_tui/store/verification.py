@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from dlbricks_tui.store.columns import values_of
 from dlbricks_tui.store.documents import SAMPLES, TABLE_OF, TABLES, BrokenDocumentError, fields_of
@@ -39,30 +38,16 @@ from dlbricks_tui.store.records import (
 from dlbricks_tui.store.statistics import TRIM, quantile, unpack_latencies
 
 
-class Machine(NamedTuple):
-    """The parts of a system's description that its id stands for."""
+def _another_machine(said: System, known: System) -> str:
+    """Return what differs from the machine that is known by the same id: `96 cores instead of 4`; empty for the same.
 
-    cpu: str
-    cores: int
-    instance_type: str
-
-    def beside(self, known: "Machine") -> str:
-        """Return what differs from the machine that is known by the same id: `96 cores instead of 4`."""
-        parts = (
-            (self.cores, known.cores, f"{self.cores} cores instead of {known.cores}"),
-            (self.cpu, known.cpu, f"processor {self.cpu[:40]!r} instead of {known.cpu[:40]!r}"),
-            (
-                self.instance_type,
-                known.instance_type,
-                f"instance type {self.instance_type[:20]!r} instead of {known.instance_type[:20]!r}",
-            ),
-        )
-        return ", ".join(words for said, was, words in parts if said != was)
-
-
-def machine_of(system: System) -> Machine:
-    """Return the machine that a record describes."""
-    return Machine(system.cpu, system.cores, system.instance_type)
+    Other parts of a description may change.
+    """
+    found = [f"{said.cores} cores instead of {known.cores}"] if said.cores != known.cores else []
+    for name, attribute, letters in (("processor", "cpu", 40), ("instance type", "instance_type", 20)):
+        one, other = getattr(said, attribute), getattr(known, attribute)
+        found += [f"{name} {one[:letters]!r} instead of {other[:letters]!r}"] if one != other else []
+    return ", ".join(found)
 
 
 @dataclass(slots=True)
@@ -72,20 +57,20 @@ class References:
     bricks: set[str] = field(default_factory=set)
     systems: set[str] = field(default_factory=set)
     runtimes: set[str] = field(default_factory=set)
-    # The machines of known systems, by the ids of the systems, and the systems that a file describes as others.
-    machines: dict[str, Machine] = field(default_factory=dict)
+    # The known systems by their ids, and those that a file describes as other machines.
+    machines: dict[str, System] = field(default_factory=dict)
     disputed: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, generation: Generation, here: System | None = None) -> "References":
         """Return those that a store describes; `here` is the system of this host, if it is to be defended."""
         index = generation.index
-        known = {} if here is None else {here.id: machine_of(here)}
+        known = {} if here is None else {here.id: here}
         for row in index.rows_of("systems").tolist():
             # The store reports damaged records.
             with suppress(DamagedResultError):
                 if isinstance(record := generation.record(row), System):
-                    known.setdefault(record.id, machine_of(record))
+                    known.setdefault(record.id, record)
         return cls(
             set(values_of(index, "brick", index.rows_of("bricks"))),
             set(values_of(index, "system", index.rows_of("systems"))),
@@ -103,7 +88,7 @@ class References:
             self.bricks.add(record.key)
         elif isinstance(record, System):
             self.systems.add(record.id)
-            self.machines.setdefault(record.id, machine_of(record))
+            self.machines.setdefault(record.id, record)
         elif isinstance(record, RuntimeRecord):
             self.runtimes.add(record.id)
 
@@ -111,9 +96,8 @@ class References:
         """Raise BrokenDocumentError if a record refers to something without a description."""
         if isinstance(record, Measurement) and record.brick not in self.bricks:
             raise BrokenDocumentError(f"is of brick {record.brick[:40]!r}, which is described nowhere")
-        if isinstance(record, System) and self.machines.get(record.id, machine_of(record)) != machine_of(record):
+        if isinstance(record, System) and (differing := _another_machine(record, self.machines.get(record.id, record))):
             self.disputed.add(record.id)
-            differing = machine_of(record).beside(self.machines[record.id])
             raise BrokenDocumentError(f"describes system {record.id[:40]!r} with {differing}")
         if not isinstance(record, BrickForm | RuntimeRecord | System | Import) and record.system in self.disputed:
             raise BrokenDocumentError(
@@ -147,19 +131,26 @@ _TOLERANCE = 1e-6
 def check_plausible(record: Record) -> None:
     """Raise BrokenDocumentError, whose message completes "it ...", if the record cannot come from a measurement."""
     if not isinstance(record, BrickForm):
-        _check_values(record)
+        for name in _FIELDS_OF[type(record)]:
+            _check_value(getattr(record, name))
+        if any(getattr(record, name) < 0 for name in _COUNTS.get(type(record), ())):
+            raise BrokenDocumentError("has a count below zero")
     if isinstance(record, DatedRecord):
         check_date(record.when)
-    if isinstance(record, Run):
-        _check_start(record)
-    if isinstance(record, Timed):
-        check_samples(record)
-    if isinstance(record, Proof):
-        _check_proof(record)
-    if isinstance(record, LoadTest):
-        _check_load_test(record)
-    if isinstance(record, Provenance):
-        _check_provenance(record)
+    match record:
+        case Run():
+            try:
+                check_date(record.started)
+            except (TypeError, ValueError) as error:
+                raise BrokenDocumentError("has no time at which it started") from error
+        case Timed():
+            check_samples(record)
+        case Proof():
+            _check_proof(record)
+        case LoadTest():
+            _check_load_test(record)
+        case Provenance():
+            _check_provenance(record)
 
 
 def check_date(when: str) -> None:
@@ -282,30 +273,12 @@ def _check_statistics(samples: Sequence[float], stated: Statistics) -> None:
         raise BrokenDocumentError("has an interval that is not among its samples")
 
 
-def _check_start(run: Run) -> None:
-    try:
-        check_date(run.started)
-    except (TypeError, ValueError) as error:
-        raise BrokenDocumentError("has no time at which it started") from error
-
-
-def _check_values(record: Record) -> None:
-    for name in _FIELDS_OF[type(record)]:
-        _check_value(getattr(record, name))
-    if any(count < 0 for count in _counts(record)):
-        raise BrokenDocumentError("has a count below zero")
-
-
-def _counts(record: Record) -> tuple[int, ...]:
-    if isinstance(record, System):
-        return record.cores, record.memory_bytes
-    if isinstance(record, RuntimeRecord | Peaks):
-        return (record.threads,)
-    if isinstance(record, Run):
-        return record.granularity, record.measured, record.reused, record.failed
-    return ()
-
-
+_COUNTS: Mapping[type[Record], Sequence[str]] = {
+    System: ("cores", "memory_bytes"),
+    RuntimeRecord: ("threads",),
+    Peaks: ("threads",),
+    Run: ("granularity", "measured", "reused", "failed"),
+}
 # Samples are long, and are checked apart with their statistics.
 _FIELDS_OF = {kind: [it.name for it in fields(kind) if it.name not in SAMPLES] for kind in TABLE_OF}
 
