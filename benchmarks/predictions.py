@@ -207,7 +207,7 @@ def compared(name: str, whole: Estimate, predicted: Estimate) -> LeftOut:
     places = [place for place, part in enumerate(predicted.parts) if part.counts]
     real_ms = sum(whole.parts[place].paid_ps for place in places) / 1e9
     guess_ms = predicted.composed.sequential_ms
-    interval = replace(predicted.composed.doubt, lacking_ms=0.0).around(guess_ms)
+    interval = predicted.composed.doubt._replace(lacking_ms=0.0).around(guess_ms)
     bricks = {part.pair: place for place, part in enumerate(predicted.parts) if part.predicted}
     errors = [
         predicted.parts[place].latency.value_ms / max(NO_LATENCY_MS, whole.parts[place].latency.value_ms) - 1

@@ -179,17 +179,13 @@ def end_to_end(store: ResultsDatabase, keys: Mapping[Level, str], name: str, way
 
 def all_end_to_end(store: ResultsDatabase, keys: Mapping[Level, str], name: str, way: Way) -> list[Summary]:
     """Return the good results of a whole model in one way under the key of the newest one, which is the last."""
-    held = [_end_to_end(store, key, name, way._replace(level=level)) for level, key in keys.items()]
+    held = []
+    for level, key in keys.items():
+        asked = way._replace(level=level).query & equal(of="model", model=key, good=True)
+        found = store.select(asked, order=LEAST_FIRST).summaries()
+        # Equal models are measured once, under any name. The published lists have results by name.
+        held.append(([it for it in found if it.name == name] if way.protocol == PUBLISHED else []) or found)
     return max(filter(None, held), key=lambda it: it[-1].precedence, default=[])
-
-
-def _end_to_end(store: ResultsDatabase, model: str, name: str, way: Way) -> list[Summary]:
-    """Return the good results under a key, under any name of the model: equal models are measured once.
-
-    The published lists have results by name.
-    """
-    found = store.select(way.query & equal(of="model", model=model, good=True), order=LEAST_FIRST).summaries()
-    return ([it for it in found if it.name == name] if way.protocol == PUBLISHED else []) or list(found)
 
 
 def levels_measured(store: ResultsDatabase, system: str | None = None, runtime: str | None = None) -> tuple[Level, ...]:

@@ -71,15 +71,15 @@ def best_within(points: Iterable[Point], bound_ms: float) -> Point | None:
 
 def scaling_efficiency(point: Point, points: Sequence[Point]) -> float | None:
     """Return the share of the ideal speed-up that more threads reach, over the fewest threads of the same batch."""
-    alike = [it for it in points if _but_threads(it) == _but_threads(point) and it.latency_ms]
+
+    def but_threads(it: Point) -> tuple[str, Precision, int]:
+        return it.runtime, it.precision, it.batch_size
+
+    alike = [it for it in points if but_threads(it) == but_threads(point) and it.latency_ms]
     fewest = min((it for it in alike if it.threads), key=lambda it: it.threads or 0, default=None)
     if fewest is None or not point.threads or not point.latency_ms:
         return None
     return ((fewest.latency_ms or 0.0) * (fewest.threads or 0)) / (point.latency_ms * point.threads)
-
-
-def _but_threads(point: Point) -> tuple[str, Precision, int]:
-    return point.runtime, point.precision, point.batch_size
 
 
 @dataclass(frozen=True, slots=True)

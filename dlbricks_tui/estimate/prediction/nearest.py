@@ -365,7 +365,9 @@ def _widths(left_out: Sequence[_LeftOut], confidence: float) -> dict[str, float]
         scores[each.operator].append(score)
         scores[""].append(score)
     return {
-        operator: _quantile(found, confidence) for operator, found in scores.items() if len(found) >= _ENOUGH_BRICKS
+        operator: conformal_quantile(found, confidence)
+        for operator, found in scores.items()
+        if len(found) >= _ENOUGH_BRICKS
     }
 
 
@@ -375,7 +377,7 @@ def _shared(left_out: Sequence[_LeftOut], operators: Mapping[str, OperatorBricks
     for each in left_out:
         groups[each.group].append(each)
     needed = [_needed(held, operators) for held in groups.values() if len(held) >= _ENOUGH_OF_A_MODEL]
-    return _quantile(needed, confidence) if len(needed) >= _ENOUGH_MODELS else _USUAL_SHARED
+    return conformal_quantile(needed, confidence) if len(needed) >= _ENOUGH_MODELS else _USUAL_SHARED
 
 
 def _needed(held: Sequence[_LeftOut], operators: Mapping[str, OperatorBricks]) -> float:
@@ -390,7 +392,7 @@ def _needed(held: Sequence[_LeftOut], operators: Mapping[str, OperatorBricks]) -
     return 0.0 if missing <= 0.0 else min(1.0, math.sqrt(missing / max(linear - independent, missing)))
 
 
-def _quantile(scores: Sequence[float], confidence: float) -> float:
+def conformal_quantile(scores: Sequence[float], confidence: float) -> float:
     """Return the score that a new one exceeds with a probability of at most 1 - confidence."""
     place = min(len(scores), math.ceil((len(scores) + 1) * confidence))
     return sorted(scores)[place - 1]

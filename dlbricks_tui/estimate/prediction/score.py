@@ -105,7 +105,7 @@ def _score(name: str, basis: PredictionBasis, whole: Estimate, predicted: Estima
         raise ValueError(f"{name} has no estimate")
     refused = [place for place, part in enumerate(predicted.parts) if not part.counts]
     refused_ms = milliseconds(sum(whole.parts[place].paid_ps for place in refused))
-    interval = replace(guess.doubt, lacking_ms=0.0).around(guess.sequential_ms)
+    interval = guess.doubt._replace(lacking_ms=0.0).around(guess.sequential_ms)
     return Score(
         name,
         basis,

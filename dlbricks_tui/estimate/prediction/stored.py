@@ -16,7 +16,7 @@ from tinydb import where
 from dlbricks_tui import __version__
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Predictor, Unmeasured
 from dlbricks_tui.estimate.lookup import bias_counterpart
-from dlbricks_tui.estimate.prediction.nearest import Example, NearestBricks, train
+from dlbricks_tui.estimate.prediction.nearest import Example, train
 from dlbricks_tui.estimate.prediction.saved import (
     Trained,
     WithPrior,
@@ -90,17 +90,13 @@ def predictor_of(store: ResultsDatabase, folder: Path, way: Way, framework: str)
     state = state_of(results)
     trained = read_trained(path, state)
     if trained is None:
-        trained = _trained(_examples(store, results), prior)
+        measured = list(_examples(store, results))
+        pairs = [(Unmeasured(each.canonical, each.context), each.latency_ms) for each in measured]
+        trained = Trained(train(measured), speed_by(prior, pairs))
         with suppress(OSError):
             write_trained(path, trained, state)
     usual = trained.own if prior is None else WithPrior(trained.own, prior, trained.speed)
     return with_others(store, way, usual, path.with_suffix(".json"))
-
-
-def _trained(examples: Iterable[Example], prior: NearestBricks | None) -> Trained:
-    measured = list(examples)
-    pairs = [(Unmeasured(each.canonical, each.context), each.latency_ms) for each in measured]
-    return Trained(train(measured), speed_by(prior, pairs))
 
 
 def examples_of(store: ResultsDatabase, way: Way) -> Iterator[Example]:
