@@ -112,7 +112,10 @@ class Alone:
             while names := self._rounds.due():
                 self._control.checkpoint()
                 if self._take_round(names, later):
-                    self._keep_finished()
+                    finished = self._rounds.take_finished()
+                    self._results.keep(finished, self._batch_noise.facts)
+                    for job, samples in finished:
+                        self._pace.learn(job, samples.statistics.trimmed_mean_ms)
                     self._results.tell_estimates(self._provisional)
         except Stopped:
             self._results.keep_unfinished(self._rounds.added_to(), self._batch_noise.facts)
@@ -240,12 +243,6 @@ class Alone:
         else:
             self._without_file.add(job)
             self._load(job)
-
-    def _keep_finished(self) -> None:
-        finished = self._rounds.take_finished()
-        self._results.keep(finished, self._batch_noise.facts)
-        for job, samples in finished:
-            self._pace.learn(job, samples.statistics.trimmed_mean_ms)
 
     def _provisional(self) -> Mapping[JobKey, Statistics]:
         """Return the statistics of bricks that need more samples."""

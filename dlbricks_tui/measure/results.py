@@ -80,12 +80,17 @@ class Recorder:
         return Failure(reason=reason, message=f"{message}{advice}", **job.key._asdict(), **self._origin(job))
 
     def _result(self, job: Job, samples: Samples, noise: Facts) -> dict[str, Any]:
-        first = _first_input(job)
+        if job.whole:
+            first = job.graph.inputs[0].type if job.graph.inputs else _NO_INPUT
+            batch_size = job.graph.batch_size
+        else:
+            first = next((tensor for index in job.layers for tensor in job.graph.layers[index].data), _NO_INPUT)
+            batch_size = first.shape[0] if first.shape else 1
         return {
             **self._origin(job),
             "statistics": samples.statistics,
             "samples_ms": samples.samples_ms,
-            "batch_size": job.graph.batch_size if job.whole else first.shape[0] if first.shape else 1,
+            "batch_size": batch_size,
             "dtype": first.dtype,
             "noise": (("warm_up", samples.warm_up), ("outliers", samples.outliers), *noise),
             "flags": samples.flags,
@@ -100,12 +105,6 @@ class Recorder:
             "run": self.run,
             "when": utc_now(),
         }
-
-
-def _first_input(job: Job) -> TensorType:
-    if job.whole:
-        return job.graph.inputs[0].type if job.graph.inputs else _NO_INPUT
-    return next((tensor for index in job.layers for tensor in job.graph.layers[index].data), _NO_INPUT)
 
 
 def runtime_record(runtime: Runtime, system: System) -> records.RuntimeRecord:
@@ -181,7 +180,7 @@ def renewed(
     """
     new = _Candidate(places, quick_ms)
     before = _Candidate([_occurrence(it) for it in earlier.results], quick_ms)
-    if new.is_precise or not before.places:
+    if not is_wide(new.latency_ms, new.doubt * new.latency_ms) or not before.places:
         return places
     best = new
     if new.is_of_same_host(before):
@@ -212,10 +211,6 @@ class _Candidate:
         sampling = fmean(_sampling_doubt(it) for it in self.places)
         slower = self.reference_ms / self.quick_ms - 1 if self.quick_ms else 0.0
         return max(sampling, slower if slower > MOST_SLOWER - 1 else 0.0)
-
-    @property
-    def is_precise(self) -> bool:
-        return not is_wide(self.latency_ms, self.doubt * self.latency_ms)
 
     def is_of_same_host(self, other: "_Candidate") -> bool:
         """True unless the host was clearly faster or slower for the other samples."""
