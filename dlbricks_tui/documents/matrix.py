@@ -13,8 +13,7 @@ from dlbricks_tui.runtime.variant import batch_in_words
 from dlbricks_tui.wording.numbers import PREDICTED, age_words, in_ms, milliseconds
 
 if TYPE_CHECKING:
-    from dlbricks_tui.estimate.curve import Point
-    from dlbricks_tui.estimate.ranking import Ranked, Ranking
+    from dlbricks_tui.estimate.ranking import Point, Ranked, Ranking
 
 BEST, UNKNOWN, UNREAD = "best", "-", "reading"
 _ROW_AXES = tuple(it for it in AXES if it.column is not BATCH)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.load import wait_until_idle
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import PROTOCOL, memory_need
 from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine

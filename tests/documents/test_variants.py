@@ -13,9 +13,9 @@ from dlbricks_tui.documents.variants import (
     variants_parts,
     variants_question,
 )
-from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.parts import Standing
+from dlbricks_tui.estimate.ranking import Point
 from dlbricks_tui.runtime.variant import InstructionSet, Precision, Variant
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
