@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, chop_cells
 
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.histogram import bar as bar_text
+from dlbricks_tui.wording.plain_text import bar as bar_text
 
 ELLIPSIS = "…"
 

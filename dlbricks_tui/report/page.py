@@ -1,17 +1,96 @@
-"""The page: one HTML document that loads nothing else."""
+"""The page: one HTML document that loads nothing else, with figures and their numbers, written into a folder."""
 
+import csv
+import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Any
 
 from dlbricks_tui import __version__
 from dlbricks_tui.answers.analysis.results import Cell
 from dlbricks_tui.documents.parts import CellKind, Table
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.printable import printable
 from dlbricks_tui.report.drawing import escaped, for_pages, style_sheet
-from dlbricks_tui.report.exhibits import CsvTable, Exhibit, Section, cell_text
+
+
+@dataclass(frozen=True, slots=True)
+class CsvTable:
+    """Rows of exact numbers; the names of columns include units."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    # Columns that are only in the CSV file.
+    details: tuple[str, ...] = ()
+    # The number of rows on the page; the CSV file has all. None: all.
+    most: int | None = None
+
+    def shown(self) -> "CsvTable":
+        """Return the first rows without the details."""
+        held = [number for number, name in enumerate(self.columns) if name not in self.details]
+        rows = tuple(tuple(row[number] for number in held) for row in self.rows[: self.most])
+        return CsvTable(tuple(self.columns[number] for number in held), rows)
+
+    def csv(self) -> str:
+        """Return the rows as comma-separated values."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([["" if cell is None else cell for cell in row] for row in self.rows])
+        return text.getvalue()
+
+
+def csv_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], details: Sequence[str] = (), most: int | None = None
+) -> CsvTable:
+    """Return rows of numbers; control codes in texts are spelled out."""
+    cells = tuple(tuple(printable(cell) if isinstance(cell, str) else cell for cell in row) for row in rows)
+    return CsvTable(tuple(map(printable, columns)), cells, tuple(details), most)
+
+
+def cell_text(cell: Cell) -> str:
+    """Return the text of a cell: numbers with four significant digits, an empty cell as a dash."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """A drawing with its numbers, or these alone."""
+
+    # Also the name of its files.
+    name: str
+    title: str
+    caption: str
+    numbers: CsvTable
+    svg: str = ""
+    # The table on the page, where it is that of a document.
+    table: Table[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A figure or table of the paper: its explanation, its exhibits, and the missing data."""
+
+    # With the paper's number; `anchor` is for links.
+    heading: str
+    anchor: str
+    explanation: str
+    exhibits: tuple[Exhibit, ...] = ()
+    # The values of the paper and its authors' files.
+    published: str = ""
+    # The missing data, with the command that measures it.
+    missing: tuple[str, ...] = ()
+    # The answer, if the heading is a question.
+    answer: str = ""
+
 
 _CODE = re.compile(r"`([^`]+)`")
 # The browser must not load anything else either.
@@ -77,7 +156,7 @@ def _section(section: Section, folder: str) -> Iterator[str]:
     for number, exhibit in enumerate(section.exhibits):
         if number:
             yield '<div class="together">'
-        yield from _exhibit(exhibit, folder, titled=len(section.exhibits) > 1)
+        yield from _exhibit_lines(exhibit, folder, titled=len(section.exhibits) > 1)
     if not section.exhibits:
         yield "</div>"
     if section.answer:
@@ -93,7 +172,7 @@ def _explained(section: Section) -> Iterator[str]:
     yield from (f'<p class="missing">{_text(line)}</p>' for line in section.missing)
 
 
-def _exhibit(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]:
+def _exhibit_lines(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]:
     if titled:
         yield f"<h3>{escaped(exhibit.title)}</h3>"
     held = _numbers(exhibit.numbers.shown()) if exhibit.table is None else _table(exhibit.table)
@@ -157,3 +236,59 @@ def _class(name: str, cells: Sequence[Cell]) -> str:
 def _text(line: str) -> str:
     """Return a line as HTML, with `commands` as code."""
     return _CODE.sub(r"<code>\1</code>", escaped(line))
+
+
+class ReportError(UserError):
+    """A report that cannot be made or written."""
+
+
+_FIGURES = "figures"
+_ENDINGS = (".svg", ".csv")
+_STEMS = ("figure-", "figures-", "table-", "bricks")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The written page, its sections and its files."""
+
+    page: Path
+    sections: tuple[Section, ...]
+    files: tuple[Path, ...]
+
+
+def written(
+    folder: Path,
+    heading: PageHeading,
+    summary: Table[Any] | None,
+    sections: Sequence[Section],
+    others: Mapping[str, str] | None = None,
+) -> Report:
+    """Write a page with the files of its exhibits, and other files by their names, into a folder."""
+    texts = {f"{it.name}.csv": it.numbers.csv() for section in sections for it in section.exhibits}
+    texts |= {f"{it.name}.svg": it.svg for section in sections for it in section.exhibits if it.svg}
+    texts |= others or {}
+    path = _write(folder, page(heading, summary, sections, _FIGURES), texts)
+    return Report(path, tuple(sections), tuple(folder / _FIGURES / name for name in texts))
+
+
+def _write(folder: Path, document: str, files: Mapping[str, str]) -> Path:
+    """Write the page, and its files in a folder beside it; return the page. An earlier report is replaced.
+
+    The page comes last, so that all of its links lead somewhere.
+    """
+    try:
+        beside = folder / _FIGURES
+        beside.mkdir(parents=True, exist_ok=True)
+        for known in list(beside.iterdir()):
+            # Only files with the names of reports: the user's own files stay.
+            if known.suffix in _ENDINGS and known.name.startswith(_STEMS) and known.name not in files:
+                known.unlink()
+        for name, text in files.items():
+            (beside / name).write_text(text, encoding="utf-8", newline="\n")
+        path = folder / "index.html"
+        path.write_text(document, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise ReportError(
+            f"the report cannot be written to {folder}: {error.strerror}; name another folder with -o"
+        ) from None
+    return path

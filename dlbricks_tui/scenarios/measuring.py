@@ -7,6 +7,8 @@
 5. Store the latencies of the test that counts; if the measurement ends before it, those of all tests that have ended.
 """
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -18,9 +20,10 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival
+from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival, host_queue
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.measure.jobs import Job, untimed_runs
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.supervised_worker import TimeLimits
@@ -28,20 +31,23 @@ from dlbricks_tui.runs.onednn import with_onednn
 from dlbricks_tui.runs.results import model_digests, provenance
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Described, Program
-from dlbricks_tui.scenarios.load_tests import Clocks, LoadTests
+from dlbricks_tui.scenarios.load_tests import Clocks, LoadFinding, LoadTests, RateSearch
 from dlbricks_tui.scenarios.loadgen import LoadSettings, delete_traces, require_loadgen
-from dlbricks_tui.scenarios.messages import (
+from dlbricks_tui.scenarios.scenario import (
+    LOAD_TEST,
+    SAMPLES_PER_QUERY,
     LoadDone,
     LoadProgress,
     LoadReady,
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
+    Scenario,
+    ScenarioError,
+    ScenarioKind,
     ScenarioOrder,
+    fewest_queries,
 )
-from dlbricks_tui.scenarios.progress import LoadFinding
-from dlbricks_tui.scenarios.rate_search import RateSearch
-from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Scenario, ScenarioError, ScenarioKind, fewest_queries
 from dlbricks_tui.scenarios.serving import Instance, Serving, SingleRequests, single_requests
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import NoRoomError
@@ -394,3 +400,20 @@ class _Measuring:
 def _raise_loss(reason: str) -> NoReturn:
     """Give up when a worker is lost: requests cannot wait until another worker has loaded the model."""
     raise ScenarioError(reason)
+
+
+_SWITCH_SECONDS = 0.0005
+
+
+def main(folder: str, data: str) -> None:
+    """Measure the scenario of the order; the entry point of the process."""
+    # A thread that passes a request on must not wait until the main thread has read logs.
+    sys.setswitchinterval(_SWITCH_SECONDS)
+
+    def work(job: JobAtWork[ScenarioOrder]) -> None:
+        measure_scenario(job.request, Workplace(job.data), job.signals, job.tell, host_queue())
+
+    status = work_in_process(LOAD_TEST, folder, data, work)
+    # LoadGen may still wait for the times of its queries in its thread.
+    sys.stderr.flush()
+    os._exit(status)

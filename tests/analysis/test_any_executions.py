@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.analysis.bounds import best_measured, fastest, gap_of
+from dlbricks_tui.analysis.bounds import best_measured, fastest, gap_of, savings
 from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, groups_of
 from dlbricks_tui.analysis.roofline import Roof, roofline_ms, works_of
-from dlbricks_tui.analysis.savings import savings
 from dlbricks_tui.analysis.whole_models import written_times
 from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
 from tests.analysis.executions import some_executions, with_nodes

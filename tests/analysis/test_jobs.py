@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.analysis.jobs import ProofDone, ProofOrder, prove, thinned
-from dlbricks_tui.analysis.proving import ProofRule, RoundsDone
+from dlbricks_tui.analysis.proving import ProofDone, ProofOrder, ProofRule, RoundsDone, prove, thinned
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.jobs.control import StopSignals

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.analysis.lacking import Host, Lack, expected_seconds, lacks_of, requests_for
 from dlbricks_tui.analysis.what_if import Execution, WhatIfKind
+from dlbricks_tui.analysis.what_ifs import Host, Lack, expected_seconds, lacks_of, requests_for
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource

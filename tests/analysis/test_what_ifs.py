@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.analysis.bounds import by_layer_name, gain_between
 from dlbricks_tui.analysis.groups import MeasuredExecution, latency_of
-from dlbricks_tui.analysis.savings import by_layer_name, gain_between
 from dlbricks_tui.analysis.what_if import Correction, Doubt, Execution, Gain, WhatIf, WhatIfKind, corrected
 from dlbricks_tui.analysis.what_ifs import WholeModel, unfused, what_ifs_of
 from dlbricks_tui.estimate.knowledge import Latency

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.config.config import CONFIGURED, ConfigError
-from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.config.config import CONFIGURED, ConfigError, Sources
 from dlbricks_tui.settings.setting import Setting, plain
 
 

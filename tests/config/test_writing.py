@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.config.config import ConfigError
-from dlbricks_tui.config.reading import Sources, statements
-from dlbricks_tui.config.writing import change, changed
+from dlbricks_tui.config.config import ConfigError, Sources, change, changed, statements
 
 MINE = """\
 # how I like it

@@ -2,8 +2,8 @@ from collections.abc import Sequence
 
 from dlbricks_tui.analysis.tables import BestGain, ModelRow
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.documents.analyses import analyses_parts
-from dlbricks_tui.documents.look import TEXT
+from dlbricks_tui.documents.analysis import analyses_parts
+from dlbricks_tui.documents.layout import TEXT
 from dlbricks_tui.runtime.variant import Variant
 from tests.analysis.rows import analysed
 from tests.documents.snapshots import check

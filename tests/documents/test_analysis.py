@@ -11,9 +11,8 @@ from dlbricks_tui.analysis.what_if import MeasuredGain
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.documents.analysis import AnalysisDocument, layer_columns
-from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.layout import TEXT, laid_out
 from dlbricks_tui.documents.lines import width_of
-from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.parts import Figures
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing

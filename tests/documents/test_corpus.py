@@ -10,8 +10,8 @@ from dlbricks_tui.documents.corpus import (
     model_columns,
     models_of,
 )
+from dlbricks_tui.documents.layout import TableLayout
 from dlbricks_tui.documents.parts import Part, Table
-from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind

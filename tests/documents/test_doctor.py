@@ -1,5 +1,5 @@
-from dlbricks_tui.documents.doctor import finding_parts
 from dlbricks_tui.documents.parts import MarkedSentence
+from dlbricks_tui.documents.systems import finding_parts
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from tests.documents.test_layout import texts
 

@@ -10,7 +10,7 @@ from dlbricks_tui.answers.evaluations.results import (
     EvaluationResult,
 )
 from dlbricks_tui.answers.scenarios.results import MeasuredScenario
-from dlbricks_tui.documents.evaluation import comparison_parts, results_parts
+from dlbricks_tui.documents.comparison import compared_parts, results_parts
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.evaluations.differences import Difference
 from dlbricks_tui.models.graph import Level
@@ -172,9 +172,9 @@ def test_a_comparison_has_both_latencies_and_the_differences_of_each_result() ->
     check(
         "evaluation-compared",
         {
-            "with the file": comparison_parts(evaluated(compared_with="file", comparison=found), 0.025),
-            "with the store": comparison_parts(evaluated(compared_with="store", comparison=alike), 0.03),
-            "with nothing": comparison_parts(evaluated(compared_with="store"), 0.03),
+            "with the file": compared_parts(evaluated(compared_with="file", comparison=found), 0.025),
+            "with the store": compared_parts(evaluated(compared_with="store", comparison=alike), 0.03),
+            "with nothing": compared_parts(evaluated(compared_with="store"), 0.03),
         },
         width=140,
     )

@@ -1,8 +1,7 @@
 import pytest
 
-from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.layout import ASCII, laid_out
 from dlbricks_tui.documents.lines import width_of
-from dlbricks_tui.documents.look import ASCII
 from dlbricks_tui.documents.parts import Grid
 
 FIFTY = Grid(

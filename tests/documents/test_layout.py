@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.layout import ASCII, TEXT, TableLayout, laid_out
 from dlbricks_tui.documents.lines import cut_start, width_of
-from dlbricks_tui.documents.look import ASCII, TEXT
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     BarFigure,
@@ -28,7 +27,6 @@ from dlbricks_tui.documents.parts import (
     name_column,
 )
 from dlbricks_tui.documents.pictures import Axis, Plot, Series
-from dlbricks_tui.documents.table_layout import TableLayout
 
 FIGURES = Figures(
     (

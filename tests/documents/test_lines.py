@@ -1,18 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.documents.lines import (
-    Span,
-    bar,
-    column,
-    cut,
-    fitted,
-    line,
-    number_column,
-    spread,
-    width_of,
-    wrapped,
-)
+from dlbricks_tui.documents.lines import Span, bar, column, cut, fitted, line, number_column, spread, width_of, wrapped
 from dlbricks_tui.documents.pictures import STYLES
 
 # Wide, narrow and joining characters.

@@ -1,11 +1,6 @@
 """The pictures of load and the sentences about them."""
 
-from dlbricks_tui.documents.load_pictures import (
-    histogram_plot,
-    percentiles_plot,
-    progress_plot,
-    throughput_rows,
-)
+from dlbricks_tui.documents.load_pictures import histogram_plot, percentiles_plot, progress_plot, throughput_rows
 from dlbricks_tui.scenarios.scenario import MeasuredLoad, PredictedLoad, Range, Scenario, ScenarioKind
 from tests.documents.snapshots import check
 from tests.store.samples import load_test

@@ -1,7 +1,8 @@
 from dataclasses import replace
 
-from dlbricks_tui.documents.look import TEXT
-from dlbricks_tui.documents.matrix import (
+from dlbricks_tui.documents.layout import TEXT
+from dlbricks_tui.documents.parts import Table
+from dlbricks_tui.documents.ranking import (
     MatrixRow,
     batch_sizes,
     cell_parts,
@@ -14,7 +15,6 @@ from dlbricks_tui.documents.matrix import (
     repeat_sentence,
     row_points,
 )
-from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.estimate.ranking import Comparable, Ranking, ranked
 from dlbricks_tui.runtime.variant import InstructionSet
 from tests.documents.snapshots import check

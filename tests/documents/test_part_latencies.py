@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
-from dlbricks_tui.documents.part_latencies import PartLatencies, PartLatency
+from dlbricks_tui.documents.part_details import PartLatencies, PartLatency
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge
 from dlbricks_tui.models.graph import LayerGraph

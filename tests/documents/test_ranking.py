@@ -1,13 +1,9 @@
 from dataclasses import asdict, replace
 from typing import Any
 
-from dlbricks_tui.documents.look import TEXT
+from dlbricks_tui.documents.layout import TEXT
 from dlbricks_tui.documents.parts import Sentence
-from dlbricks_tui.documents.ranking import (
-    ranking_answer,
-    ranking_heading,
-    ranking_parts,
-)
+from dlbricks_tui.documents.ranking import ranking_answer, ranking_heading, ranking_parts
 from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision
 from tests.documents.snapshots import check

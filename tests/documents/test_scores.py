@@ -1,6 +1,5 @@
-from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.look import TEXT
-from dlbricks_tui.documents.scores import NOTHING_TO_SCORE, score_parts
+from dlbricks_tui.documents.estimates import NOTHING_TO_SCORE, score_parts
+from dlbricks_tui.documents.layout import TEXT, laid_out
 from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
 
 GOOD = Score("resnet50_v1", PredictionBasis.HISTORY, 31.0, 27.0, 36.0, 0.4, 30.0, 0.0)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.documents.lines import width_of
-from dlbricks_tui.documents.timeline import CellRun, SpanTimes, TimeWindow, axis, counter_row, span_row, span_time
+from dlbricks_tui.documents.trace import CellRun, SpanTimes, TimeWindow, axis, counter_row, span_row, span_time
 from dlbricks_tui.traces.trace import Counter
 
 GAPS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 60)), max_size=40)

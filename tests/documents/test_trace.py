@@ -15,8 +15,7 @@ from dlbricks_tui.documents.trace import (
     trace_parts,
 )
 from dlbricks_tui.traces.file import StoredTrace, TraceHeader
-from dlbricks_tui.traces.layer_times import LayerTime, layer_times, slowest_first
-from dlbricks_tui.traces.trace import Counter, TrackKind
+from dlbricks_tui.traces.trace import Counter, LayerTime, TrackKind, layer_times, slowest_first
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 from tests.traces.sample_traces import sample_trace

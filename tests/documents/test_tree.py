@@ -10,9 +10,8 @@ from rich.cells import cell_len
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.ordering import LayerOrder
-from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.layout import TEXT, laid_out
 from dlbricks_tui.documents.lines import Line
-from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.tree import SequenceTime, tree, tree_lines
 from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import DATA, Branch, Spec, after, built, chain, random_graphs

@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dlbricks_tui.documents.look import TEXT
+from dlbricks_tui.documents.layout import TEXT
 from dlbricks_tui.documents.pictures import Plot
 from dlbricks_tui.documents.variants import (
     best_line,

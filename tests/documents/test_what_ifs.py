@@ -5,7 +5,7 @@ import pytest
 
 from dlbricks_tui.analysis.what_if import Correction, Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
-from dlbricks_tui.documents.look import TEXT
+from dlbricks_tui.documents.layout import TEXT
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.what_ifs import (
     ShownWhatIf,

@@ -4,11 +4,11 @@ from dlbricks_tui.analysis.bounds import Gap
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
 from dlbricks_tui.analysis.tables import BestGain
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.documents.analyses import analyses_parts
+from dlbricks_tui.documents.analysis import analyses_parts
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.report.exhibits import Exhibit, Section
-from dlbricks_tui.report.figures.analysis import analysis_sections
+from dlbricks_tui.report.measured import analysis_sections
+from dlbricks_tui.report.page import Exhibit, Section
 from dlbricks_tui.runtime.variant import Variant
 from tests.analysis.rows import analysed
 

@@ -8,8 +8,8 @@ from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.report.annotated_file import write_annotated_copy
-from dlbricks_tui.report.writing import ReportError
+from dlbricks_tui.report.graph_files import write_annotated_copy
+from dlbricks_tui.report.page import ReportError
 from dlbricks_tui.runtime.traits import Format
 from tests.models.table_framework import TableFramework
 

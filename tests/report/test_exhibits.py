@@ -1,7 +1,7 @@
 import csv
 import io
 
-from dlbricks_tui.report.exhibits import cell_text, csv_table
+from dlbricks_tui.report.page import cell_text, csv_table
 
 NUMBERS = csv_table(("model", "latency_ms", "results"), [("a, b", 0.1, "e1 e2"), ("c", None, "")], details=("results",))
 

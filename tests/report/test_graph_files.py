@@ -15,7 +15,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.digraphs import layer_digraph
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.report.graph_files import drawable_digraph, write_dot, write_graphml
-from dlbricks_tui.report.writing import ReportError
+from dlbricks_tui.report.page import ReportError
 from dlbricks_tui.store.selections import Way
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 from tests.estimate.knowledge_of import measured

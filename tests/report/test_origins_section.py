@@ -1,6 +1,6 @@
 from typing import Any
 
-from dlbricks_tui.report.figures.origins import origins_section
+from dlbricks_tui.report.measured import origins_section
 from tests.store.samples import provenance
 
 

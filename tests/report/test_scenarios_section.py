@@ -4,8 +4,8 @@ from xml.dom.minidom import parseString
 
 from dlbricks_tui.answers.reported import ReportContents, ReportedModel
 from dlbricks_tui.bricks.corpus import compare
-from dlbricks_tui.report.exhibits import Section
-from dlbricks_tui.report.figures.scenarios import scenarios_section
+from dlbricks_tui.report.measured import scenarios_section
+from dlbricks_tui.report.page import Section
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
 from tests.store.samples import load_test

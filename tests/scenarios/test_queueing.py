@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.scenarios.progress import latencies_since_due
-from dlbricks_tui.scenarios.queueing import (
+from dlbricks_tui.scenarios.load_tests import latencies_since_due
+from dlbricks_tui.scenarios.predicting import (
     Numbers,
     capacity_of,
     highest_rates,

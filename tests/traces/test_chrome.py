@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from dlbricks_tui.traces.chrome import chrome_json
+from dlbricks_tui.traces.formats import chrome_json
 from dlbricks_tui.traces.trace import Trace, TraceSpan
 from tests.traces.sample_traces import sample_trace, traces
 

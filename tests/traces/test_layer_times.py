@@ -4,7 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.traces.layer_times import (
+from dlbricks_tui.traces.trace import (
+    LevelTrace,
+    TraceSpan,
+    Track,
+    TrackKind,
     by_kind,
     layer_times,
     shown_inference_ms,
@@ -12,7 +16,6 @@ from dlbricks_tui.traces.layer_times import (
     times_by_layer,
     together,
 )
-from dlbricks_tui.traces.trace import LevelTrace, TraceSpan, Track, TrackKind
 from tests.traces.sample_traces import sample_trace
 
 

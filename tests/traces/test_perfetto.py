@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from dlbricks_tui.traces.perfetto import perfetto_bytes
+from dlbricks_tui.traces.formats import perfetto_bytes
 from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceSpan, Track, TrackKind
 from tests.traces.perfetto_files import Read, values
 from tests.traces.sample_traces import sample_trace, traces

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.documents.matrix import cell_parts, matrix_columns, matrix_rows
+from dlbricks_tui.documents.ranking import cell_parts, matrix_columns, matrix_rows
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder

@@ -12,7 +12,7 @@ from dlbricks_tui.estimate.knowledge import Knowledge, Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Optimisation, Precision, Variant
-from dlbricks_tui.wording.doubts import doubts_about, options_of, settling_command, slow_host
+from dlbricks_tui.wording.answers import doubts_about, options_of, settling_command, slow_host
 from tests.bricks.graphs import chain
 from tests.estimate.test_accuracy import WAY
 from tests.estimate.test_explanation import knowledge_by_op

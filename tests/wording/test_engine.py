@@ -6,7 +6,7 @@ from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.wording.engine import engine_remarks
+from dlbricks_tui.wording.answers import engine_remarks
 from tests.analysis.executions import RUNTIME, executed
 from tests.bricks.graphs import chain
 from tests.estimate.test_curve import point

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.wording.histogram import bar, bins, divided, histogram_lines
+from dlbricks_tui.wording.plain_text import bar, bins, divided, histogram_lines
 
 samples_ms = st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=200)
 

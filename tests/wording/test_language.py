@@ -1,11 +1,4 @@
-from dlbricks_tui.wording.language import (
-    between,
-    delay_text,
-    memory_text,
-    parameters_text,
-    parameters_words,
-    rate_text,
-)
+from dlbricks_tui.wording.numbers import between, delay_text, memory_text, parameters_text, parameters_words, rate_text
 
 
 def test_figures_have_as_many_digits_as_a_user_needs() -> None:

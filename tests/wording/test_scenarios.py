@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.scenarios.messages import LoadReady, LoadTestsKept, LoadTestStarted
-from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind
+from dlbricks_tui.scenarios.scenario import LoadReady, LoadTestsKept, LoadTestStarted, Scenario, ScenarioKind
 from dlbricks_tui.wording.scenarios import histogram_below, in_us, message_line, progress_line, scenario_line
 from tests.store.samples import load_test
 

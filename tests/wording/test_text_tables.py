@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.text_tables import TableFormat, TextTable, written
+from dlbricks_tui.wording.plain_text import TableFormat, TextTable, written
 
 TABLE = TextTable(("model", "est. ms"), (("resnet18_v1", "12.50"), ('a|b, \\ and 7.4"', "")))
 

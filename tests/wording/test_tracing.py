@@ -1,9 +1,8 @@
 import pytest
 
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted
-from dlbricks_tui.traces.trace import TraceLevel
-from dlbricks_tui.wording.tracing import message_line, signed_ms, trace_question
+from dlbricks_tui.traces.trace import LevelDone, LevelStarted, RoundStarted, TraceLevel
+from dlbricks_tui.wording.jobs import signed_ms, trace_line, trace_question
 
 LAYER = TraceLevel.LAYER
 
@@ -21,7 +20,7 @@ LAYER = TraceLevel.LAYER
     ],
 )
 def test_a_message_of_a_trace_is_a_line(message: Event, line: str) -> None:
-    assert message_line(message) == line
+    assert trace_line(message) == line
 
 
 def test_a_trace_has_a_question_and_differences_have_signs() -> None:

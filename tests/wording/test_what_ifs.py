@@ -1,6 +1,6 @@
 import pytest
 
-from dlbricks_tui.wording.what_ifs import what_if_words
+from dlbricks_tui.wording.checks import what_if_words
 
 
 @pytest.mark.parametrize(

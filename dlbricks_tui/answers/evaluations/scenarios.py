@@ -14,8 +14,7 @@ from dlbricks_tui.evaluations.evaluation import EvaluatedScenario, Evaluation
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.runs.work import Workplace
-from dlbricks_tui.scenarios.messages import ScenarioOrder
-from dlbricks_tui.scenarios.scenario import Scenario
+from dlbricks_tui.scenarios.scenario import Scenario, ScenarioOrder
 from dlbricks_tui.settings.loads import ARRIVAL, SERVING
 from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.store.database import ResultsDatabase

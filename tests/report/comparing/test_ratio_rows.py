@@ -1,7 +1,7 @@
 import pytest
 
 from dlbricks_tui.documents.pictures import LegendSign
-from dlbricks_tui.report.comparing.ratio_rows import DrawnRatio, ratio_axis, ratio_rows, ratios_shown, row_labels
+from dlbricks_tui.report.comparison import DrawnRatio, ratio_axis, ratio_rows, ratios_shown, row_labels
 
 SLOWER = LegendSign("▶", "slower", "bad")
 

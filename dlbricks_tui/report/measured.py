@@ -1,36 +1,47 @@
-"""The analysis of the models: bounds, the gains of changes, gaps in parts, and rooflines."""
+"""The sections of what was measured besides the paper: analyses, scenarios, and where results come from."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
 from dlbricks_tui.analysis.tables import ModelRow, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.answers.analysis import results
 from dlbricks_tui.answers.analysis.results import Cell, model_cells
-from dlbricks_tui.documents.analyses import (
+from dlbricks_tui.answers.reported import ReportContents, file_name
+from dlbricks_tui.documents.analysis import (
+    BEST,
+    GAP_PARTS,
     bounds_remarks,
     bounds_table,
     gains_remarks,
     gains_table,
     gaps_table,
+    stacked,
 )
-from dlbricks_tui.documents.analysis import BEST, GAP_PARTS, stacked
+from dlbricks_tui.documents.load_pictures import histogram_plot
 from dlbricks_tui.documents.parts import Table
-from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Rows
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Plot, Rows
 from dlbricks_tui.documents.what_ifs import roofline_plot
+from dlbricks_tui.printable import printable
 from dlbricks_tui.report import drawing
-from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
-from dlbricks_tui.report.figures.executions import (
+from dlbricks_tui.report.page import Exhibit, Section, csv_table
+from dlbricks_tui.report.paper import (
     EXECUTION_COLUMNS,
     ExecutedModels,
     bar_from_zero,
+    command,
     executed_models,
     marked,
     series_meaning,
     table_row,
 )
-from dlbricks_tui.report.missing import command
-from dlbricks_tui.wording.numbers import capitalised, counted, percent
+from dlbricks_tui.runtime.traits import TRAITS
+from dlbricks_tui.runtime.variant import stated_threads, threads_in_words
+from dlbricks_tui.scenarios.scenario import latencies_ms, measured_load, meets_bound, percentile_ms
+from dlbricks_tui.store.records import Fact, LoadTest, Provenance
+from dlbricks_tui.wording.numbers import capitalised, counted, minute_of, model_label, percent
+from dlbricks_tui.wording.scenarios import percentile_name, scenario_line, scenario_of
 
 # Greater losses, in percent, are arrows at the edge.
 _MOST_LOSS = -100.0
@@ -245,3 +256,143 @@ def _heavy(it: ModelRow) -> list[tuple[LayerPoint, float]]:
         for point, share in shares
         if share >= _LEAST_SHARE and point.work.operations and point.work.bytes
     ]
+
+
+_SCENARIOS = "scenarios"
+_TEST_COLUMNS = (
+    *("table1_id", "model", "kind", "percentile", "bound_ms", "bound_met", "rate", "batch", "instances"),
+    *("per_second", "p50_ms", "p90_ms", "p99_ms", "p99.9_ms", "valid"),
+)
+_TEST_DETAILS = (
+    *("percentile_ms", "sought", "queries", "seconds", "passing_ms", "wake_up_ms", "reasons"),
+    *("runtime", "level", "id"),
+)
+_LONGEST_TITLE = 56
+# The histograms of a page; a report of the fifty would have hundreds.
+_MOST_HISTOGRAMS = 60
+
+
+def scenarios_section(contents: ReportContents, tests: Sequence[LoadTest]) -> Section:
+    """Return the section of the load tests, the last of each scenario; without any it says how to measure them."""
+    heading, explanation = (
+        "Scenarios: how much load the models serve",
+        "Requests that MLPerf LoadGen sent, and their latencies from when they were due to their answers. `valid` is "
+        "LoadGen's verdict. Of several tests of one scenario, the newest counts.",
+    )
+    if not tests:
+        how = command("scenario", "MODEL", "--kind", "server", "--bound-ms", "50")
+        return Section(heading, _SCENARIOS, explanation, missing=(f"No scenario was measured: {how} measures one.",))
+    ids = {it.name: it.table1_id for it in contents.reported_models}
+    newest = _last_of_each(tests)
+    exhibits = [_table(newest, ids)]
+    by_system: dict[str, list[tuple[LoadTest, Plot]]] = {}
+    for it in newest:
+        plot = histogram_plot(it, latencies_ms(it), None)
+        if plot is not None:
+            by_system.setdefault(it.system, []).append((it, plot))
+    exhibits += [_histograms(system, found, ids) for system, found in by_system.items()]
+    return Section(heading, _SCENARIOS, explanation, tuple(exhibits))
+
+
+def _last_of_each(tests: Sequence[LoadTest]) -> list[LoadTest]:
+    """Return the last test of each scenario of a model on a system and runtime, in the order of the models."""
+    found: dict[object, LoadTest] = {}
+    for it in tests:
+        rate = None if it.sought else it.rate
+        asked = (it.kind, it.percentile, it.bound_ms, rate, it.batch_size, it.instances)
+        found[it.name, it.system, it.runtime, it.level, asked] = it
+    return sorted(found.values(), key=lambda it: (it.name, it.system, it.runtime, it.kind, it.instances, it.when))
+
+
+def _table(tests: Sequence[LoadTest], ids: Mapping[str, str | None]) -> Exhibit:
+    rows = [_test_row(it, ids.get(it.name)) for it in tests]
+    caption = f"{counted(len(tests), 'scenario')} by LoadGen."
+    columns = (*_TEST_COLUMNS, "system", "when", *_TEST_DETAILS)
+    return Exhibit(
+        f"table-{_SCENARIOS}", "Percentiles and throughput", caption, csv_table(columns, rows, _TEST_DETAILS)
+    )
+
+
+def _test_row(it: LoadTest, table1_id: str | None) -> tuple[Cell, ...]:
+    found = measured_load(it)
+    met = None if it.bound_ms is None else _yes(meets_bound(it))
+    return (
+        *(table1_id, it.name, it.kind, percentile_name(it.percentile), it.bound_ms, met, it.rate),
+        *(it.batch_size, it.instances, it.per_second, found.p50_ms, found.p90_ms, found.p99_ms, found.p999_ms),
+        *(_yes(it.valid), it.system, minute_of(it.when), percentile_ms(it), _yes(it.sought), it.queries, it.seconds),
+        *(it.passing_ms, it.wake_up_ms, "; ".join(it.reasons), it.runtime, it.level.value, it.uuid),
+    )
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _histograms(system: str, found: Sequence[tuple[LoadTest, Plot]], ids: Mapping[str, str | None]) -> Exhibit:
+    shown = found[:_MOST_HISTOGRAMS]
+    name, title = f"figure-{_SCENARIOS}-{file_name(system)}", f"Latencies on {printable(system)}"
+    left_out = f" The first {len(shown)} of {len(found)} are drawn." if len(shown) < len(found) else ""
+    told = f"{counted(len(shown), 'histogram')} of latencies.{left_out}"
+    several = len({it.runtime for it, _ in shown}) > 1
+    plots, rows = [], []
+    for it, plot in shown:
+        model = model_label(it.name, ids.get(it.name), _LONGEST_TITLE)
+        scenario = scenario_line(scenario_of(it))
+        by = f" ({_runtime(it)})" if several else ""
+        plots.append(replace(plot, title=f"{model}: {scenario}{by}, requests by ms"))
+        for steps in plot.series:
+            for (left, count), (right, _) in zip(steps.points[::2], steps.points[1::2], strict=True):
+                rows.append((it.name, scenario, it.runtime, left, right, int(count)))
+    says = " ".join([told, *(f"{it.title}: {it.says}" for it in plots)])
+    columns = ("model", "scenario", "runtime", "from_ms", "to_ms", "requests")
+    return Exhibit(name, title, told, csv_table(columns, rows), drawing.draw(name, title, *plots, says=says))
+
+
+def _runtime(it: LoadTest) -> str:
+    """Return a runtime in short: `onnxruntime-1.32.0, 1 thread`."""
+    threads = stated_threads(it.runtime)
+    name = it.runtime.partition(" ")[0]
+    return name if threads is None else f"{name}, {threads_in_words(threads)}"
+
+
+_ORIGINS = "origins"
+_PACKAGES = ("dlbricks", "python", "numpy", "onednn")
+_HOST = ("kernel", "os", "container", "governor", "turbo", "microcode", "cpu")
+_ORIGIN_DETAILS = ("numpy", "container", "microcode", "cpu", "last_run")
+
+
+def origins_section(origins: Sequence[Provenance]) -> Iterator[Section]:
+    """Yield the section of where results come from; none if no run has recorded it."""
+    if not origins:
+        return
+    found: dict[object, list[Provenance]] = {}
+    for it in sorted(origins, key=lambda each: (each.system, each.runtime, each.when)):
+        found.setdefault((it.system, it.runtime, it.packages, it.host), []).append(it)
+    columns = ("system", "runtime", "framework", *_PACKAGES, *_HOST, "runs", "last_run")
+    rows = [_origin_row(alike) for alike in found.values()]
+    caption = f"{counted(len(rows), 'combination')} of versions and state of the host."
+    exhibit = Exhibit(f"table-{_ORIGINS}", "Versions and hosts", caption, csv_table(columns, rows, _ORIGIN_DETAILS))
+    yield Section(
+        "Versions: where the results come from",
+        _ORIGINS,
+        "Each combination of versions, kernel and settings of the host under which runs measured the results.",
+        (exhibit,),
+    )
+
+
+def _origin_row(alike: Sequence[Provenance]) -> tuple[Cell, ...]:
+    """Return the row of runs with equal versions on equal hosts."""
+    newest = alike[-1]
+    packages, host = dict(newest.packages), dict(newest.host)
+    framework = next((f"{TRAITS[name].title} {packages[name]}" for name in TRAITS if name in packages), None)
+    return (
+        *(newest.system, newest.runtime, framework),
+        *(_cell(packages, name) for name in _PACKAGES),
+        *(_cell(host, name) for name in _HOST),
+        *(len({it.run for it in alike}), newest.when),
+    )
+
+
+def _cell(facts: Mapping[str, Fact], name: str) -> Cell:
+    value = facts.get(name)
+    return ("yes" if value else "no") if isinstance(value, bool) else value
