@@ -38,7 +38,11 @@ def drawable_digraph(decomposition: Decomposition, found: SystemEstimate | None)
     digraph = layer_digraph(decomposition.graph)
     latencies = {} if found is None else layer_latencies(found.estimate)
     critical = frozenset(() if found is None else found.estimate.critical_layers)
-    digraph.graph.update(_of_model(decomposition, found))
+    graph, how = decomposition.graph, decomposition.cutting
+    digraph.graph.update(name=printable(graph.name), level=graph.level.value, granularity=how.granularity)
+    digraph.graph.update(cut=how.cut.value, order=how.order.value)
+    if found is not None:
+        digraph.graph.update(system=printable(found.way.system), runtime=printable(found.way.runtime))
     for index, facts in digraph.nodes(data=True):
         facts.update(_of_layer(facts.pop("layer")))
         if index in latencies:
@@ -73,24 +77,12 @@ def write_dot(path: Path, digraph: "networkx.DiGraph") -> None:
     lines = [f"digraph {_quoted(digraph.graph['name'])} {{", '  node [shape=box, fontname="sans-serif"];']
     for index, facts in digraph.nodes(data=True):
         label = [facts["name"], facts["title"], *([f"{facts['latency_ms']:.4g} ms"] if "latency_ms" in facts else [])]
-        lines.append(f"  {index} [{_attributes({'label': label, **facts})}{', penwidth=3' * _is_critical(facts)}];")
+        attributes = [f"{name}={_quoted(value)}" for name, value in {"label": label, **facts}.items()]
+        attributes += ["penwidth=3"] if facts.get("critical") is True else []
+        lines.append(f"  {index} [{', '.join(attributes)}];")
     for source, reader, facts in digraph.edges(data=True):
         lines.append(f"  {source} -> {reader} [label={_quoted(facts['tensors'])}];")
     _write(path, "\n".join([*lines, "}", ""]).encode())
-
-
-def _of_model(decomposition: Decomposition, found: SystemEstimate | None) -> Facts:
-    graph, how = decomposition.graph, decomposition.cutting
-    facts: Facts = {
-        "name": printable(graph.name),
-        "level": graph.level.value,
-        "granularity": how.granularity,
-        "cut": how.cut.value,
-        "order": how.order.value,
-    }
-    if found is not None:
-        facts |= {"system": printable(found.way.system), "runtime": printable(found.way.runtime)}
-    return facts
 
 
 def _of_layer(layer: Layer) -> Facts:
@@ -109,14 +101,6 @@ def _of_layer(layer: Layer) -> Facts:
 
 def _tensor(found: TensorType) -> str:
     return f"{shape_text(found)} {printable(found.dtype)}"
-
-
-def _is_critical(facts: Mapping[str, object]) -> bool:
-    return facts.get("critical") is True
-
-
-def _attributes(facts: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={_quoted(value)}" for name, value in facts.items())
 
 
 def _quoted(value: object) -> str:
@@ -284,21 +268,11 @@ def write_annotated_copy(path: Path, written: LayerGraph, times: WrittenTimes, f
         held = [times.layers[index] for index in layers]
         taken_ps = sum(it.latency_ps for it in held)
         basis = next((it.basis for it in held if it.basis is not Basis.WHOLE), held[0].basis)
-        _annotate(
-            node.metadata_props,
-            {
-                "latency_ms": f"{milliseconds(taken_ps):.6g}",
-                "share": f"{taken_ps / total_ps:.4f}",
-                "basis": basis.value,
-            },
-        )
+        share = f"{taken_ps / total_ps:.4f}"
+        told = {"latency_ms": f"{milliseconds(taken_ps):.6g}", "share": share, "basis": basis.value}
+        _annotate(node.metadata_props, told)
     _annotate(model.metadata_props, {"latency_ms": f"{milliseconds(times.total_ps):.6g}", **facts})
-    content = model.SerializeToString()
-    try:
-        write_named(path, lambda file: file.write(content))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ReportError(f"{path} cannot be written: {reason}; name another file") from None
+    _write(path, model.SerializeToString())
     return len(model.graph.node) - len(annotated)
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
-from dlbricks_tui.analysis.tables import ModelRow, known, mean_gain, mean_ratio, middle
+from dlbricks_tui.analysis.tables import ModelRow, by_execution, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.answers.analysis import results
 from dlbricks_tui.answers.analysis.results import Cell, model_cells
-from dlbricks_tui.answers.reported import ReportContents, file_name
+from dlbricks_tui.answers.reported import LONGEST_LABEL, ReportContents, file_name
 from dlbricks_tui.documents.analysis import (
     BEST,
     GAP_PARTS,
@@ -24,25 +25,19 @@ from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Plot, Rows
 from dlbricks_tui.documents.what_ifs import roofline_plot
 from dlbricks_tui.printable import printable
-from dlbricks_tui.report import drawing
-from dlbricks_tui.report.page import Exhibit, Section, csv_table
-from dlbricks_tui.report.paper import (
-    EXECUTION_COLUMNS,
-    ExecutedModels,
-    bar_from_zero,
-    command,
-    executed_models,
-    marked,
-    series_meaning,
-    table_row,
-)
+from dlbricks_tui.report.drawing import draw
+from dlbricks_tui.report.page import CsvTable, Exhibit, Section
+from dlbricks_tui.report.paper import bar_from_zero, command, marked, series_meaning
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import stated_threads, threads_in_words
 from dlbricks_tui.scenarios.scenario import latencies_ms, measured_load, meets_bound, percentile_ms
-from dlbricks_tui.store.records import Fact, LoadTest, Provenance
+from dlbricks_tui.store.records import LoadTest, Provenance
+from dlbricks_tui.wording.answers import way_line
 from dlbricks_tui.wording.numbers import capitalised, counted, minute_of, model_label, percent
 from dlbricks_tui.wording.scenarios import percentile_name, scenario_line, scenario_of
 
+# The columns that tell the execution of a row.
+_EXECUTION_COLUMNS = results.MODEL_COLUMNS[1:]
 # Greater losses, in percent, are arrows at the edge.
 _MOST_LOSS = -100.0
 _BOUNDS = (
@@ -52,18 +47,42 @@ _BOUNDS = (
 )
 _KINDS = {kind: series_meaning(number, kind.value) for number, kind in enumerate(WhatIfKind)}
 _PROVED = LegendSign("◇", "measured", "text")
+# Layers with a smaller share of the time of their model are left out.
+_LEAST_SHARE = 0.02
+
+
+class _Executed(NamedTuple):
+    """The models of one execution, its name for people, and one for files."""
+
+    models: Sequence[ModelRow]
+    title: str
+    slug: str
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the models as figures show them."""
+        return [model_label(it.name, it.table1_id, LONGEST_LABEL) for it in self.models]
+
+    @property
+    def counted(self) -> str:
+        return f"{counted(len(self.models), 'model')}."
 
 
 def analysis_sections(models: Sequence[ModelRow]) -> tuple[Section, ...]:
     """Return the sections of the analysis; one that says what to do if there is nothing to analyse."""
     shown = [it for it in models if it.best_ms is not None or it.measured_ms is not None]
-    groups = executed_models(shown)
     if not any(it.best_ms is not None for it in shown):
         how = command("analyze", "MODEL", "--measure")
         line = f"No bounds, gains and gaps: no model has results of all of its layers. {how} measures what they need."
-        return (
-            Section("Analysis", "analysis", "How fast the models could be, and why they are not.", missing=(line,)),
-        )
+        about = "How fast the models could be, and why they are not."
+        return (Section("Analysis", "analysis", about, missing=(line,)),)
+    groups: list[_Executed] = []
+    for alike in by_execution(shown):
+        way = alike[0].way
+        slug = file_name(f"{way.system}-{way.runtime.partition('-')[0]}-{way.level.value}")
+        beside = sum(it.slug == slug or it.slug.startswith(f"{slug}-no") for it in groups)
+        slug = f"{slug}-no{beside + 1}" if beside else slug
+        groups.append(_Executed(alike, way_line(way, alike[0].variant), slug))
     bounds = Section(
         heading="Bounds: how fast the models could be",
         anchor="bounds",
@@ -81,7 +100,7 @@ def analysis_sections(models: Sequence[ModelRow]) -> tuple[Section, ...]:
         anchor="gains",
         explanation="The share of the latency that the best change of each kind saves, predicted from measured layers, "
         "and measured where the change was carried out (diamonds). A negative gain is a loss.",
-        exhibits=tuple([_gains(group) for group in groups if any(it.gains for it in group.models)]),
+        exhibits=tuple(_gains(group) for group in groups if any(it.gains for it in group.models)),
         published="Benanza found on GPUs: 12 % to 24 % with other convolution algorithms at batch 32, 13 % without "
         "MXNet's padding, and for ResNet-50 8 % with fusion, 42 % with Tensor Cores and 49 % with both.",
         missing=tuple(f"{capitalised(it)}." for it in gains_remarks(shown)),
@@ -94,65 +113,60 @@ def analysis_sections(models: Sequence[ModelRow]) -> tuple[Section, ...]:
         "latency minus the estimate. The parts add up to the latency; a negative rest stands left of zero.",
         exhibits=tuple(map(_gaps, groups)),
     )
-    return bounds, gains, gaps, roofline_section(groups)
+    return bounds, gains, gaps, _roofline_section(groups)
 
 
-def _bounds(group: ExecutedModels) -> Exhibit:
-    bounds = [[_inverse(it.over_best), _inverse(it.over_parallel), _inverse(it.over_roofline)] for it in group.models]
-    rows = [
-        BarRow(
-            label,
-            () if sequential is None else (bar_from_zero(sequential, _BOUNDS[0]),),
-            tuple(marked(it, value) for it, value in zip(_BOUNDS[1:], others, strict=True) if value is not None),
-        )
-        for label, (sequential, *others) in zip(group.labels, bounds, strict=True)
+def _bounds(group: _Executed) -> Exhibit:
+    bounds = [
+        [1.0 / it if it else None for it in (row.over_best, row.over_parallel, row.over_roofline)]
+        for row in group.models
     ]
-    by_bound = list(zip(*bounds, strict=True))
-    means = [(it.name, mean_ratio(values)) for it, values in zip(_BOUNDS, by_bound, strict=True)]
+    rows = []
+    for label, (sequential, *others) in zip(group.labels, bounds, strict=True):
+        pieces = () if sequential is None else (bar_from_zero(sequential, _BOUNDS[0]),)
+        marks = [marked(it, value) for it, value in zip(_BOUNDS[1:], others, strict=True) if value is not None]
+        rows.append(BarRow(label, pieces, tuple(marks)))
+    by_bound = dict(zip(_BOUNDS, zip(*bounds, strict=True), strict=True))
     axis = Axis(0.0, 1.03 * max(1.05, *(value for held in bounds for value in known(held))))
-    legend = tuple(it for it, values in zip(_BOUNDS, by_bound, strict=True) if known(values))
-    told = f"{_count(group)} {_told('Geometric mean', means, '{:.2f}'.format)}"
+    legend = tuple(it for it, values in by_bound.items() if known(values))
+    means = ((it.name, mean_ratio(values)) for it, values in by_bound.items())
+    told = f"{group.counted} {_told('Geometric mean', means, '{:.2f}'.format)}"
     picture = Rows("bound over the latency (1 is equal)", told, axis, tuple(rows), legend, 1.0)
-    ratios = ("best_over_latency", "parallel_over_latency", "roofline_over_latency")
+    columns = (*results.BOUND_COLUMNS, "best_over_latency", "parallel_over_latency", "roofline_over_latency")
     cells = [(*results.bound_cells(it), *held) for it, held in zip(group.models, bounds, strict=True)]
-    return _exhibit("bounds", group, (*results.BOUND_COLUMNS, *ratios), cells, picture, bounds_table(group.models))
+    return _exhibit("bounds", group, columns, cells, picture, bounds_table(group.models))
 
 
-def _gains(group: ExecutedModels) -> Exhibit:
+def _gains(group: _Executed) -> Exhibit:
     rows, values = [], [-5.0, 10.0]
     for label, it in zip(group.labels, group.models, strict=True):
         marks: list[Mark] = []
         for kind, gain in it.gains.items():
-            if not gain.is_bound:
-                marks.append(_gain_mark(_KINDS[kind].mark, kind, gain.predicted))
-                marks += [] if gain.proved is None else [_gain_mark(_PROVED.mark, kind, gain.proved)]
+            for meaning, share in ((_KINDS[kind], gain.predicted), (_PROVED, gain.proved)):
+                if share is not None and not gain.is_bound:
+                    # An arrow at the edge stands for a loss beyond it.
+                    sign = meaning.mark if 100 * share >= _MOST_LOSS else "◀"
+                    marks.append(Mark(max(_MOST_LOSS, 100 * share), sign, _KINDS[kind].style))
         values += [mark.value for mark in marks]
         rows.append(BarRow(label, marks=tuple(marks)))
     kinds = [kind for kind in WhatIfKind if any(kind in it.gains for it in group.models)]
-    room = 0.05 * (max(values) - min(values))
     told = " ".join(
         f"{kind.value}: {counted(len(held), 'model')}, on average {percent(mean_gain(held) or 0.0, 1)}."
         for kind in kinds
         if (held := known(it.gain(kind) for it in group.models))
     )
-    if any(gain.is_bound for it in group.models for gain in it.gains.values()):
+    gains = [gain for it in group.models for gain in it.gains.values()]
+    if any(gain.is_bound for gain in gains):
         told += " Bounds that nobody can run are in the table only."
-    has_proofs = any(gain.proved is not None for it in group.models for gain in it.gains.values())
-    legend = (*(_KINDS[kind] for kind in kinds), *((_PROVED,) if has_proofs else ()))
-    axis = Axis(min(values) - room, max(values) + room)
-    says = f"{_count(group)} {told}"
+    legend = (*(_KINDS[kind] for kind in kinds), *((_PROVED,) if any(it.proved is not None for it in gains) else ()))
+    room = 0.05 * (max(values) - min(values))
+    axis, says = Axis(min(values) - room, max(values) + room), f"{group.counted} {told}"
     picture = Rows("share of the latency that is saved, in percent", says, axis, tuple(rows), legend, 0.0)
     cells = map(results.gain_cells, group.models)
     return _exhibit("gains", group, results.GAIN_COLUMNS, cells, picture, gains_table(group.models))
 
 
-def _gain_mark(sign: str, kind: WhatIfKind, gain: float) -> Mark:
-    """Return the mark of a gain in percent, or an arrow at the edge for a loss beyond it."""
-    share = 100 * gain
-    return Mark(max(_MOST_LOSS, share), sign if share >= _MOST_LOSS else "◀", _KINDS[kind].style)
-
-
-def _gaps(group: ExecutedModels) -> Exhibit:
+def _gaps(group: _Executed) -> Exhibit:
     meanings = (BEST, *GAP_PARTS)
     shares: list[Sequence[float]] = [it.shares or () for it in group.models]
     rows, ends = [], [0.0, 100.0]
@@ -161,9 +175,9 @@ def _gaps(group: ExecutedModels) -> Exhibit:
         pieces = stacked([(meaning, 100 * share) for meaning, share in held if share])
         ends += [end for it in pieces for end in (it.low, it.high)]
         rows.append(BarRow(label, pieces))
-    by_part = list(zip(*(it for it in shares if it), strict=True)) or [()] * len(meanings)
+    by_part = list(zip(*filter(None, shares), strict=True)) or [()] * len(meanings)
     medians = [(meaning.name, middle(values)) for meaning, values in zip(meanings, by_part, strict=True)]
-    told = f"{_count(group)} {_told('Median', medians, lambda share: percent(share, 1))}"
+    told = f"{group.counted} {_told('Median', medians, lambda share: percent(share, 1))}"
     axis = Axis(1.03 * min(ends), 1.03 * max(ends))
     picture = Rows("share of the latency in percent", told, axis, tuple(rows), meanings, 100.0)
     cells = map(results.gap_cells, group.models)
@@ -172,20 +186,17 @@ def _gaps(group: ExecutedModels) -> Exhibit:
 
 def _exhibit(
     what: str,
-    group: ExecutedModels,
+    group: _Executed,
     columns: Sequence[str],
     cells: Iterable[tuple[Cell, ...]],
     picture: Rows,
     table: Table[Sequence[str]],
 ) -> Exhibit:
     name = f"figure-{what}-{group.slug}"
-    rows = [table_row(it, held) for it, held in zip(group.models, cells, strict=True)]
-    exact = csv_table(("table1_id", "model", *columns, *EXECUTION_COLUMNS), rows)
-    return Exhibit(name, group.title, picture.says, exact, drawing.draw(name, group.title, picture), table)
-
-
-def _count(group: ExecutedModels) -> str:
-    return f"{counted(len(group.models), 'model')}."
+    models = zip(group.models, cells, strict=True)
+    rows = [(it.table1_id, it.name, *held, *model_cells(it)[1:]) for it, held in models]
+    exact = CsvTable(("table1_id", "model", *columns, *_EXECUTION_COLUMNS), rows)
+    return Exhibit(name, group.title, picture.says, exact, draw(name, group.title, picture), table)
 
 
 def _told(what: str, values: Iterable[tuple[str, float | None]], written: Callable[[float], str]) -> str:
@@ -193,19 +204,7 @@ def _told(what: str, values: Iterable[tuple[str, float | None]], written: Callab
     return f"{what}: {', '.join(told)}." if told else ""
 
 
-def _inverse(value: float | None) -> float | None:
-    return 1.0 / value if value else None
-
-
-# Layers with a smaller share of the time of their model are left out.
-_LEAST_SHARE = 0.02
-_COLUMNS = (
-    *("table1_id", "model", "first_layer", "layers", "times", "operations", "tensor_bytes", "weight_bytes"),
-    *("operations_per_byte", "billions_per_second", "latency_ms", "least_ms", "share_of_time", *EXECUTION_COLUMNS),
-)
-
-
-def roofline_section(groups: Sequence[ExecutedModels]) -> Section:
+def _roofline_section(groups: Sequence[_Executed]) -> Section:
     """Return the figures of each execution, one for each number of threads."""
     found = [
         (group, roof, [it for it in group.models if it.roof == roof])
@@ -220,53 +219,39 @@ def roofline_section(groups: Sequence[ExecutedModels]) -> Section:
         anchor="roofline",
         explanation="Each letter is a layer sequence: its floating-point operations for each byte that it moves, and "
         "the operations per second that it reaches. The lines are the measured peaks of arithmetic and bandwidth.",
-        exhibits=tuple([_roofline(group, roof, models) for group, roof, models in found]),
+        exhibits=tuple(_roofline(*it) for it in found),
         missing=(missing,) if lacking else (),
     )
 
 
-def _roofline(group: ExecutedModels, roof: Roof, models: Sequence[ModelRow]) -> Exhibit:
+def _roofline(group: _Executed, roof: Roof, models: Sequence[ModelRow]) -> Exhibit:
     name = f"figure-roofline-{group.slug}-{roof.threads}"
-    heavy = [(it, point, share) for it in models for point, share in _heavy(it)]
-    plot = roofline_plot([point for _, point, _ in heavy], roof)
-    rows: list[tuple[Cell, ...]] = [
-        (
-            *(it.table1_id, it.name, point.layers[0], len(point.layers), point.times),
-            *(point.work.operations, point.work.tensor_bytes, point.work.weight_bytes, point.work.intensity),
-            *(point.billions_per_second, point.latency_ms, point.least_ms, share),
-            *model_cells(it)[1:],
-        )
-        for it, point, share in heavy
-    ]
+    points: list[LayerPoint] = []
+    rows: list[tuple[Cell, ...]] = []
+    for it in models:
+        total_ms = sum(point.times * point.latency_ms for point in it.points) or 1.0
+        for point in it.points:
+            work, share = point.work, point.times * point.latency_ms / total_ms
+            if share >= _LEAST_SHARE and work.operations and work.bytes:
+                points.append(point)
+                of_layer = it.table1_id, it.name, point.layers[0], len(point.layers), point.times
+                moved = work.operations, work.tensor_bytes, work.weight_bytes, work.intensity
+                reached = point.billions_per_second, point.latency_ms, point.least_ms, share
+                rows.append((*of_layer, *moved, *reached, *model_cells(it)[1:]))
+    plot = roofline_plot(points, roof)
     told = (
-        f"{counted(len(heavy), 'layer sequence')} with {percent(_LEAST_SHARE)} of the time of their model or more, on "
+        f"{counted(len(points), 'layer sequence')} with {percent(_LEAST_SHARE)} of the time of their model or more, on "
         f"{counted(roof.threads, 'thread')}. {plot.says}"
     )
-    svg = drawing.draw(name, f"Roofline of {group.title}", plot, says=told)
-    details = ("tensor_bytes", "weight_bytes", *EXECUTION_COLUMNS)
-    return Exhibit(name, group.title, told, csv_table(_COLUMNS, rows, details), svg)
+    columns = (
+        *("table1_id", "model", "first_layer", "layers", "times", "operations", "tensor_bytes", "weight_bytes"),
+        *("operations_per_byte", "billions_per_second", "latency_ms", "least_ms", "share_of_time"),
+    )
+    details = ("tensor_bytes", "weight_bytes", *_EXECUTION_COLUMNS)
+    numbers = CsvTable((*columns, *_EXECUTION_COLUMNS), rows, details)
+    return Exhibit(name, group.title, told, numbers, draw(name, f"Roofline of {group.title}", plot, says=told))
 
 
-def _heavy(it: ModelRow) -> list[tuple[LayerPoint, float]]:
-    """Return the layers that compute and move something, with their share of the time, if it is large enough."""
-    total_ms = sum(point.times * point.latency_ms for point in it.points) or 1.0
-    shares = [(point, point.times * point.latency_ms / total_ms) for point in it.points]
-    return [
-        (point, share)
-        for point, share in shares
-        if share >= _LEAST_SHARE and point.work.operations and point.work.bytes
-    ]
-
-
-_SCENARIOS = "scenarios"
-_TEST_COLUMNS = (
-    *("table1_id", "model", "kind", "percentile", "bound_ms", "bound_met", "rate", "batch", "instances"),
-    *("per_second", "p50_ms", "p90_ms", "p99_ms", "p99.9_ms", "valid"),
-)
-_TEST_DETAILS = (
-    *("percentile_ms", "sought", "queries", "seconds", "passing_ms", "wake_up_ms", "reasons"),
-    *("runtime", "level", "id"),
-)
 _LONGEST_TITLE = 56
 # The histograms of a page; a report of the fifty would have hundreds.
 _MOST_HISTOGRAMS = 60
@@ -281,47 +266,42 @@ def scenarios_section(contents: ReportContents, tests: Sequence[LoadTest]) -> Se
     )
     if not tests:
         how = command("scenario", "MODEL", "--kind", "server", "--bound-ms", "50")
-        return Section(heading, _SCENARIOS, explanation, missing=(f"No scenario was measured: {how} measures one.",))
+        return Section(heading, "scenarios", explanation, missing=(f"No scenario was measured: {how} measures one.",))
     ids = {it.name: it.table1_id for it in contents.reported_models}
-    newest = _last_of_each(tests)
-    exhibits = [_table(newest, ids)]
-    by_system: dict[str, list[tuple[LoadTest, Plot]]] = {}
-    for it in newest:
-        plot = histogram_plot(it, latencies_ms(it), None)
-        if plot is not None:
-            by_system.setdefault(it.system, []).append((it, plot))
-    exhibits += [_histograms(system, found, ids) for system, found in by_system.items()]
-    return Section(heading, _SCENARIOS, explanation, tuple(exhibits))
-
-
-def _last_of_each(tests: Sequence[LoadTest]) -> list[LoadTest]:
-    """Return the last test of each scenario of a model on a system and runtime, in the order of the models."""
-    found: dict[object, LoadTest] = {}
+    last: dict[object, LoadTest] = {}
     for it in tests:
         rate = None if it.sought else it.rate
         asked = (it.kind, it.percentile, it.bound_ms, rate, it.batch_size, it.instances)
-        found[it.name, it.system, it.runtime, it.level, asked] = it
-    return sorted(found.values(), key=lambda it: (it.name, it.system, it.runtime, it.kind, it.instances, it.when))
+        last[it.name, it.system, it.runtime, it.level, asked] = it
+    shown = sorted(last.values(), key=lambda it: (it.name, it.system, it.runtime, it.kind, it.instances, it.when))
+    by_system: dict[str, list[tuple[LoadTest, Plot]]] = {}
+    for it in shown:
+        plot = histogram_plot(it, latencies_ms(it), None)
+        if plot is not None:
+            by_system.setdefault(it.system, []).append((it, plot))
+    histograms = [_histograms(system, found, ids) for system, found in by_system.items()]
+    return Section(heading, "scenarios", explanation, (_load_tests(shown, ids), *histograms))
 
 
-def _table(tests: Sequence[LoadTest], ids: Mapping[str, str | None]) -> Exhibit:
-    rows = [_test_row(it, ids.get(it.name)) for it in tests]
+def _load_tests(tests: Sequence[LoadTest], ids: Mapping[str, str | None]) -> Exhibit:
+    rows: list[tuple[Cell, ...]] = []
+    for it in tests:
+        found, met = measured_load(it), None if it.bound_ms is None else _yes(meets_bound(it))
+        asked = it.kind, percentile_name(it.percentile), it.bound_ms, met, it.rate, it.batch_size, it.instances
+        reached = it.per_second, found.p50_ms, found.p90_ms, found.p99_ms, found.p999_ms, _yes(it.valid)
+        costs = percentile_ms(it), _yes(it.sought), it.queries, it.seconds, it.passing_ms, it.wake_up_ms
+        told = *costs, "; ".join(it.reasons), it.runtime, it.level.value, it.uuid
+        rows.append((ids.get(it.name), it.name, *asked, *reached, it.system, minute_of(it.when), *told))
+    details = (
+        *("percentile_ms", "sought", "queries", "seconds", "passing_ms", "wake_up_ms", "reasons"),
+        *("runtime", "level", "id"),
+    )
+    columns = (
+        *("table1_id", "model", "kind", "percentile", "bound_ms", "bound_met", "rate", "batch", "instances"),
+        *("per_second", "p50_ms", "p90_ms", "p99_ms", "p99.9_ms", "valid", "system", "when", *details),
+    )
     caption = f"{counted(len(tests), 'scenario')} by LoadGen."
-    columns = (*_TEST_COLUMNS, "system", "when", *_TEST_DETAILS)
-    return Exhibit(
-        f"table-{_SCENARIOS}", "Percentiles and throughput", caption, csv_table(columns, rows, _TEST_DETAILS)
-    )
-
-
-def _test_row(it: LoadTest, table1_id: str | None) -> tuple[Cell, ...]:
-    found = measured_load(it)
-    met = None if it.bound_ms is None else _yes(meets_bound(it))
-    return (
-        *(table1_id, it.name, it.kind, percentile_name(it.percentile), it.bound_ms, met, it.rate),
-        *(it.batch_size, it.instances, it.per_second, found.p50_ms, found.p90_ms, found.p99_ms, found.p999_ms),
-        *(_yes(it.valid), it.system, minute_of(it.when), percentile_ms(it), _yes(it.sought), it.queries, it.seconds),
-        *(it.passing_ms, it.wake_up_ms, "; ".join(it.reasons), it.runtime, it.level.value, it.uuid),
-    )
+    return Exhibit("table-scenarios", "Percentiles and throughput", caption, CsvTable(columns, rows, details))
 
 
 def _yes(value: bool) -> str:
@@ -330,35 +310,26 @@ def _yes(value: bool) -> str:
 
 def _histograms(system: str, found: Sequence[tuple[LoadTest, Plot]], ids: Mapping[str, str | None]) -> Exhibit:
     shown = found[:_MOST_HISTOGRAMS]
-    name, title = f"figure-{_SCENARIOS}-{file_name(system)}", f"Latencies on {printable(system)}"
+    name, title = f"figure-scenarios-{file_name(system)}", f"Latencies on {printable(system)}"
     left_out = f" The first {len(shown)} of {len(found)} are drawn." if len(shown) < len(found) else ""
     told = f"{counted(len(shown), 'histogram')} of latencies.{left_out}"
     several = len({it.runtime for it, _ in shown}) > 1
     plots, rows = [], []
     for it, plot in shown:
-        model = model_label(it.name, ids.get(it.name), _LONGEST_TITLE)
-        scenario = scenario_line(scenario_of(it))
-        by = f" ({_runtime(it)})" if several else ""
+        threads, runtime = stated_threads(it.runtime), it.runtime.partition(" ")[0]
+        by = f" ({', '.join([runtime, *([] if threads is None else [threads_in_words(threads)])])})" if several else ""
+        model, scenario = model_label(it.name, ids.get(it.name), _LONGEST_TITLE), scenario_line(scenario_of(it))
         plots.append(replace(plot, title=f"{model}: {scenario}{by}, requests by ms"))
         for steps in plot.series:
             for (left, count), (right, _) in zip(steps.points[::2], steps.points[1::2], strict=True):
                 rows.append((it.name, scenario, it.runtime, left, right, int(count)))
     says = " ".join([told, *(f"{it.title}: {it.says}" for it in plots)])
     columns = ("model", "scenario", "runtime", "from_ms", "to_ms", "requests")
-    return Exhibit(name, title, told, csv_table(columns, rows), drawing.draw(name, title, *plots, says=says))
+    return Exhibit(name, title, told, CsvTable(columns, rows), draw(name, title, *plots, says=says))
 
 
-def _runtime(it: LoadTest) -> str:
-    """Return a runtime in short: `onnxruntime-1.32.0, 1 thread`."""
-    threads = stated_threads(it.runtime)
-    name = it.runtime.partition(" ")[0]
-    return name if threads is None else f"{name}, {threads_in_words(threads)}"
-
-
-_ORIGINS = "origins"
 _PACKAGES = ("dlbricks", "python", "numpy", "onednn")
 _HOST = ("kernel", "os", "container", "governor", "turbo", "microcode", "cpu")
-_ORIGIN_DETAILS = ("numpy", "container", "microcode", "cpu", "last_run")
 
 
 def origins_section(origins: Sequence[Provenance]) -> Iterator[Section]:
@@ -368,31 +339,20 @@ def origins_section(origins: Sequence[Provenance]) -> Iterator[Section]:
     found: dict[object, list[Provenance]] = {}
     for it in sorted(origins, key=lambda each: (each.system, each.runtime, each.when)):
         found.setdefault((it.system, it.runtime, it.packages, it.host), []).append(it)
+    rows: list[tuple[Cell, ...]] = []
+    for alike in found.values():
+        newest = alike[-1]
+        packages, host = dict(newest.packages), dict(newest.host)
+        framework = next((f"{TRAITS[name].title} {packages[name]}" for name in TRAITS if name in packages), None)
+        facts = (*map(packages.get, _PACKAGES), *map(host.get, _HOST))
+        told = (_yes(it) if isinstance(it, bool) else it for it in facts)
+        rows.append((newest.system, newest.runtime, framework, *told, len({it.run for it in alike}), newest.when))
     columns = ("system", "runtime", "framework", *_PACKAGES, *_HOST, "runs", "last_run")
-    rows = [_origin_row(alike) for alike in found.values()]
+    numbers = CsvTable(columns, rows, ("numpy", "container", "microcode", "cpu", "last_run"))
     caption = f"{counted(len(rows), 'combination')} of versions and state of the host."
-    exhibit = Exhibit(f"table-{_ORIGINS}", "Versions and hosts", caption, csv_table(columns, rows, _ORIGIN_DETAILS))
     yield Section(
         "Versions: where the results come from",
-        _ORIGINS,
+        "origins",
         "Each combination of versions, kernel and settings of the host under which runs measured the results.",
-        (exhibit,),
+        (Exhibit("table-origins", "Versions and hosts", caption, numbers),),
     )
-
-
-def _origin_row(alike: Sequence[Provenance]) -> tuple[Cell, ...]:
-    """Return the row of runs with equal versions on equal hosts."""
-    newest = alike[-1]
-    packages, host = dict(newest.packages), dict(newest.host)
-    framework = next((f"{TRAITS[name].title} {packages[name]}" for name in TRAITS if name in packages), None)
-    return (
-        *(newest.system, newest.runtime, framework),
-        *(_cell(packages, name) for name in _PACKAGES),
-        *(_cell(host, name) for name in _HOST),
-        *(len({it.run for it in alike}), newest.when),
-    )
-
-
-def _cell(facts: Mapping[str, Fact], name: str) -> Cell:
-    value = facts.get(name)
-    return ("yes" if value else "no") if isinstance(value, bool) else value

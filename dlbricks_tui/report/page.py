@@ -22,34 +22,26 @@ from dlbricks_tui.report.drawing import escaped, for_pages, style_sheet
 class CsvTable:
     """Rows of exact numbers; the names of columns include units."""
 
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
     # Columns that are only in the CSV file.
-    details: tuple[str, ...] = ()
+    details: Sequence[str] = ()
     # The number of rows on the page; the CSV file has all. None: all.
     most: int | None = None
 
     def shown(self) -> "CsvTable":
         """Return the first rows without the details."""
         held = [number for number, name in enumerate(self.columns) if name not in self.details]
-        rows = tuple(tuple(row[number] for number in held) for row in self.rows[: self.most])
+        rows = [tuple(row[number] for number in held) for row in self.rows[: self.most]]
         return CsvTable(tuple(self.columns[number] for number in held), rows)
 
     def csv(self) -> str:
-        """Return the rows as comma-separated values."""
+        """Return the rows as comma-separated values; control codes in texts are spelled out."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([["" if cell is None else cell for cell in row] for row in self.rows])
+        for row in (self.columns, *self.rows):
+            writer.writerow(["" if it is None else printable(it) if isinstance(it, str) else it for it in row])
         return text.getvalue()
-
-
-def csv_table(
-    columns: Sequence[str], rows: Sequence[Sequence[Cell]], details: Sequence[str] = (), most: int | None = None
-) -> CsvTable:
-    """Return rows of numbers; control codes in texts are spelled out."""
-    cells = tuple(tuple(printable(cell) if isinstance(cell, str) else cell for cell in row) for row in rows)
-    return CsvTable(tuple(map(printable, columns)), cells, tuple(details), most)
 
 
 def cell_text(cell: Cell) -> str:
@@ -107,12 +99,8 @@ class PageHeading:
     about_files: str
 
 
-def page(heading: PageHeading, summary: Table[Any] | None, sections: Sequence[Section], folder: str) -> str:
-    """Return the document; `folder`, beside it, has the files of its exhibits."""
-    return "\n".join(_lines(heading, summary, sections, folder)) + "\n"
-
-
-def _lines(heading: PageHeading, summary: Table[Any] | None, sections: Sequence[Section], folder: str) -> Iterator[str]:
+def page(heading: PageHeading, summary: Table[Any] | None, sections: Sequence[Section], folder: str) -> Iterator[str]:
+    """Yield the lines of the document; `folder`, beside it, has the files of its exhibits."""
     sheet = Template(files("dlbricks_tui.report").joinpath("page.css").read_text(encoding="utf-8"))
     yield "<!doctype html>"
     yield '<html lang="en">'
@@ -149,27 +137,19 @@ def _section(section: Section, folder: str) -> Iterator[str]:
     # In print, the text stays on the page of its drawing.
     yield '<div class="together">'
     yield f'<h2 id="{section.anchor}">{escaped(section.heading)}</h2>'
-    if section.answer:
-        yield f'<p class="answer">{_text(section.answer)}</p>'
-    else:
-        yield from _explained(section)
+    explained = [f"<p>{_text(section.explanation)}</p>"]
+    explained += [f'<p class="published">{_text(section.published)}</p>'] if section.published else []
+    explained += [f'<p class="missing">{_text(line)}</p>' for line in section.missing]
+    # An answer comes first, its picture next.
+    yield from [f'<p class="answer">{_text(section.answer)}</p>'] if section.answer else explained
     for number, exhibit in enumerate(section.exhibits):
         if number:
             yield '<div class="together">'
         yield from _exhibit_lines(exhibit, folder, titled=len(section.exhibits) > 1)
     if not section.exhibits:
         yield "</div>"
-    if section.answer:
-        # The answer comes first, its picture next.
-        yield from _explained(section)
+    yield from explained if section.answer else ()
     yield "</section>"
-
-
-def _explained(section: Section) -> Iterator[str]:
-    yield f"<p>{_text(section.explanation)}</p>"
-    if section.published:
-        yield f'<p class="published">{_text(section.published)}</p>'
-    yield from (f'<p class="missing">{_text(line)}</p>' for line in section.missing)
 
 
 def _exhibit_lines(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]:
@@ -208,10 +188,13 @@ def _table(table: Table[Any]) -> str:
 
 
 def _numbers(numbers: CsvTable) -> str:
-    heads = [
-        (name.replace("table1_id", "id").replace("_", " "), _class(name, [row[place] for row in numbers.rows]))
-        for place, name in enumerate(numbers.columns)
-    ]
+    heads = []
+    for place, name in enumerate(numbers.columns):
+        # Numbers are aligned right, names are wide.
+        told = [row[place] for row in numbers.rows if row[place] is not None]
+        is_number = told and all(isinstance(it, int | float) or (it or "")[:1] in "+-0123456789" for it in told)
+        title = name.replace("table1_id", "id").replace("_", " ")
+        heads.append((title, "number" if is_number else "name" if name in _NAMES else ""))
     return _html_table(heads, [[cell_text(cell) for cell in row] for row in numbers.rows])
 
 
@@ -223,14 +206,6 @@ def _html_table(heads: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]])
     )
     cells = ("".join(f"<td{kind}>{escaped(cell)}</td>" for kind, cell in zip(kinds, row, strict=True)) for row in rows)
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{''.join(f'<tr>{it}</tr>' for it in cells)}</tbody></table>"
-
-
-def _class(name: str, cells: Sequence[Cell]) -> str:
-    """Return the class of a column: numbers are aligned right, names are wide."""
-    told = [cell for cell in cells if cell is not None]
-    if told and all(isinstance(cell, int | float) or cell[:1] in "+-0123456789" for cell in told):
-        return "number"
-    return "name" if name in _NAMES else ""
 
 
 def _text(line: str) -> str:
@@ -263,32 +238,26 @@ def written(
     sections: Sequence[Section],
     others: Mapping[str, str] | None = None,
 ) -> Report:
-    """Write a page with the files of its exhibits, and other files by their names, into a folder."""
+    """Write a page with the files of its exhibits, and other files by their names, into a folder.
+
+    An earlier report is replaced. The page comes last, so that all of its links lead somewhere.
+    """
     texts = {f"{it.name}.csv": it.numbers.csv() for section in sections for it in section.exhibits}
     texts |= {f"{it.name}.svg": it.svg for section in sections for it in section.exhibits if it.svg}
     texts |= others or {}
-    path = _write(folder, page(heading, summary, sections, _FIGURES), texts)
-    return Report(path, tuple(sections), tuple(folder / _FIGURES / name for name in texts))
-
-
-def _write(folder: Path, document: str, files: Mapping[str, str]) -> Path:
-    """Write the page, and its files in a folder beside it; return the page. An earlier report is replaced.
-
-    The page comes last, so that all of its links lead somewhere.
-    """
+    beside, path = folder / _FIGURES, folder / "index.html"
+    document = "\n".join(page(heading, summary, sections, _FIGURES)) + "\n"
     try:
-        beside = folder / _FIGURES
         beside.mkdir(parents=True, exist_ok=True)
         for known in list(beside.iterdir()):
             # Only files with the names of reports: the user's own files stay.
-            if known.suffix in _ENDINGS and known.name.startswith(_STEMS) and known.name not in files:
+            if known.suffix in _ENDINGS and known.name.startswith(_STEMS) and known.name not in texts:
                 known.unlink()
-        for name, text in files.items():
+        for name, text in texts.items():
             (beside / name).write_text(text, encoding="utf-8", newline="\n")
-        path = folder / "index.html"
         path.write_text(document, encoding="utf-8", newline="\n")
     except OSError as error:
         raise ReportError(
             f"the report cannot be written to {folder}: {error.strerror}; name another folder with -o"
         ) from None
-    return path
+    return Report(path, tuple(sections), tuple(beside / name for name in texts))

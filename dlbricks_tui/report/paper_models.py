@@ -1,9 +1,8 @@
 """The paper's figures of models: 2 and 4 (graphs), 5 (unique layers), 6 (types) and 7 (similarity)."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
-from typing import NamedTuple
 
 from dlbricks_tui.answers.analysis.results import Cell
 from dlbricks_tui.answers.reported import (
@@ -24,8 +23,8 @@ from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink
 from dlbricks_tui.report.graph_files import GraphLayout, lay_out
-from dlbricks_tui.report.page import Exhibit, Section, csv_table
-from dlbricks_tui.report.paper import bar_from_zero, marked, without_latencies
+from dlbricks_tui.report.page import CsvTable, Exhibit, Section
+from dlbricks_tui.report.paper import bar_from_zero, marked, run_command
 from dlbricks_tui.wording.layers import layer_title
 from dlbricks_tui.wording.numbers import counted, percent
 
@@ -60,7 +59,7 @@ def uniqueness_section(contents: ReportContents) -> Section:
         "Figure 5: unique layers",
         name,
         "The share of unique layers in each model, at level written and G = 1.",
-        (Exhibit(name, "All models", told, csv_table(("table1_id", "model", *counts), rows), svg),),
+        (Exhibit(name, "All models", told, CsvTable(("table1_id", "model", *counts), rows), svg),),
         f"The paper counts {LAYERS:,} layers in its fifty models, {UNIQUE_LAYERS:,} of them unique "
         f"({percent(UNIQUE_LAYERS / LAYERS, 1)}). Hollow diamonds: layers in the authors' files that differ in kind, "
         "parameters or input shape.",
@@ -95,7 +94,7 @@ def repetition_section(contents: ReportContents) -> Section:
         name,
         "Of the layers that occur more than once in their own model, how many are of each type; the percentages are "
         "shares of all repeated layers.",
-        (Exhibit(name, "All models", told, csv_table(columns, rows), svg),),
+        (Exhibit(name, "All models", told, CsvTable(columns, rows), svg),),
     )
 
 
@@ -122,7 +121,7 @@ def similarity_section(contents: ReportContents) -> Section:
         name,
         "The share of their unique layers that every two models have in common (Jaccard similarity): darker is more on "
         "a light page, brighter is more on a dark one.",
-        (Exhibit(name, "All models", told, csv_table(columns, rows), svg),),
+        (Exhibit(name, "All models", told, CsvTable(columns, rows), svg),),
     )
 
 
@@ -136,21 +135,15 @@ _LINE, _WIDTH, _LANE, _MARGIN, _GAP = 46, 518.0, 11.2, 11.0, 14.4
 _LEAST_RADIUS, _MOST_RADIUS, _UNKNOWN_RADIUS = 1.8, 5.3, 2.6
 
 
-class _Look(NamedTuple):
-    """The sign of layers of some kinds."""
-
-    meaning: LegendSign
-    kinds: frozenset[Kind]
-
-
-_LOOKS = (
-    _Look(LegendSign("●", "convolution", "bar"), frozenset({Kind.CONVOLUTION, Kind.DECONVOLUTION})),
-    _Look(LegendSign("■", "linear", "mark"), frozenset({Kind.LINEAR, Kind.RECURRENT, Kind.ATTENTION, Kind.EMBEDDING})),
-    _Look(LegendSign("◆", "normalization", "good"), frozenset({Kind.BATCHNORM, Kind.NORM, Kind.LRN})),
-    _Look(LegendSign("▲", "elementwise", "warn"), frozenset({Kind.ELEMENTWISE})),
-    _Look(LegendSign("▼", "pooling", "accent"), frozenset({Kind.POOLING, Kind.REDUCE})),
-    _Look(LegendSign("✚", "joining", "bad"), frozenset({Kind.COMBINE, Kind.CONCAT})),
-)
+# The signs of layers, with their kinds.
+_LOOKS = {
+    LegendSign("●", "convolution", "bar"): (Kind.CONVOLUTION, Kind.DECONVOLUTION),
+    LegendSign("■", "linear", "mark"): (Kind.LINEAR, Kind.RECURRENT, Kind.ATTENTION, Kind.EMBEDDING),
+    LegendSign("◆", "normalization", "good"): (Kind.BATCHNORM, Kind.NORM, Kind.LRN),
+    LegendSign("▲", "elementwise", "warn"): (Kind.ELEMENTWISE,),
+    LegendSign("▼", "pooling", "accent"): (Kind.POOLING, Kind.REDUCE),
+    LegendSign("✚", "joining", "bad"): (Kind.COMBINE, Kind.CONCAT),
+}
 _OTHER = LegendSign("✖", "other", "muted")
 
 
@@ -162,19 +155,20 @@ def graph_section(contents: ReportContents) -> Section:
             if result.found.estimate.coverage.complete and result.found.estimate.composed:
                 known.setdefault(result.reported, (series, result))
     chosen = [it for it in contents.reported_models if it.table1_id in _PREFERRED] or list(contents.reported_models)
-    chosen = chosen[:_MOST]
     exhibits = []
-    for reported in chosen:
+    for reported in chosen[:_MOST]:
         # A number: the name of a model may not be a valid file name.
         number = reported.table1_id or f"model-{contents.reported_models.index(reported) + 1}"
         exhibits.append(_exhibit(reported, number, contents.graphs[reported], known.get(reported)))
+    unknown = " and ".join(it.label for it in chosen[:_MOST] if it not in known)
+    cure = f"{run_command(contents)} measures every brick once."
     return Section(
         heading="Figures 2 and 4: models and their critical paths",
         anchor="figures-2-and-4",
         explanation="Layers run from left to right and line by line. Layers above or below each other are independent. "
         "Larger marks take longer; the thick line is the critical path, the longest in time.",
         exhibits=tuple(exhibits),
-        missing=without_latencies(contents, [it for it in chosen if it not in known]),
+        missing=(f"No critical path without latencies of {unknown}: {cure}",) if unknown else (),
     )
 
 
@@ -196,42 +190,43 @@ def _exhibit(
             f"on the critical path of {counted(len(critical), 'layer')}, which is {parallel_gain(composed):.2f} times "
             "as fast."
         )
-
-    measured = {} if estimate is None else {part.layers[0]: part for part in estimate.parts if part.measured}
+    bricks: dict[int, tuple[Cell, ...]] = {
+        part.layers[0]: (part.brick.key, part.context, " ".join(part.measured.results))
+        for part in (estimate.parts if estimate else ())
+        if part.measured
+    }
     rows: list[tuple[Cell, ...]] = []
     for layer in graph.layers:
-        part = measured.get(layer.index)
-        rows.append(
-            (
-                *(layer.index, layer.name, layer.kind.value, layer_title(layer)),
-                " ".join(map(str, graph.predecessors[layer.index])),
-                latencies.get(layer.index),
-                ("yes" if layer.index in critical else "no") if estimate else None,
-                *((part.brick.key, part.context) if part else (None, None)),
-                " ".join(part.measured.results) if part and part.measured else None,
-            )
-        )
-    columns = ("layer", "name", "kind", "what", "reads", "latency_ms", "critical", "brick", "context", "results")
+        reads = " ".join(map(str, graph.predecessors[layer.index]))
+        is_critical = ("yes" if layer.index in critical else "no") if estimate else None
+        named = layer.index, layer.name, layer.kind.value, layer_title(layer), reads
+        rows.append((*named, latencies.get(layer.index), is_critical, *bricks.get(layer.index, (None,) * 3)))
+    columns = ("layer", "name", "kind", "what", "reads", "latency_ms", "critical", *_DETAILS)
     title = f"{reported.name} as a graph"
     elements, height = _drawn(graph, layout, critical, latencies)
     svg = drawing.svg_document(name, title, told, _WIDTH, height, elements)
-    return Exhibit(name, reported.name, told, csv_table(columns, rows, _DETAILS), svg)
+    return Exhibit(name, reported.name, told, CsvTable(columns, rows, _DETAILS), svg)
 
 
 def _drawn(
     graph: LayerGraph, layout: GraphLayout, critical: Sequence[int], latencies: Mapping[int, float]
 ) -> drawing.Drawn:
     """Return a graph line by line below its legend, and where it ends."""
-    meanings = [
-        it for it in (*(it.meaning for it in _LOOKS), _OTHER) if it in {sign_of_kind(it.kind) for it in graph.layers}
-    ]
+    signs = [sign_of_kind(it.kind) for it in graph.layers]
+    meanings = [it for it in (*_LOOKS, _OTHER) if it in signs]
     path = [LegendSign("-", "critical path", "text")] if critical else []
     elements, top = drawing.svg_legend([*meanings, *path], _MARGIN, 0.0, _WIDTH - _MARGIN)
     steps, most_ms = frozenset(pairwise(critical)), max(latencies.values(), default=0.0)
     across = (_WIDTH - 2 * _MARGIN) / _LINE
     for begin, end in pairwise((*layout.breaks, max(layout.ranks, default=0) + 1)):
         held = [index for index, rank in enumerate(layout.ranks) if begin <= rank < end]
-        low, high = _extent(layout, held, begin, end)
+        # The highest and the lowest lane of the line.
+        lanes = [0, *(layout.lanes[it] for it in held)]
+        for wire in layout.wires:
+            lanes += [lane for rank, lane in wire.points if begin <= rank < end]
+            if wire.points[0][0] < begin and wire.points[-1][0] >= end:
+                lanes.append(wire.points[1][1])
+        low, high = min(lanes), max(lanes)
 
         def place(rank: float, lane: float, begin: int = begin, first: float = top + (0.5 - low) * _LANE) -> _Place:
             return _MARGIN + (rank - begin + 0.6) * across, first + lane * _LANE
@@ -243,16 +238,13 @@ def _drawn(
                 on_path = (wire.source, wire.reader) in steps
                 elements.append(drawing.svg_line(points, Ink.TEXT if on_path else Ink.STONE, 2.2 if on_path else 0.8))
         for index in held:
-            meaning = sign_of_kind(graph.layers[index].kind)
-            elements.append(
-                drawing.svg_sign(
-                    *place(layout.ranks[index], layout.lanes[index]),
-                    meaning.mark,
-                    drawing.ink_of(meaning.style),
-                    _radius(latencies.get(index, 0.0), most_ms),
-                    Ink.TEXT if index in critical else Ink.PAPER,
-                )
-            )
+            # The area grows with the root of the latency.
+            least, most = _LEAST_RADIUS**2, _MOST_RADIUS**2
+            share = math.sqrt(latencies.get(index, 0.0) / most_ms) if most_ms else 0.0
+            radius = math.sqrt(least + (most - least) * share) if most_ms else _UNKNOWN_RADIUS
+            spot, sign = place(layout.ranks[index], layout.lanes[index]), signs[index]
+            outline = Ink.TEXT if index in critical else Ink.PAPER
+            elements.append(drawing.svg_sign(*spot, sign.mark, drawing.ink_of(sign.style), radius, outline))
         top += (high - low + 1) * _LANE + _GAP
     return elements, top
 
@@ -260,27 +252,9 @@ def _drawn(
 _Place = tuple[float, float]
 
 
-def _extent(layout: GraphLayout, held: Iterable[int], begin: int, end: int) -> tuple[int, int]:
-    """Return the highest and the lowest lane of a line."""
-    found = [0, *(layout.lanes[it] for it in held)]
-    for wire in layout.wires:
-        found += [lane for rank, lane in wire.points if begin <= rank < end]
-        if wire.points[0][0] < begin and wire.points[-1][0] >= end:
-            found.append(wire.points[1][1])
-    return min(found), max(found)
-
-
-def _radius(latency_ms: float, most_ms: float) -> float:
-    """Return the radius of a layer, whose area grows with the root of the latency."""
-    if not most_ms:
-        return _UNKNOWN_RADIUS
-    least, most = _LEAST_RADIUS**2, _MOST_RADIUS**2
-    return math.sqrt(least + (most - least) * math.sqrt(latency_ms / most_ms))
-
-
 def sign_of_kind(kind: Kind) -> LegendSign:
     """Return the sign of layers of a kind."""
-    return next((look.meaning for look in _LOOKS if kind in look.kinds), _OTHER)
+    return next((sign for sign, kinds in _LOOKS.items() if kind in kinds), _OTHER)
 
 
 def _within(points: Sequence[tuple[int, int]], begin: float, end: float) -> list[tuple[float, float]]:

@@ -1,9 +1,9 @@
 import csv
 import io
 
-from dlbricks_tui.report.page import cell_text, csv_table
+from dlbricks_tui.report.page import CsvTable, cell_text
 
-NUMBERS = csv_table(("model", "latency_ms", "results"), [("a, b", 0.1, "e1 e2"), ("c", None, "")], details=("results",))
+NUMBERS = CsvTable(("model", "latency_ms", "results"), [("a, b", 0.1, "e1 e2"), ("c", None, "")], details=("results",))
 
 
 def test_csv_keeps_numbers_exact_and_leaves_unknown_cells_empty() -> None:
