@@ -42,35 +42,24 @@ def fastest(groups: Groups, times_ps: Sequence[Sequence[int]]) -> list[Winner]:
 
     Executions that fuse fewer layers than others compete with one another over smaller sets of nodes.
     """
-    contest, everyone = _Contest(groups, times_ps), frozenset(range(len(groups.covers.own)))
-    return [winner for group in groups.groups for winner in contest.winners(group, everyone)]
+    known: dict[tuple[int, frozenset[int]], list[Winner]] = {}
 
-
-class _Contest:
-    """Finds the winners of groups, with all executions and with fewer of them."""
-
-    def __init__(self, groups: Groups, times_ps: Sequence[Sequence[int]]) -> None:
-        self._groups = groups
-        self._times_ps = times_ps
-        self._known: dict[tuple[int, frozenset[int]], list[Winner]] = {}
-
-    def winners(self, group: Group, among: frozenset[int]) -> list[Winner]:
+    def winners(group: Group, among: frozenset[int]) -> list[Winner]:
         """Return the winners of a group among some executions."""
         key = group.nodes[0], among
-        if key not in self._known:
-            self._known[key] = self._found(group, among)
-        return self._known[key]
+        if key not in known:
+            # Of equal times the first execution counts.
+            totals = {it: sum([times_ps[it][part] for part in group.parts[it]]) for it in sorted(among)}
+            first = min(totals, key=totals.__getitem__)
+            known[key] = [Winner(group.nodes, first, group.parts[first], totals[first])]
+            for others, finer in groups.refined(group, among):
+                competing = [winner for each in finer for winner in winners(each, others)]
+                if sum(it.latency_ps for it in competing) < sum(it.latency_ps for it in known[key]):
+                    known[key] = competing
+        return known[key]
 
-    def _found(self, group: Group, among: frozenset[int]) -> list[Winner]:
-        # Of equal times the first execution counts.
-        totals = {it: sum([self._times_ps[it][part] for part in group.parts[it]]) for it in sorted(among)}
-        first = min(totals, key=totals.__getitem__)
-        found = [Winner(group.nodes, first, group.parts[first], totals[first])]
-        for others, finer in self._groups.refined(group, among):
-            competing = [winner for each in finer for winner in self.winners(each, others)]
-            if sum(it.latency_ps for it in competing) < sum(it.latency_ps for it in found):
-                found = competing
-        return found
+    everyone = frozenset(range(len(groups.covers.own)))
+    return [winner for group in groups.groups for winner in winners(group, everyone)]
 
 
 # The interval of a latency may reach down to zero. Ratios take no more than this share off.
@@ -90,17 +79,11 @@ def ratio_of(one: Latency, other: Latency) -> Ratio:
     if not one.value_ms:
         return Ratio(0.0, 0.0, 0.0)
     value = one.value_ms / other.value_ms
-    below = math.hypot(_log_below(one), _log_above(other))
-    above = math.hypot(_log_above(one), _log_below(other))
-    return Ratio(value, value * math.exp(-below), value * math.exp(above))
-
-
-def _log_below(latency: Latency) -> float:
-    return -math.log(max(latency.low_ms / latency.value_ms, 1.0 - _MOST_BELOW))
-
-
-def _log_above(latency: Latency) -> float:
-    return math.log(latency.high_ms / latency.value_ms)
+    # The logarithms of both ends of the intervals.
+    below, other_below = (-math.log(max(it.low_ms / it.value_ms, 1.0 - _MOST_BELOW)) for it in (one, other))
+    above, other_above = (math.log(it.high_ms / it.value_ms) for it in (one, other))
+    down, up = math.hypot(below, other_above), math.hypot(above, other_below)
+    return Ratio(value, value * math.exp(-down), value * math.exp(up))
 
 
 @dataclass(frozen=True)
@@ -120,10 +103,8 @@ class BestMeasured:
     @cached_property
     def parallel_ps(self) -> int:
         """The critical path through the groups, as the first execution connects them; at most any estimate of one."""
-        paths = [
-            picoseconds(it.estimate.composed.parallel_ms) for it in self.executions if it.estimate.composed is not None
-        ]
-        return min(_critical_path_ps(self), self.latency_ps, *paths)
+        composed = [it.estimate.composed for it in self.executions if it.estimate.composed is not None]
+        return min(_critical_path_ps(self), self.latency_ps, *(picoseconds(it.parallel_ms) for it in composed))
 
     @cached_property
     def by_group(self) -> tuple[tuple[Winner, ...], ...]:
@@ -208,27 +189,19 @@ def _critical_path_ps(best: BestMeasured) -> int:
             after[place[reader]] |= groups - {place[reader]}
         else:
             through.setdefault(reader, set()).update(groups)
-    order = _without_cycles(after)
-    number = {group: position for position, groups in enumerate(order) for group in groups}
-    tasks = [
-        SequenceTask(
-            sum(least_ps[group] for group in groups),
-            tuple(sorted({number[source] for group in groups for source in after[group]} - {position})),
-        )
-        for position, groups in enumerate(order)
-    ]
+    order = [[group] for group in topological_order(after)]
+    if len(order) < len(after):
+        import networkx as nx
+
+        # Groups that wait for one another are one item.
+        condensed = nx.condensation(digraph_of(after))
+        order = [sorted(condensed.nodes[number]["members"]) for number in nx.topological_sort(condensed)]
+    number = {group: position for position, held in enumerate(order) for group in held}
+    tasks = []
+    for position, held in enumerate(order):
+        sources = {number[source] for group in held for source in after[group]} - {position}
+        tasks.append(SequenceTask(sum(least_ps[group] for group in held), tuple(sorted(sources))))
     return critical_path(tasks).latency_ps
-
-
-def _without_cycles(after: Sequence[set[int]]) -> list[list[int]]:
-    """Return the groups in topological order; those that wait for one another are one item."""
-    order = topological_order(after)
-    if len(order) == len(after):
-        return [[group] for group in order]
-    import networkx as nx
-
-    condensed = nx.condensation(digraph_of(after))
-    return [sorted(condensed.nodes[number]["members"]) for number in nx.topological_sort(condensed)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +302,7 @@ def by_layer_name(before: MeasuredExecution, after: MeasuredExecution) -> tuple[
     numbers: dict[str, int] = {}
     covers = [_named_cover(it, numbers) for it in (before, after)]
     found = []
-    for group in split({0: range(len(covers[0])), 1: range(len(covers[1]))}, covers):
+    for group in split(dict(enumerate(range(len(it)) for it in covers)), covers):
         first, second = group.parts
         if first and second:
             before_ms, after_ms = milliseconds(paid_ps(before, first)), milliseconds(paid_ps(after, second))
@@ -358,13 +331,10 @@ def latencies_per_item(before: MeasuredExecution, after: MeasuredExecution) -> t
     first, second = before.found.end_to_end, after.found.end_to_end
     if first is None or second is None:
         first, second = latency_of(before), latency_of(after)
-    return per_item(first, before, after), per_item(second, after, before)
-
-
-def per_item(latency: Latency, of: MeasuredExecution, other: MeasuredExecution) -> Latency:
-    """Return a latency for each item of a batch if the batch sizes of two executions differ, else as it is."""
-    size = of.graph.batch_size
-    return latency if size == other.graph.batch_size else Latency(*(it / size for it in latency))
+    one, other = before.graph.batch_size, after.graph.batch_size
+    if one == other:
+        return first, second
+    return Latency(*(it / one for it in first)), Latency(*(it / other for it in second))
 
 
 def _reference_ms(one: MeasuredExecution) -> float:

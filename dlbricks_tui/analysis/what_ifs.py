@@ -72,16 +72,9 @@ class WholeModel(NamedTuple):
 
 def axes_of(one: MeasuredExecution) -> Axes:
     """Return the choices of an execution, with the number of threads that the framework starts."""
-    runtime = one.execution.runtime
-    return Axes(
-        runtime.framework,
-        runtime.version,
-        one.found.variant.threads,
-        one.found.variant.precision,
-        frozenset(runtime.settings.environment),
-        one.graph.level,
-        one.graph.batch_size,
-    )
+    runtime, variant, environment = one.execution.runtime, one.found.variant, one.execution.runtime.settings.environment
+    chosen_there = variant.threads, variant.precision, frozenset(environment), one.graph.level, one.graph.batch_size
+    return Axes(runtime.framework, runtime.version, *chosen_there)
 
 
 def what_ifs_of(
@@ -112,16 +105,6 @@ def what_ifs_of(
     return tuple({it.id: it for it in found}.values())
 
 
-def _quantising(one: MeasuredExecution) -> list[int]:
-    """Return the parts that only convert numbers to another precision."""
-    layers = one.graph.layers
-    return [
-        number
-        for number, part in enumerate(one.parts)
-        if all(layers[index].kind is Kind.QUANTIZE for index in part.layers)
-    ]
-
-
 @dataclass(frozen=True, slots=True)
 class _Changes:
     """The executions that differ from the baseline in one choice."""
@@ -137,9 +120,9 @@ class _Changes:
         for workers in (number for number in range(2, threads + 1) if threads % number == 0):
             narrow = self._one(self.axes._replace(threads=threads // workers))
             if narrow is not None:
-                yield self._parallel(workers, threads // workers, narrow)
+                yield self._scheduled(workers, threads // workers, narrow)
 
-    def _parallel(self, workers: int, threads: int, narrow: MeasuredExecution) -> WhatIf:
+    def _scheduled(self, workers: int, threads: int, narrow: MeasuredExecution) -> WhatIf:
         after: list[list[int]] = [[] for _ in narrow.parts]
         for source, reader in narrow.estimate.edges:
             after[reader].append(source)
@@ -147,15 +130,14 @@ class _Changes:
         planned = schedule(tasks, workers)
         sequential = latency_of(narrow)
         scale = milliseconds(planned.latency_ps) / (sequential.value_ms or 1.0)
-        latency = Latency(*(scale * each for each in sequential))
         runtime, traits = self.baseline.execution.runtime, self.baseline.execution.runtime.traits
         change, how = None, f"{traits.title} runs one operator after another, so it cannot be done"
         if traits.parallel_variable:
             change = replace(self.baseline.execution, runtime=runtime.with_threads(threads).side_by_side(workers))
             how = f"{traits.parallel_setting}={workers} {traits.threads_setting}={threads}"
         beside = _beside([(it.begin_ps, it.end_ps) for it in planned.placed])
-        ranked = sorted(beside, key=lambda number: -narrow.parts[number].paid_ps)
-        names = layer_names(narrow, ranked)
+        names = layer_names(narrow, sorted(beside, key=lambda number: -narrow.parts[number].paid_ps))
+        latency = Latency(*(scale * each for each in sequential))
         return self._what_if(WhatIfKind.PARALLEL, str(workers), change, latency, names, how, narrow)
 
     def kernels(self) -> Iterator[WhatIf]:
@@ -192,19 +174,16 @@ class _Changes:
         comparable = [it for it in same_threads if are_comparable(self.baseline, it)]
         if comparable:
             best = best_measured([self.baseline, *comparable])
-            won = [it for it in best.winners if it.execution]
-            names = [
-                name
-                for it in sorted(won, key=lambda winner: -winner.latency_ps)
-                for name in layer_names(best.executions[it.execution], it.parts)
-            ]
+            won = sorted((it for it in best.winners if it.execution), key=lambda it: -it.latency_ps)
+            names = [name for it in won for name in layer_names(best.executions[it.execution], it.parts)]
             how = "each layer in its fastest runtime, without conversions between them, so no runtime can do it"
             yield self._what_if(WhatIfKind.RUNTIME, "mix", None, best.latency, names, how, comparable[0])
 
     def _rank(self, axes: Axes, one: MeasuredExecution) -> tuple[bool, list[int], float]:
         """Return a key that is highest for the same number of threads, then the newest version, then the fastest."""
         same = axes.threads == self.axes.threads
-        return same, _version(one.execution.runtime), 0.0 if same else -latency_of(one).value_ms
+        version = [int(word) for word in one.execution.runtime.version.split(".") if word.isdecimal()]
+        return same, version, 0.0 if same else -latency_of(one).value_ms
 
     def default_engine(self, whole: WholeModel) -> WhatIf:
         """Return what the engine of programs without settings costs: whole models tell it, and layers do not."""
@@ -229,11 +208,9 @@ class _Changes:
         if other is not None and is_written:
             yield self._to(WhatIfKind.FUSION, "", other, "let the runtime fuse layers: --level fused")
         if not is_written:
-            left = unfused(self.baseline)
-            if left:
-                saved_ps = paid_ps(self.baseline, left)
+            if left := unfused(self.baseline):
                 latency = latency_of(self.baseline)
-                kept = 1.0 - milliseconds(saved_ps) / latency.value_ms
+                kept = 1.0 - milliseconds(paid_ps(self.baseline, left)) / latency.value_ms
                 ranked = sorted(left, key=lambda number: -self.baseline.parts[number].paid_ps)
                 names = layer_names(self.baseline, ranked)
                 how = "compute these layers in the pass of the layer before: the runtime does not"
@@ -252,7 +229,11 @@ class _Changes:
                 found = by_layer_name(self.baseline, other)
                 gaining = sum(it.saved_ms > 0 for it in found)
                 how += f"; {gaining} of {len(found)} layer{'s' * (len(found) != 1)} gain"
-                if converted_ps := sum(other.parts[number].paid_ps for number in _quantising(other)):
+                layers = other.graph.layers
+                quantising = [
+                    it for it in other.parts if all(layers[index].kind is Kind.QUANTIZE for index in it.layers)
+                ]
+                if converted_ps := sum(part.paid_ps for part in quantising):
                     how += f"; conversions take {milliseconds(converted_ps):.3g} ms"
                 if axes.precision in self.lacking:
                     how = f"do not: this processor has no {self.lacking[axes.precision]} instructions; {how}"
@@ -271,11 +252,8 @@ class _Changes:
 
     def batches(self) -> Iterator[WhatIf]:
         """Yield the best other batch size, by the time for each item."""
-        points = [
-            one
-            for it, one in self.others
-            if it.batch_size != self.axes.batch_size and self._alike(it, batch_size=it.batch_size)
-        ]
+        alike = [one for it, one in self.others if self._alike(it, batch_size=it.batch_size)]
+        points = [it for it in alike if it.graph.batch_size != self.axes.batch_size]
         best = min(points, key=lambda it: latency_of(it).value_ms / it.graph.batch_size, default=None)
         if best is not None:
             yield self._to(WhatIfKind.BATCH, str(best.graph.batch_size), best, batch_in_words(best.graph.batch_size))
@@ -351,10 +329,6 @@ def unfused(one: MeasuredExecution) -> tuple[int, ...]:
     return tuple(number for number in found if one.parts[number].paid_ps)
 
 
-def _version(runtime: Runtime) -> list[int]:
-    return [int(word) for word in runtime.version.split(".") if word.isdecimal()]
-
-
 def _beside(placed: Sequence[tuple[int, int]]) -> list[int]:
     """Return the tasks that run beside another one, by their begins and ends."""
     order = sorted((number for number, (begin, end) in enumerate(placed) if end > begin), key=lambda it: placed[it])
@@ -428,16 +402,15 @@ def lacks_of(
     kinds: Collection[WhatIfKind] = tuple(WhatIfKind),
 ) -> tuple[Lack, ...]:
     """Return the baseline and the executions for what-ifs of these kinds, as far as they have no results."""
-    known = {_key(it) for it in measured}
-    found: dict[object, Lack] = {}
+
+    def key(it: Execution) -> tuple[str, Level, int | None]:
+        return it.runtime.identity, it.level, it.batch_size
+
+    known, found = set(map(key, measured)), dict[object, Lack]()
     for lack in (Lack(baseline, None), *_compared(source, baseline, host)):
-        if _key(lack.execution) not in known and (lack.kind is None or lack.kind in kinds):
-            found.setdefault(_key(lack.execution), lack)
+        if key(lack.execution) not in known and (lack.kind is None or lack.kind in kinds):
+            found.setdefault(key(lack.execution), lack)
     return tuple(found.values())
-
-
-def _key(execution: Execution) -> tuple[str, Level, int | None]:
-    return execution.runtime.identity, execution.level, execution.batch_size
 
 
 def _compared(source: ModelSource, baseline: Execution, host: Host) -> Iterator[Lack]:
@@ -457,8 +430,15 @@ def _compared(source: ModelSource, baseline: Execution, host: Host) -> Iterator[
     for limits in (*widths, *_LEVELS):
         if traits.has_kernels(limits):
             yield by(runtime.with_kernels(limits), WhatIfKind.KERNELS)
-    for other in _others(source, baseline, host.runtimes):
-        yield by(other.with_threads(threads), WhatIfKind.RUNTIME)
+    # The first runtime of each other framework that has a file of the model and its precision.
+    seen, own_precision = {runtime.framework}, runtime.settings.precision
+    for other in host.runtimes:
+        fits = other.traits.format in source.formats and other.computes_in(own_precision)
+        # It cannot run written layers of its own.
+        fits = fits and not (baseline.level is Level.WRITTEN and other.traits.always_fuses)
+        if other.framework not in seen and fits:
+            seen.add(other.framework)
+            yield by(other.with_precision(own_precision).with_threads(threads), WhatIfKind.RUNTIME)
     # On one thread it is as fast as that of the measurements.
     engine = runtime.with_default_engine() if threads > 1 else None
     if engine is not None:
@@ -469,28 +449,11 @@ def _compared(source: ModelSource, baseline: Execution, host: Host) -> Iterator[
     for precision in traits.precisions:
         if precision is not Precision.BF16 or InstructionSet.AVX512_CORE_BF16 in host.instruction_sets:
             yield by(runtime.with_precision(precision), WhatIfKind.PRECISION)
-    for number in _numbers_of_threads(host.cores):
+    for number in dict.fromkeys([*(1 << power for power in range(host.cores.bit_length())), host.cores]):
         if number != threads:
             yield by(runtime.with_threads(number), WhatIfKind.THREADS)
     for size in _BATCH_SIZES:
         yield Lack(replace(baseline, batch_size=size), WhatIfKind.BATCH)
-
-
-def _others(source: ModelSource, baseline: Execution, runtimes: Iterable[Runtime]) -> Iterator[Runtime]:
-    """Yield the first runtime of each other framework that has a file of the model and its precision."""
-    seen, precision = {baseline.runtime.framework}, baseline.runtime.settings.precision
-    for other in runtimes:
-        fits = other.traits.format in source.formats and other.computes_in(precision)
-        # It cannot run written layers of its own.
-        fits = fits and not (baseline.level is Level.WRITTEN and other.traits.always_fuses)
-        if other.framework not in seen and fits:
-            seen.add(other.framework)
-            yield other.with_precision(precision)
-
-
-def _numbers_of_threads(cores: int) -> tuple[int, ...]:
-    powers = [1 << power for power in range(cores.bit_length())]
-    return tuple(dict.fromkeys([*powers, cores]))
 
 
 def expected_seconds(lack: Lack, baseline_ms: float) -> float:
@@ -511,24 +474,23 @@ def requests_for(source: ModelSource, lacks: Sequence[Lack]) -> tuple[RunRequest
         execution = lack.execution
         at_size = "" if execution.batch_size is None else execution.runtime.identity
         groups.setdefault((execution.level, at_size, lack.bricks), []).append(execution)
-    return tuple(_request(source, group, bricks=bricks) for (_, _, bricks), group in groups.items())
-
-
-def _request(source: ModelSource, group: Sequence[Execution], *, bricks: bool) -> RunRequest:
-    level, rule = group[0].level, Adaptive()
-    runtimes = {it.runtime.identity: it.runtime for it in group}.values()
-    first, *others = (
-        RuntimeChoice(it, chosen([source.in_format(it.traits.format)]), usual_method(rule, it, level))
-        for it in runtimes
-    )
-    return RunRequest(
-        models=first.models,
-        runtime=first.runtime,
-        others=tuple(others),
-        method=first.method,
-        batch_sizes=tuple(dict.fromkeys(it.batch_size for it in group if it.batch_size is not None)),
-        level=level,
-        rule=rule,
-        end_to_end=True,
-        bricks=bricks,
-    )
+    rule, requests = Adaptive(), []
+    for (level, _, bricks), group in groups.items():
+        first, *others = (
+            RuntimeChoice(it, chosen([source.in_format(it.traits.format)]), usual_method(rule, it, level))
+            for it in {it.runtime.identity: it.runtime for it in group}.values()
+        )
+        requests.append(
+            RunRequest(
+                models=first.models,
+                runtime=first.runtime,
+                others=tuple(others),
+                method=first.method,
+                batch_sizes=tuple(dict.fromkeys(it.batch_size for it in group if it.batch_size is not None)),
+                level=level,
+                rule=rule,
+                end_to_end=True,
+                bricks=bricks,
+            )
+        )
+    return tuple(requests)

@@ -32,7 +32,7 @@ class CsvTable:
     def shown(self) -> "CsvTable":
         """Return the first rows without the details."""
         held = [number for number, name in enumerate(self.columns) if name not in self.details]
-        rows = [tuple(row[number] for number in held) for row in self.rows[: self.most]]
+        rows = tuple(tuple(row[number] for number in held) for row in self.rows[: self.most])
         return CsvTable(tuple(self.columns[number] for number in held), rows)
 
     def csv(self) -> str:

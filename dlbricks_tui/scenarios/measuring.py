@@ -17,7 +17,7 @@ from statistics import median
 from typing import NoReturn
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
+from dlbricks_tui.analysis.whole_models import executed_model, execution_worker, job_of, load_whole, turn_on_host
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival, host_queue
@@ -260,7 +260,7 @@ class _Measuring:
 
     def _job(self, execution: Execution) -> Job:
         order = self._order
-        return whole_model(order.source, execution, self._place, self._log, order.inputs, order.values)
+        return job_of(executed_model(order.source, execution, self._place, self._log, order.inputs, order.values))
 
     def _refuse_too_large(self, jobs: Mapping[int, Job], system: System) -> None:
         needed = self._scenario.instances * sum(job.memory_bytes for job in jobs.values())
