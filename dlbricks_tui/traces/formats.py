@@ -49,12 +49,13 @@ def _level_events(
 ) -> Iterator[Event]:
     yield _named("process_name", number, name=level_title(number, level))
     yield _named("process_sort_index", number, sort_index=number)
-    yield from _thread_names(number, 0, "about")
+    for thread, name in enumerate(("about", *(track.name for track in level.tracks))):
+        yield _named("thread_name", number, thread, name=shown(name))
+        yield _named("thread_sort_index", number, thread, sort_index=thread)
     start_ns, end_ns = level_ns(level)
     about = _arguments(about_level(trace, level))
     yield _slice(number, 0, trace_title(trace), ("about",), start_ns - zero_ns, end_ns - start_ns, about)
     for thread, track in enumerate(level.tracks, start=1):
-        yield from _thread_names(number, thread, track.name)
         for span, (start_ns, end_ns) in zip(track.spans, _side_by_side(track.spans, zero_ns), strict=True):
             groups, arguments = categories(track, span, layers), _arguments(span_annotations(span, layers))
             yield _slice(number, thread, span.name, groups, start_ns, end_ns - start_ns, arguments)
@@ -91,13 +92,8 @@ def _rounded(time_ns: int) -> int:
     return (time_ns + 500) // 1000 * 1000
 
 
-def _named(what: str, process: int, **arguments: object) -> Event:
-    return {"ph": "M", "pid": process, "tid": 0, "name": what, "args": arguments}
-
-
-def _thread_names(process: int, thread: int, name: str) -> Iterator[Event]:
-    for what, arguments in (("thread_name", {"name": shown(name)}), ("thread_sort_index", {"sort_index": thread})):
-        yield {**_named(what, process, **arguments), "tid": thread}
+def _named(what: str, process: int, thread: int = 0, **arguments: object) -> Event:
+    return {"ph": "M", "pid": process, "tid": thread, "name": what, "args": arguments}
 
 
 def _slice(

@@ -274,15 +274,9 @@ class _Tracing:
             runtime = runtime.for_profiling()
         if instruments.lines:
             runtime = runtime.for_printing()
-        return execution_worker(
-            replace(self._order.execution, runtime=runtime),
-            self._place,
-            self._log,
-            self._signals.waiting,
-            lambda _: None,
-            self._system.memory_bytes,
-            self._limits,
-        )
+        execution, waiting = replace(self._order.execution, runtime=runtime), self._signals.waiting
+        how = self._place, self._log, waiting, lambda _: None, self._system.memory_bytes, self._limits
+        return execution_worker(execution, *how)
 
     def _load(self, worker: SupervisedWorker, model: _Model, instruments: Instruments) -> None:
         """Load the layers for the profiler, and otherwise the model as an end-to-end measurement runs it."""
@@ -307,14 +301,11 @@ class _Tracing:
         for it in decomposition.occurrences:
             (layer,) = (graph.layers[index] for index in it.sequence.layers)
             known = measured.get((it.brick.key, it.context))
+            brick_ms = None if known is None else known.latency.value_ms * layer.times
+            kind, brick = layer.kind.value, it.brick.key
             found.append(
                 TracedLayer(
-                    index=layer.index,
-                    name=layer.name,
-                    kind=layer.kind.value,
-                    brick=it.brick.key,
-                    context=it.context,
-                    brick_ms=None if known is None else known.latency.value_ms * layer.times,
+                    index=layer.index, name=layer.name, kind=kind, brick=brick, context=it.context, brick_ms=brick_ms
                 )
             )
         return tuple(sorted(found, key=lambda layer: layer.index))

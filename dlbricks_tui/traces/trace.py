@@ -117,8 +117,8 @@ class MissingLevel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
-    """A model on this system by one runtime, at several levels."""
+class TraceHeader:
+    """All that names a trace: everything but its layers and levels."""
 
     id: str
     when: str
@@ -129,6 +129,12 @@ class Trace:
     runtime: str
     graph_level: Level
     batch_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace(TraceHeader):
+    """A model on this system by one runtime, at several levels."""
+
     layers: tuple[TracedLayer, ...]
     levels: tuple[LevelTrace, ...]
     missing: tuple[MissingLevel, ...] = ()
@@ -182,7 +188,9 @@ def times_by_layer(level: LevelTrace) -> dict[int, float]:
     for track in level.tracks:
         for span in track.spans if track.kind is TrackKind.LAYERS else ():
             if span.layer is not None and span.inference is not None:
-                spent_ms[span.layer, span.inference] += _whole_ms(span)
+                apart_ms = dict(span.details).get(APART_MS)
+                spent_ms[span.layer, span.inference] += span.duration_ns / _NS_PER_MS
+                spent_ms[span.layer, span.inference] += apart_ms if isinstance(apart_ms, float) else 0.0
     by_layer: dict[int, list[float]] = defaultdict(list)
     for (layer, _), ms in spent_ms.items():
         by_layer[layer].append(ms)
@@ -193,14 +201,9 @@ def together(kind: str, times: Iterable[LayerTime]) -> KindTime:
     """Return the sums of some layers."""
     found = list(times)
     compared = [it for it in found if it.layer.brick_ms is not None]
-    return KindTime(
-        kind,
-        len(found),
-        sum(it.in_model_ms for it in found),
-        len(compared),
-        sum(it.in_model_ms for it in compared),
-        sum(it.layer.brick_ms or 0.0 for it in compared),
-    )
+    in_all_ms, in_model_ms = (sum(it.in_model_ms for it in some) for some in (found, compared))
+    alone_ms = sum(it.layer.brick_ms or 0.0 for it in compared)
+    return KindTime(kind, len(found), in_all_ms, len(compared), in_model_ms, alone_ms)
 
 
 def by_kind(times: Iterable[LayerTime]) -> list[KindTime]:
@@ -221,11 +224,6 @@ def shown_inference_ms(trace: Trace) -> float | None:
 def slowest_first(times: tuple[LayerTime, ...]) -> list[LayerTime]:
     """Return the times, the longest in the model first."""
     return sorted(times, key=lambda it: it.in_model_ms, reverse=True)
-
-
-def _whole_ms(span: TraceSpan) -> float:
-    apart_ms = next((value for name, value in span.details if name == APART_MS), None)
-    return span.duration_ns / _NS_PER_MS + (apart_ms if isinstance(apart_ms, float) else 0.0)
 
 
 USUAL_INFERENCES = 10

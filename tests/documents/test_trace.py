@@ -14,8 +14,8 @@ from dlbricks_tui.documents.trace import (
     stored_columns,
     trace_parts,
 )
-from dlbricks_tui.traces.file import StoredTrace, TraceHeader
-from dlbricks_tui.traces.trace import Counter, LayerTime, TrackKind, layer_times, slowest_first
+from dlbricks_tui.traces.file import StoredTrace
+from dlbricks_tui.traces.trace import Counter, LayerTime, TraceHeader, TrackKind, layer_times, slowest_first
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 from tests.traces.sample_traces import sample_trace
