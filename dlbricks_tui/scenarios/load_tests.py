@@ -15,13 +15,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from dlbricks_tui.host.load import Contention, contention_between
+from dlbricks_tui.host.load import contention_between
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.scenarios.loadgen import (
     Latencies,
@@ -88,75 +88,69 @@ class Searched(NamedTuple):
     inferences_ms: Sequence[float]
 
 
+@dataclass
 class LoadTeller:
     """Tells the tests of one start of LoadGen: when each begins, its latencies about once a second, and its end."""
 
-    def __init__(
-        self,
-        serving: Serving,
-        settings: LoadSettings,
-        batch_size: int,
-        log: LoadGenLog,
-        write: Callable[[Event], None],
-        clock: Callable[[], float],
-        tests_before: int,
-        findings: list[LoadFinding],
-    ) -> None:
-        self._serving = serving
-        self._settings = settings
-        self._batch_size = batch_size
-        self._log = log
-        self._write = write
-        self._clock = clock
-        self._tests_before = tests_before
-        # Takes those of the tests that have ended.
-        self._findings = findings
-        self._answered: list[Answered] = []
-        # Tests that have started, answers that were told, and the first answer of the test in progress.
-        self._started = self._told = self._first = 0
-        self._created = self._began = self._next = clock()
+    serving: Serving
+    settings: LoadSettings
+    batch_size: int
+    log: LoadGenLog
+    write: Callable[[Event], None]
+    clock: Callable[[], float]
+    tests_before: int
+    # Takes those of the tests that have ended.
+    findings: list[LoadFinding]
+    answered: list[Answered] = field(default_factory=list)
+    # Tests that have started, answers that were told, and the first answer of the test in progress.
+    started: int = 0
+    told: int = 0
+    first: int = 0
+
+    def __post_init__(self) -> None:
+        self.created = self.began = self.next = self.clock()
 
     @property
     def seconds(self) -> float:
         """Seconds since the first test began."""
-        return self._clock() - self._created
+        return self.clock() - self.created
 
     def look(self) -> None:
         """Tell what has happened since the last call."""
         # In this order: all requests of a test have been answered when LoadGen logs the next one.
-        self._log.follow()
-        self._answered += self._serving.take_answered()
-        while self._started < len(self._log.tests):
-            if self._started:
-                self._finish(self._log.tests[self._started - 1])
-            self._begin(self._log.tests[self._started])
-        if self._started and self._clock() >= self._next:
-            self._tell(self._end_of(self._log.tests[self._started - 1]))
+        self.log.follow()
+        self.answered += self.serving.take_answered()
+        while self.started < len(self.log.tests):
+            if self.started:
+                self._finish(self.log.tests[self.started - 1])
+            self._begin(self.log.tests[self.started])
+        if self.started and self.clock() >= self.next:
+            self._tell(self._end_of(self.log.tests[self.started - 1]))
 
     def end(self, verdict: LoadgenVerdict, latencies: Latencies) -> LoadFinding:
         """Tell the end of the only test, and return what it has found by LoadGen's logs."""
-        self._answered += self._serving.take_answered()
-        self._tell(len(self._answered))
-        found = LoadFinding(utc_now(), self._settings, self._batch_size, verdict, latencies)
-        self._findings.append(found)
-        bound_ms = self._settings.bound_ms
+        self.answered += self.serving.take_answered()
+        self._tell(len(self.answered))
+        found = LoadFinding(utc_now(), self.settings, self.batch_size, verdict, latencies)
+        self.findings.append(found)
+        bound_ms = self.settings.bound_ms
         self._done(found, passed=verdict.valid and (bound_ms is None or found.percentile_ms <= bound_ms))
         return found
 
     def end_search(self) -> Searched:
         """Tell the end of the last test of a search."""
         # Where a disk is full, LoadGen may have logged none.
-        for last in self._log.tests[-1:]:
+        for last in self.log.tests[-1:]:
             self._finish(last)
-        highest = self._log.highest
-        return Searched(None if highest is None else highest.rate, [it.inference_ms for it in self._answered])
+        highest = self.log.highest
+        return Searched(None if highest is None else highest.rate, [it.inference_ms for it in self.answered])
 
     def _begin(self, test: LoggedTest) -> None:
-        self._first = self._log.first_query_of(test)
-        self._started += 1
-        self._began = self._clock()
-        self._next = self._began + _SECONDS_BETWEEN_MESSAGES
-        settings = self._settings
+        self.first = self.log.first_query_of(test)
+        self.started += 1
+        self.began = self.clock()
+        self.next = self.began + _SECONDS_BETWEEN_MESSAGES
+        settings = self.settings
         # LoadGen prepares more queries of a stream than it sends.
         queries = test.queries if settings.kind is ScenarioKind.SERVER else settings.queries
         seconds = queries / test.rate if test.rate else max(queries * settings.expected_ms / 1000, settings.seconds)
@@ -164,11 +158,11 @@ class LoadTeller:
             queries *= SAMPLES_PER_QUERY
         if settings.kind is ScenarioKind.OFFLINE:
             queries = max(queries, test.samples)
-        self._write(
+        self.write(
             LoadTestStarted(
                 number=self._number,
                 rate=test.rate,
-                batch_size=self._batch_size,
+                batch_size=self.batch_size,
                 queries=queries,
                 seconds_left=seconds,
                 tests=self._number,
@@ -179,45 +173,45 @@ class LoadTeller:
         """Tell the end of a test of a search, and keep what it has found; LoadGen's trace may not be written yet."""
         end = self._end_of(test)
         self._tell(end)
-        answered, rate, passed = self._answered[self._first : end], test.rate, test.passed
+        answered, rate, passed = self.answered[self.first : end], test.rate, test.passed
         if answered and rate is not None and passed is not None:
             verdict = LoadgenVerdict(passed, () if passed else (_TOO_MANY_SLOW,), 0)
-            settings = replace(self._settings, rate=rate, search=None)
-            found = LoadFinding(utc_now(), settings, self._batch_size, verdict, latencies_since_due(answered, rate))
-            self._findings.append(found)
+            settings = replace(self.settings, rate=rate, search=None)
+            found = LoadFinding(utc_now(), settings, self.batch_size, verdict, latencies_since_due(answered, rate))
+            self.findings.append(found)
             self._done(found, passed=passed)
 
     def _end_of(self, test: LoggedTest) -> int:
         """Return the number of answers until the end of a test, as far as they have arrived."""
-        arrived = len(self._answered)
-        return min(self._first + test.queries, arrived) if self._settings.kind is ScenarioKind.SERVER else arrived
+        arrived = len(self.answered)
+        return min(self.first + test.queries, arrived) if self.settings.kind is ScenarioKind.SERVER else arrived
 
     @property
     def _number(self) -> int:
-        return self._tests_before + self._started
+        return self.tests_before + self.started
 
     def _tell(self, end: int) -> None:
         """Tell the latencies of answers up to that one."""
-        latencies_ms = tuple(it.latency_ns / _NS_PER_MS for it in self._answered[self._told : end])
-        self._told = max(self._told, end)
-        now = self._clock()
-        self._next = now + _SECONDS_BETWEEN_MESSAGES
+        latencies_ms = tuple(it.latency_ns / _NS_PER_MS for it in self.answered[self.told : end])
+        self.told = max(self.told, end)
+        now = self.clock()
+        self.next = now + _SECONDS_BETWEEN_MESSAGES
         if latencies_ms:
-            self._write(
+            self.write(
                 LoadProgress(
                     number=self._number,
-                    queries=end - self._first,
-                    seconds=now - self._began,
+                    queries=end - self.first,
+                    seconds=now - self.began,
                     latencies_ms=latencies_ms,
                 )
             )
 
     def _done(self, found: LoadFinding, *, passed: bool) -> None:
-        self._write(
+        self.write(
             LoadTestDone(
                 number=self._number,
                 rate=found.settings.rate,
-                batch_size=self._batch_size,
+                batch_size=self.batch_size,
                 passed=passed,
                 percentile_ms=found.percentile_ms,
                 per_second=found.per_second,
@@ -264,38 +258,36 @@ class Clocks:
         return self.host() - self.steady()
 
 
+@dataclass
 class LoadTests:
     """Lets LoadGen carry out tests, one after another, each with its logs in a folder of its own."""
 
-    def __init__(
-        self,
-        serving: Serving,
-        folder: Path,
-        changed: threading.Event,
-        write: Callable[[Event], None],
-        waiting: Callable[[], AbstractContextManager[None]],
-        clocks: Clocks,
-    ) -> None:
-        # What a user should know before believing the results.
-        self.warnings: list[str] = []
-        # All tests that have ended, also those of a search that has not.
-        self.findings: list[LoadFinding] = []
-        self._serving = serving
-        self._folder = folder
-        # Set when LoadGen ends, or an instance fails.
-        self._changed = changed
-        self._write = write
-        self._waiting = waiting
-        self._clocks = clocks
-        self._starts = 0
-        # Of all tests that LoadGen was started for.
-        self._tests = 0
+    serving: Serving
+    folder: Path
+    # Set when LoadGen ends, or an instance fails.
+    changed: threading.Event
+    write: Callable[[Event], None]
+    waiting: Callable[[], AbstractContextManager[None]]
+    clocks: Clocks
+    # What a user should know before believing the results.
+    warnings: list[str] = field(default_factory=list)
+    # All tests that have ended, also those of a search that has not.
+    findings: list[LoadFinding] = field(default_factory=list)
+    starts: int = 0
+    # Of all tests that LoadGen was started for.
+    tests: int = 0
 
     def run(self, settings: LoadSettings, batch_size: int) -> LoadFinding:
         """Carry out a test, and tell its progress."""
-        before = self._serving.contention()
+        before = self.serving.contention()
         test, progress, step = self._run(settings, batch_size)
-        self._warn_of_waiting(before, progress.seconds)
+        counted = [contention_between(*it) for it in zip(before, self.serving.contention(), strict=True)]
+        waited = max((it.waited_seconds for it in counted if it is not None), default=0.0) / progress.seconds
+        if waited > _WAITED_SHARE:
+            self.warnings.append(
+                f"the model had to wait for a processor for {waited * 100:.0f} % of a test: measure again on a quiet "
+                "host, and leave LoadGen a core"
+            )
         verdict, latencies = read_verdict(test.folder), read_latencies(test.folder, settings.kind)
         compress_trace(test.folder)
         if step:
@@ -315,41 +307,37 @@ class LoadTests:
 
     def _run(self, settings: LoadSettings, batch_size: int) -> "_Ended":
         """Run LoadGen to its end."""
-        self._starts += 1
-        test = LoadGenTest(settings, self._folder / f"loadgen-{self._starts}", self._serving.issue, self._changed)
+        self.starts += 1
+        test = LoadGenTest(settings, self.folder / f"loadgen-{self.starts}", self.serving.issue, self.changed)
         log = LoadGenLog(test.folder, settings.rate)
         progress = LoadTeller(
-            self._serving, settings, batch_size, log, self._write, self._clocks.steady, self._tests, self.findings
+            self.serving, settings, batch_size, log, self.write, self.clocks.steady, self.tests, self.findings
         )
-        self._serving.largest = batch_size
-        self._serving.take_answered()
-        self._serving.respond = test.complete
-        difference = self._clocks.difference
+        self.serving.largest = batch_size
+        self.serving.take_answered()
+        self.serving.respond = test.complete
+        difference = self.clocks.difference
         test.start()
         while not test.ended:
-            with self._waiting():
-                self._changed.wait(_SECONDS_BETWEEN_LOOKS)
-            self._changed.clear()
-            self._serving.raise_failure()
-            self._refuse_clock_set_back(difference)
+            with self.waiting():
+                self.changed.wait(_SECONDS_BETWEEN_LOOKS)
+            self.changed.clear()
+            self.serving.raise_failure()
+            if (step := self.clocks.difference - difference) < -_CLOCK_SET_BACK_SECONDS:
+                raise ScenarioError(
+                    f"the clock of this host was set back by {-step:,.1f} s during the test, and LoadGen waits for "
+                    "this clock: measure again"
+                )
             progress.look()
         if test.error is not None:
             raise ScenarioError(f"LoadGen failed: {test.error}; its logs are in {test.folder}")
         progress.look()
-        self._tests += len(log.tests)
+        self.tests += len(log.tests)
         return _Ended(test, progress, self._note_clock_step(difference))
-
-    def _refuse_clock_set_back(self, difference: float) -> None:
-        step = self._clocks.difference - difference
-        if step < -_CLOCK_SET_BACK_SECONDS:
-            raise ScenarioError(
-                f"the clock of this host was set back by {-step:,.1f} s during the test, and LoadGen waits for this "
-                "clock: measure again"
-            )
 
     def _note_clock_step(self, difference: float) -> str:
         """Return a warning if the clock of the host was set during a test; empty if it was not."""
-        step = self._clocks.difference - difference
+        step = self.clocks.difference - difference
         if abs(step) <= _CLOCK_STEP_SECONDS:
             return ""
         warning = (
@@ -358,15 +346,6 @@ class LoadTests:
         )
         self.warnings.append(warning)
         return warning
-
-    def _warn_of_waiting(self, before: Sequence[Contention | None], seconds: float) -> None:
-        counted = [contention_between(*it) for it in zip(before, self._serving.contention(), strict=True)]
-        waited = max((it.waited_seconds for it in counted if it is not None), default=0.0) / seconds
-        if waited > _WAITED_SHARE:
-            self.warnings.append(
-                f"the model had to wait for a processor for {waited * 100:.0f} % of a test: measure again on a quiet "
-                "host, and leave LoadGen a core"
-            )
 
     def _warn(self, found: LoadFinding, folder: Path) -> None:
         if found.verdict.errors:
@@ -420,23 +399,18 @@ class RateSearch:
         The search begins near the expected rate, if there is one.
         """
         self._refuse_bound([self.settings.expected_ms])
-        found = self._test(self._highest(_FIRST * min(expected or self._likely(), self.capacity)))
-        return self._raised(found) if found.verdict.valid else self._lowered(found)
-
-    def _raised(self, found: LoadFinding) -> LoadFinding:
-        """Return the last valid test at rising rates; the given one is the first."""
+        # About the highest rate of a server that takes the same time for each request.
+        slow = math.log(1 / (1 - self.settings.percentile / 100))
+        likely = self.capacity / (1 + slow / (2 * self._bound_ms / self.settings.expected_ms))
+        found = self._test(self._highest(_FIRST * min(expected or likely, self.capacity)))
+        rises = found.verdict.valid
         for _ in range(_MOST_CONFIRMATIONS):
-            further = self._test((1 + _CONFIRM) * found.rate)
-            if not further.verdict.valid:
+            further = self._test((1 + _CONFIRM if rises else 1 - _CONFIRM) * found.rate)
+            if rises and not further.verdict.valid:
+                # The last valid test counts.
                 break
             found = further
-        return found
-
-    def _lowered(self, found: LoadFinding) -> LoadFinding:
-        """Return the first valid test at falling rates, or else the last one."""
-        for _ in range(_MOST_CONFIRMATIONS):
-            found = self._test((1 - _CONFIRM) * found.rate)
-            if found.verdict.valid:
+            if not rises and found.verdict.valid:
                 break
         return found
 
@@ -474,12 +448,6 @@ class RateSearch:
                 f"bound {self._bound_ms:g} ms: a request that never waits takes {slow_ms:.3g} ms, so no rate keeps "
                 f"{self._percentile} of them within the bound; give a higher one"
             )
-
-    def _likely(self) -> float:
-        """Return about the highest rate of a server that takes the same time for each request."""
-        slow = math.log(1 / (1 - self.settings.percentile / 100))
-        waits = self._bound_ms / self.settings.expected_ms
-        return self.capacity / (1 + slow / (2 * waits))
 
     @property
     def _seconds(self) -> float:

@@ -10,13 +10,12 @@
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import NoReturn
 
-from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.analysis.whole_models import executed_model, execution_worker, job_of, load_whole, turn_on_host
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -144,7 +143,13 @@ class _Measuring:
         # Before the turn: models and inputs that are no good are refused at once.
         with self._signals.waiting():
             jobs = self._jobs()
-        self._refuse_too_large(jobs, system)
+        needed = self._scenario.instances * sum(job.memory_bytes for job in jobs.values())
+        if needed > _MOST_MEMORY * system.memory_bytes:
+            raise ScenarioError(
+                f"{self._scenario.instances} instances, each with the model at {len(jobs)} batch sizes, need "
+                f"{needed / 2**30:.1f} GiB, and this host has {system.memory_bytes / 2**30:.1f} GiB: choose fewer "
+                "instances, or a smaller largest batch"
+            )
         task = QueuedWork(WorkKind.LOAD_TEST, [self._order.source.name], self._place.data.path)
 
         def tell(ahead: str) -> None:
@@ -159,18 +164,14 @@ class _Measuring:
         changed, job = threading.Event(), next(iter(jobs.values()))
         with ExitStack() as workers:
             instances = [workers.enter_context(self._instance(jobs, system)) for _ in range(self._scenario.instances)]
-            self._warm_up(instances)
+            for size, first_run_ms in self._batch_ms.items():
+                untimed = untimed_runs(first_run_ms, whole=True)
+                self._batch_ms[size] = max(median(it.run(size, untimed, _TIMED_BATCHES)) for it in instances)
             with Serving(instances, changed) as serving:
-                single = self._single = self._requests(serving)
-                self._batch_ms[1] = single.service_ms
-                self._write(
-                    LoadReady(
-                        service_ms=single.service_ms,
-                        passing_ms=single.passing_ms,
-                        wake_up_ms=single.wake_up_ms,
-                        logs=str(self._folder),
-                    ),
-                )
+                seconds = self._rule.warm_seconds, self._rule.pause_seconds
+                single = single_requests(serving, *seconds, self._clocks.steady, self._signals.waiting)
+                self._single, self._batch_ms[1] = single, single.service_ms
+                self._write(LoadReady(**single._asdict(), logs=str(self._folder)))
                 tests = LoadTests(serving, self._folder, changed, self._write, self._signals.waiting, self._clocks)
                 try:
                     found = self._carry_out(tests)
@@ -245,39 +246,37 @@ class _Measuring:
     def _add(self, system: System, *records: LoadTest) -> None:
         with ResultsDatabase(self._place.data.store) as store:
             runtime = runtime_record(self._order.execution.runtime, system)
-            store.add(system, runtime, *records, *self._origins(records))
+            # They belong to no run.
+            told = [(self._origin, it) for it in records] if self._origin is not None else []
+            origins = (replace(origin, run=it.uuid, uuid=new_uuid(), when=it.when) for origin, it in told)
+            store.add(system, runtime, *records, *origins)
 
     def _jobs(self) -> Mapping[int, Job]:
         """Return the model at each batch size, the smallest first."""
         # Single requests are measured too, and the last ones may not fill a batch.
         sizes = sorted({1, *self._scenario.batch_sizes})
         # The file's own batch size is not a choice: the results of plain runs have it.
-        own = self._job(self._order.execution)
-        return {
-            size: own if size == own.graph.batch_size else self._job(replace(self._order.execution, batch_size=size))
-            for size in sizes
-        }
-
-    def _job(self, execution: Execution) -> Job:
-        order = self._order
-        return job_of(executed_model(order.source, execution, self._place, self._log, order.inputs, order.values))
-
-    def _refuse_too_large(self, jobs: Mapping[int, Job], system: System) -> None:
-        needed = self._scenario.instances * sum(job.memory_bytes for job in jobs.values())
-        if needed > _MOST_MEMORY * system.memory_bytes:
-            raise ScenarioError(
-                f"{self._scenario.instances} instances, each with the model at {len(jobs)} batch sizes, need "
-                f"{needed / 2**30:.1f} GiB, and this host has {system.memory_bytes / 2**30:.1f} GiB: choose fewer "
-                "instances, or a smaller largest batch"
-            )
+        order, execution = self._order, self._order.execution
+        how = self._place, self._log, order.inputs, order.values
+        own = job_of(executed_model(order.source, execution, *how))
+        found = {}
+        for size in sizes:
+            of_size = replace(execution, batch_size=size)
+            is_own = size == own.graph.batch_size
+            found[size] = own if is_own else job_of(executed_model(order.source, of_size, *how))
+        return found
 
     @contextmanager
     def _instance(self, jobs: Mapping[int, Job], system: System) -> Iterator[Instance]:
         """Start a worker, and load the model at each batch size."""
-        execution = self._order.execution
-        with execution_worker(
-            execution, self._place, self._log, self._waiting, _raise_loss, system.memory_bytes, self._rule.limits
-        ) as worker:
+
+        def give_up(reason: str) -> NoReturn:
+            # Requests cannot wait until another worker has loaded the model.
+            raise ScenarioError(reason)
+
+        execution, limits = self._order.execution, self._rule.limits
+        how = self._place, self._log, self._waiting, give_up, system.memory_bytes, limits
+        with execution_worker(execution, *how) as worker:
             if self._origin is None:
                 self._origin = self._provenance(worker.describe(), jobs, system)
             instance = Instance(worker)
@@ -293,17 +292,6 @@ class _Measuring:
         """Let a signal interrupt the main thread where it waits for a worker."""
         is_main = threading.current_thread() is threading.main_thread()
         return self._signals.waiting() if is_main else nullcontext()
-
-    def _warm_up(self, instances: Sequence[Instance]) -> None:
-        """Run each batch size in each instance until it is warm, and keep how long it takes."""
-        for size, first_run_ms in self._batch_ms.items():
-            untimed = untimed_runs(first_run_ms, whole=True)
-            self._batch_ms[size] = max(median(it.run(size, untimed, _TIMED_BATCHES)) for it in instances)
-
-    def _requests(self, serving: Serving) -> SingleRequests:
-        """Send single requests, and return what they cost."""
-        rule, clock = self._rule, self._clocks.steady
-        return single_requests(serving, rule.warm_seconds, rule.pause_seconds, clock, self._signals.waiting)
 
     def _carry_out(self, tests: LoadTests) -> LoadFinding:
         kind, largest = self._scenario.kind, max(self._scenario.batch_sizes)
@@ -364,11 +352,6 @@ class _Measuring:
         with self._waiting():
             return with_onednn(found, runtime, place.data.cache, self._log, place.worker_program)
 
-    def _origins(self, records: Iterable[LoadTest]) -> Iterator[Provenance]:
-        """Yield where each result comes from; they belong to no run."""
-        if self._origin is not None:
-            yield from (replace(self._origin, run=it.uuid, uuid=new_uuid(), when=it.when) for it in records)
-
     def _record(self, found: LoadFinding, job: Job, system: System) -> LoadTest:
         """Return a test as a record of its own."""
         scenario, settings = self._scenario, found.settings
@@ -395,11 +378,6 @@ class _Measuring:
             wake_up_ms=self._single.wake_up_ms,
             latencies=pack_latencies(found.latencies.latencies_ns),
         )
-
-
-def _raise_loss(reason: str) -> NoReturn:
-    """Give up when a worker is lost: requests cannot wait until another worker has loaded the model."""
-    raise ScenarioError(reason)
 
 
 _SWITCH_SECONDS = 0.0005

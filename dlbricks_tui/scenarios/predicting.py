@@ -68,15 +68,11 @@ def latencies_of(
     if tuple(sizes) == (1,) and instances == 1:
         if wake_up_ms:
             return _served_with_wake_ups(arrivals, service[0], wake_up_ms)
-        return _served_one_by_one(arrivals, service[0])
+        # The instance works without a pause since the last request that found it idle.
+        worked = np.cumsum(service[0], axis=-1)
+        found: Numbers = worked + np.maximum.accumulate(arrivals - (worked - service[0]), axis=-1) - arrivals
+        return found
     return _served_in_batches(arrivals, service, sizes, instances, wake_up_ms)
-
-
-def _served_one_by_one(arrivals: Numbers, service: Numbers) -> Numbers:
-    """Return latencies of one instance: it works without a pause since the last request that found it idle."""
-    worked = np.cumsum(service, axis=-1)
-    found: Numbers = worked + np.maximum.accumulate(arrivals - (worked - service), axis=-1) - arrivals
-    return found
 
 
 def _served_with_wake_ups(arrivals: Numbers, service: Numbers, wake_up_ms: float) -> Numbers:
@@ -332,7 +328,10 @@ def _server(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
             raise ScenarioError("a server needs a bound of its latency, or a rate")
         rates = simulation.highest_rates(bound_ms, scenario.percentile)
         if np.median(rates) == 0.0:
-            raise ScenarioError(_impossible(scenario, service, bound_ms))
+            raise ScenarioError(
+                f"bound {bound_ms:g} ms: a request that never waits takes {service.single_ms:.3g} ms on average, and "
+                f"at most {100.0 - scenario.percentile:.3g} % may take longer than the bound; give a higher --bound-ms"
+            )
     # Tests that pass at no rate are shown as if requests never met.
     served = np.maximum(rates, _LEAST_RATE)
     latencies = simulation.latencies(served[np.newaxis])[0]
@@ -388,13 +387,6 @@ def _queries(scenario: Scenario, service: ServiceTimes) -> int:
     if scenario.kind is ScenarioKind.MULTI:
         rate /= SAMPLES_PER_QUERY
     return max(fewest_queries(scenario.percentile), min(_MOST_QUERIES, int(rate * scenario.least_seconds)))
-
-
-def _impossible(scenario: Scenario, service: ServiceTimes, bound_ms: float) -> str:
-    return (
-        f"bound {bound_ms:g} ms: a request that never waits takes {service.single_ms:.3g} ms on average, and at most "
-        f"{100.0 - scenario.percentile:.3g} % may take longer than the bound; give a higher --bound-ms"
-    )
 
 
 def _outcome(latencies: Numbers, per_ms: Numbers, batch_size: int, valid: bool) -> PredictedLoad:
