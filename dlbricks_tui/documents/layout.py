@@ -100,24 +100,18 @@ def grid_lines(names: Sequence[str], shares: Sequence[Sequence[float]], width: i
     yield legend(shades)
     for first in range(0, count, side_by_side):
         columns = range(first, min(first + side_by_side, count))
-        for text in _numbers_of(columns, digits, cell):
-            yield (Span(" " * (room + 1)), Span(text))
+        # The numbers of columns: side by side where there is room, else one digit below the other.
+        if cell > digits:
+            texts = ["".join(f"{at + 1:>4}  " for at in columns).rstrip()]
+        else:
+            texts = ["".join(f"{at + 1:>{digits}}"[digit] for at in columns) for digit in range(digits)]
+        yield from ((Span(" " * (room + 1)), Span(text)) for text in texts)
         for name, row in zip(numbered, shares, strict=True):
-            yield (column(name, room), Span(" "), *(_grid_cell(row[at], shades, with_numbers) for at in columns))
-
-
-def _grid_cell(share: float, shades: str, with_number: bool) -> Span:
-    found = shaded(share, 1, shades)
-    return found._replace(text=f"{_whole(share):>4} {found.text}") if with_number else found
-
-
-def _numbers_of(columns: range, digits: int, cell: int) -> Iterator[str]:
-    """Yield the numbers of columns: side by side where there is room, else one digit below the other."""
-    if cell > digits:
-        yield "".join(f"{column + 1:>4}  " for column in columns).rstrip()
-    else:
-        for digit in range(digits):
-            yield "".join(f"{column + 1:>{digits}}"[digit] for column in columns)
+            cells = [shaded(row[at], 1, shades) for at in columns]
+            if with_numbers:
+                told = zip(cells, columns, strict=True)
+                cells = [it._replace(text=f"{_whole(row[at]):>4} {it.text}") for it, at in told]
+            yield (column(name, room), Span(" "), *cells)
 
 
 def _whole(share: float) -> str:
@@ -153,7 +147,12 @@ class TableLayout:
             else ()
             for it in table.columns
         ]
-        needed, left_out = self._needed(), list[int]()
+        # The width of the longest cell in each column; a bar needs none.
+        needed = [
+            max(width_of(spelled(line(text))) for text in (it.title, *self._names(at, sys.maxsize)))
+            for at, it in enumerate(table.columns)
+        ]
+        left_out: list[int] = []
         self._widths = self._fitted(needed, width)
         optional = [at for at, it in enumerate(table.columns) if it.is_optional]
         optional.sort(key=lambda at: table.columns[at].goes_last)
@@ -210,19 +209,25 @@ class TableLayout:
         return () if missing is None else (f"{_GAP}{missing[0]}", missing[1])
 
     def _texts(self, index: int) -> list[str]:
-        return [self._text(at, index) for at in range(len(self._widths))]
-
-    def _text(self, at: int, index: int) -> str:
-        it, width = self._table.columns[at], self._widths[at]
-        if it.kind is CellKind.BAR:
-            return bar(it.cell(self._table.rows[index]), width, self._look.full, self._look.parts)
-        return self._cells[at][index]
+        row, look = self._table.rows[index], self._look
+        columns = zip(self._table.columns, self._widths, self._cells, strict=True)
+        return [
+            bar(it.cell(row), width, look.full, look.parts) if it.kind is CellKind.BAR else cells[index]
+            for it, width, cells in columns
+        ]
 
     def _line(self, index: int, texts: Iterable[str], words: Sequence[str] = ()) -> Line:
         row, cells = self._table.rows[index], zip(self._table.columns, texts, self._widths, strict=True)
         has_figures = self._missing[index] is None
-        shown = ((it, text, width) for it, text, width in cells if width and (has_figures or it.is_key))
-        return self._joined(_cell(it, row, text, width, words) for it, text, width in shown)
+        shown = []
+        for it, text, width in cells:
+            if width and (has_figures or it.is_key):
+                style = it.style(row) if callable(it.style) else it.style
+                if it.kind is CellKind.NAME and words:
+                    shown.append(fitted(highlighted(cut(text, width), words, style), width))
+                else:
+                    shown.append((column(text, width, style, right=it.kind is CellKind.NUMBER),))
+        return self._joined(shown)
 
     def _names(self, at: int, width: int) -> Sequence[str]:
         """Return the cells of a column; those of names may be fitted into the width together."""
@@ -246,12 +251,6 @@ class TableLayout:
             found += [Span(self._gap), *cell] if found else cell
         return tuple(found)
 
-    def _needed(self) -> list[int]:
-        """Return the width of the longest cell in each column; a bar needs none."""
-        return [
-            max(map(_width_of, (it.title, *self._names(at, sys.maxsize)))) for at, it in enumerate(self._table.columns)
-        ]
-
     def _fitted(self, needed: Sequence[int], width: int, left_out: Sequence[int] = ()) -> list[int]:
         """Return the width of each column; 0 for one that has no room."""
         columns = self._table.columns
@@ -274,13 +273,6 @@ def _shortenable(columns: Sequence[Column[Any]]) -> list[int]:
     return [at for at, it in enumerate(columns) if it.kind is CellKind.NAME and not it.is_key]
 
 
-def _cell(it: Column[Any], row: Any, text: str, width: int, words: Sequence[str]) -> Line:
-    style = it.style(row) if callable(it.style) else it.style
-    if it.kind is CellKind.NAME and words:
-        return fitted(highlighted(cut(text, width), words, style), width)
-    return (column(text, width, style, right=it.kind is CellKind.NUMBER),)
-
-
 def _narrowed(
     widths: list[int], names: Sequence[int], sentences: Sequence[int], left: int, last: Sequence[int]
 ) -> list[int]:
@@ -301,10 +293,6 @@ def _narrowed(
         first = names[0]
         found[first] = max(1, min(widths[first], found[first] + left))
     return found
-
-
-def _width_of(text: str) -> int:
-    return width_of(spelled(line(text)))
 
 
 _INDENT = "    "
@@ -414,8 +402,11 @@ def table_lines(table: Table[Any], width: int, look: Look = PANEL) -> Iterator[L
     layout = TableLayout(table, width, look)
     yield layout.heading
     for index, row in enumerate(table.rows):
-        lines = layout.lines(index)
-        yield from lines if table.guides is None else (_with_guides(each, table.guides(row)) for each in lines)
+        guides = "" if table.guides is None else table.guides(row)
+        for first, *others in layout.lines(index):
+            # The guides have a style of their own.
+            led = [Span(first.text[: len(guides)], "muted")][: len(guides)]
+            yield (*led, first._replace(text=first.text[len(guides) :]), *others)
         details = () if table.details is None else table.details(row)
         yield from ((Span(_INDENT), *each) for each in laid_out(details, width - len(_INDENT), look))
 
