@@ -237,7 +237,7 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
 
 def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.scores import NOTHING_TO_SCORE, score_parts
+    from dlbricks_tui.documents.estimates import NOTHING_TO_SCORE, score_parts
 
     found = estimator.scores(sources, estimator.scope_of(sources)) if sources else []
     if output != "text":

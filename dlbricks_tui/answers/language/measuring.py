@@ -47,8 +47,7 @@ from dlbricks_tui.runs.results import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Facts, Statistics, System, new_uuid
-from dlbricks_tui.wording.language import delay_text, memory_text, rate_words
-from dlbricks_tui.wording.numbers import duration
+from dlbricks_tui.wording.numbers import delay_text, duration, memory_text, rate_words
 
 # One carrier and what the runtime makes of it may take this share of the memory.
 _MOST_MEMORY = 0.8
