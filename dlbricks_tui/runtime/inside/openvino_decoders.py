@@ -7,10 +7,18 @@ they become what its own tools write: weights that the products unpack, and atte
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy
+
+from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.genai_engine import peak_bytes, prompt_of
+from dlbricks_tui.runtime.inside.openvino_models import ask, compiled
+from dlbricks_tui.runtime.protocol import EngineOpened, Generate, Generated, OpenEngine, Reason
 
 _MICROSOFT = "com.microsoft"
 # The name of the input that orders the beams of a search: the plugin fuses attention with it only.
@@ -293,3 +301,45 @@ _OF_MICROSOFT: dict[str, Callable[[_Node], list[Any]]] = {
     "QuickGelu": _quick_gelu,
     "SkipSimplifiedLayerNormalization": _skip_norm,
 }
+
+
+class OpenVinoEngine:
+    """A whole language model in a folder, which generates tokens with OpenVINO itself."""
+
+    def __init__(self, openvino: Any) -> None:
+        self._openvino = openvino
+        self._core = openvino.Core()
+        for extension in decoder_extensions(openvino):
+            self._core.add_extension(extension)
+        self._request: Any = None
+        self._vocabulary = 1
+
+    def open(self, request: OpenEngine) -> EngineOpened:
+        self._request = None
+        began = time.perf_counter()
+        path = str(Path(request.folder) / "model.onnx")
+        model = ask(lambda: with_state(self._core.read_model(path)), Reason.UNBUILDABLE)
+        found = compiled(self._core, model, Reason.UNBUILDABLE)
+        self._request = ask(found.create_infer_request, Reason.UNBUILDABLE)
+        self._vocabulary = found.outputs[0].get_partial_shape()[2].get_length()
+        return EngineOpened(self._openvino.__version__.split("-")[0], time.perf_counter() - began)
+
+    def generate(self, request: Generate) -> Generated:
+        """Read a prompt and generate tokens, each the most probable one."""
+        if self._request is None:
+            raise RefusalError(Reason.MALFORMED, "no model is loaded into the engine")
+        tokens, taken = prompt_of(request.prompt, self._vocabulary)[None], []
+        self._request.reset_state()
+        processor_ns, began = time.process_time_ns(), time.perf_counter_ns()
+        for total in range(request.prompt, request.prompt + max(1, request.tokens)):
+            tokens = ask(partial(self._next, tokens, total), Reason.UNBUILDABLE)
+            ended = time.perf_counter_ns()
+            taken.append(ended - began)
+            began = ended
+        return Generated(taken[0], tuple(taken[1:]), time.process_time_ns() - processor_ns, peak_bytes())
+
+    def _next(self, tokens: Any, total: int) -> Any:
+        """Return the token that follows these, as the next input."""
+        fed = {"input_ids": tokens, "attention_mask": numpy.ones((1, total), numpy.int64)}
+        self._request.infer({**fed, _BEAMS: numpy.zeros(1, numpy.int32)}, share_inputs=True, share_outputs=True)
+        return self._request.get_output_tensor(0).data[:, -1:].argmax(-1)
