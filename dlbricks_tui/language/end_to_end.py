@@ -180,7 +180,7 @@ class WholeModelRuns:
             return []
         asked, runtime, version = self._asked, self._asked.runtime, self._engine.version
         # On top of the runtime whose kernels it calls.
-        name = self._engine.name
+        name = engine_of(runtime)
         identity, kept = f"{name}-{version} {runtime.identity}", runtime_record(runtime, system)
         records: list[Record] = [system, replace(kept, id=identity, name=name, framework=name, version=version)]
         # Each step is a sample: a run of seconds may be partly on a slow host, as carriers are in some rounds.
