@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.analysis.jobs import PEAKS, PROOF
 from dlbricks_tui.analysis.proving import RoundsDone
-from dlbricks_tui.answers.suites.exporting import EXPORT
+from dlbricks_tui.answers.suites import EXPORT
 from dlbricks_tui.fleet.folder import FleetFolders
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind, host_queue

@@ -4,14 +4,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from logging import getLogger
 
-from dlbricks_tui.answers.comparisons.combinations import CompareOptions
-from dlbricks_tui.answers.comparisons.combinations import compare as ranking_of
+from dlbricks_tui.answers.combinations import CompareOptions
+from dlbricks_tui.answers.combinations import compare as ranking_of
+from dlbricks_tui.answers.estimates import Comparison, ModelEstimate, comparison, model_estimate
 from dlbricks_tui.answers.estimating import Remarks, open_estimator
-from dlbricks_tui.answers.language.asking import measure as measure_models
-from dlbricks_tui.answers.language.asking import stored_answers
-from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
+from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions, stored_answers
+from dlbricks_tui.answers.language import measure as measure_models
 from dlbricks_tui.answers.opening import library, open_loader
-from dlbricks_tui.answers.results import Comparison, ModelEstimate, comparison, model_estimate
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.folders import DataFolder, data_folder
 from dlbricks_tui.host.fingerprint import fingerprint

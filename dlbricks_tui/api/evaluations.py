@@ -5,17 +5,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dlbricks_tui.answers.checks.checked import checked, measure_again
-from dlbricks_tui.answers.checks.checking import CheckOptions, check_plan
-from dlbricks_tui.answers.checks.results import CheckedModel
-from dlbricks_tui.answers.evaluations.evaluating import EvaluateOptions, EvaluationSteps
-from dlbricks_tui.answers.evaluations.evaluating import evaluate as evaluation_result
-from dlbricks_tui.answers.evaluations.from_run import evaluation_of_run
-from dlbricks_tui.answers.evaluations.preparing import check_evaluation
-from dlbricks_tui.answers.evaluations.results import EvaluationResult
-from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request
-from dlbricks_tui.answers.fleets.results import FleetResult, fleet_result
-from dlbricks_tui.answers.scenarios.load_process import measure as measure_order
+from dlbricks_tui.answers.checks import CheckedModel, CheckOptions, check_plan, checked, measure_again
+from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationResult, EvaluationSteps
+from dlbricks_tui.answers.evaluating import evaluate as evaluation_result
+from dlbricks_tui.answers.fleets import FleetOptions, FleetResult, fleet_request, fleet_result
+from dlbricks_tui.answers.from_run import evaluation_of_run
+from dlbricks_tui.answers.loads import measure as measure_order
+from dlbricks_tui.answers.preparing import check_evaluation
 from dlbricks_tui.api.estimating import Model, folder_at, log, names_of, sources_of
 from dlbricks_tui.api.measuring import Progress, executed, require_main_thread
 from dlbricks_tui.evaluations.evaluation import Evaluation

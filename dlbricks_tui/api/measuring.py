@@ -6,10 +6,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dlbricks_tui.answers.measuring import MeasureOptions, run_request
-from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
-from dlbricks_tui.answers.results import ModelEstimate, model_estimate
-from dlbricks_tui.answers.run_results import ProbeResult, RunResult, probe_result, run_result
+from dlbricks_tui.answers.estimates import ModelEstimate, model_estimate
+from dlbricks_tui.answers.measuring import (
+    MeasureOptions,
+    ProbeOptions,
+    ProbeResult,
+    RunResult,
+    known_systems,
+    probe_request,
+    probe_result,
+    run_request,
+    run_result,
+)
 from dlbricks_tui.api.estimating import Model, folder_at, log, sources_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint

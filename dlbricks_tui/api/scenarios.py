@@ -4,10 +4,9 @@ import os
 from collections.abc import Callable
 
 from dlbricks_tui.answers.estimating import open_estimator
-from dlbricks_tui.answers.scenarios.load_process import measure as measure_order
-from dlbricks_tui.answers.scenarios.load_process import order_of
-from dlbricks_tui.answers.scenarios.predicting import ScenarioOptions, scenario_answer
-from dlbricks_tui.answers.scenarios.results import ScenarioResult, scenario_result
+from dlbricks_tui.answers.loads import ScenarioResult, order_of, scenario_result
+from dlbricks_tui.answers.loads import measure as measure_order
+from dlbricks_tui.answers.scenarios import ScenarioOptions, scenario_answer
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.api.estimating import REMARKS, Model, folder_at, source_of
 from dlbricks_tui.jobs.events import Event

@@ -4,15 +4,16 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from dlbricks_tui.answers.traces.results import TraceResult, trace_result
-from dlbricks_tui.answers.traces.tracing import (
+from dlbricks_tui.answers.traces import (
     TraceFormat,
     TraceOptions,
+    TraceResult,
     format_of,
     require_place,
     require_room,
     trace_model,
     trace_order,
+    trace_result,
     write_in,
 )
 from dlbricks_tui.api.estimating import Model, folder_at, source_of

@@ -18,10 +18,9 @@ from dlbricks_tui.runtime.runtime import TUNING_PREFIXES
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import InstructionSet, Precision
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.kinds import ValueKind, flag, one_of, several
 from dlbricks_tui.settings.loads import ARRIVAL, BATCHES, SERVING
 from dlbricks_tui.settings.measuring import END_TO_END, ENOUGH, METHOD
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, ValueKind, flag, one_of, several
 from dlbricks_tui.settings.variant import EXECUTION, PRECISION, THREADS
 
 Schema = Mapping[str, Any]

@@ -1,7 +1,6 @@
 import pytest
 
-from dlbricks_tui.answers.comparisons.side_facts import facts_of
-from dlbricks_tui.answers.comparisons.sides import ComparisonError, side_of
+from dlbricks_tui.answers.sides import ComparisonError, facts_of, side_of
 from tests.answers.comparisons.exports import DEFINITIONS, NEWER, layer, model, origin, side
 
 

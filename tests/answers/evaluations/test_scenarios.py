@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.evaluations.preparing import CheckedEvaluation, EvaluationPart, LocatedModel
-from dlbricks_tui.answers.evaluations.scenarios import ready_loads
-from dlbricks_tui.answers.scenarios.load_process import LoadProcessError
+from dlbricks_tui.answers.evaluating import ready_loads
+from dlbricks_tui.answers.loads import LoadProcessError
+from dlbricks_tui.answers.preparing import CheckedEvaluation, EvaluationPart, LocatedModel
 from dlbricks_tui.evaluations.evaluation import (
     EvaluatedModel,
     EvaluatedRuntime,
