@@ -47,12 +47,24 @@ from dlbricks_tui.answers.measuring import Counts, MeasureOptions, ProbeOptions,
 from dlbricks_tui.answers.scenarios import ScenarioOptions
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.answers.traces import TraceFormat, TraceOptions, TraceResult
-from dlbricks_tui.api.estimating import Model as Model
-from dlbricks_tui.api.estimating import compare, estimate, language, load
-from dlbricks_tui.api.evaluations import check, evaluate, evaluation_of, fleet, fleet_status
-from dlbricks_tui.api.measuring import Progress, measure, probe
-from dlbricks_tui.api.scenarios import scenario
-from dlbricks_tui.api.traces import trace
+from dlbricks_tui.api.session import Model as Model
+from dlbricks_tui.api.session import (
+    Progress,
+    Session,
+    check,
+    compare,
+    estimate,
+    evaluate,
+    evaluation_of,
+    fleet,
+    fleet_status,
+    language,
+    load,
+    measure,
+    probe,
+    scenario,
+    trace,
+)
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError
@@ -151,6 +163,7 @@ __all__ = [
     "ScenarioOptions",
     "ScenarioResult",
     "Selection",
+    "Session",
     "SpeedAtContext",
     "State",
     "StoreError",
