@@ -1,13 +1,14 @@
 """Analyses as plain values: the JSON documents of `dlbricks analyze`, and the rows of its tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dlbricks_tui.analysis.bounds import GroupTimes, times_of_groups
 from dlbricks_tui.analysis.kernels import TimedKernel
 from dlbricks_tui.analysis.tables import ModelRow, best_gains
-from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIf, WhatIfKind
+from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIfKind
 from dlbricks_tui.answers.analysing import Analysis, MissingPart
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision
@@ -100,56 +101,67 @@ class ModelAnalysis:
 
 def model_analysis(found: Analysis, kernels: Sequence[TimedKernel] = ()) -> ModelAnalysis:
     """Return an analysis as a document."""
-    baseline, best = found.baseline, found.best
-    estimate, end_to_end, ratio = baseline.estimate, baseline.found.end_to_end, found.over_best
-    return ModelAnalysis(
+    baseline, best, ratio = found.baseline, found.best, found.over_best
+    return taken(
+        ModelAnalysis,
+        found,
+        baseline.found.variant,
+        baseline.estimate,
+        **_latencies_of(found),
         model=found.source.name,
-        system=found.system,
         runtime=baseline.found.way.runtime,
         level=baseline.graph.level,
         batch=baseline.graph.batch_size,
-        threads=baseline.found.variant.threads,
-        precision=baseline.found.variant.precision,
-        measured_ms=None if end_to_end is None else end_to_end.value_ms,
-        sequential_ms=None if estimate.composed is None else estimate.composed.sequential_ms,
-        predicted_share=estimate.predicted_share,
-        best_ms=None if best is None else best.latency_ms,
+        sequential_ms=_sequential_ms(found),
         best_interval_ms=None if best is None else (best.latency.low_ms, best.latency.high_ms),
-        best_parallel_ms=None if best is None else milliseconds(best.parallel_ps),
-        roofline_ms=found.roofline_ms,
         over_best=None if ratio is None else ratio.value,
         over_best_interval=None if ratio is None else (ratio.low, ratio.high),
-        gap=None
-        if found.gap is None
-        else GapParts(found.gap.slower_layers_ms, found.gap.conversions_ms, 0.0, found.gap.unexplained_ms),
-        what_ifs=tuple([_what_if(it, found.proofs) for it in found.what_ifs]),
+        gap=None if found.gap is None else taken(GapParts, found.gap, calls_ms=0.0),
+        what_ifs=tuple(
+            taken(
+                ModelWhatIf,
+                it,
+                gain=it.gain.value,
+                interval=(it.gain.low, it.gain.high),
+                possible=it.change is not None,
+                proof=found.proofs.get(it.id),
+            )
+            for it in found.what_ifs
+        ),
         best_layers=best_layers(found),
-        missing=found.missing,
-        kernels=tuple(map(_kernel, kernels)),
+        kernels=tuple(taken(ModelKernel, it, it.kernel, layer=it.name, derived=it.kernel.is_derived) for it in kernels),
     )
+
+
+def _latencies_of(found: Analysis) -> dict[str, float | None]:
+    """Return the latency, measured and the best one in two compositions, under the names of documents and rows."""
+    end_to_end, best = found.baseline.found.end_to_end, found.best
+    return {
+        "measured_ms": None if end_to_end is None else end_to_end.value_ms,
+        "best_ms": None if best is None else best.latency_ms,
+        "best_parallel_ms": None if best is None else milliseconds(best.parallel_ps),
+    }
+
+
+def _sequential_ms(found: Analysis) -> float | None:
+    composed = found.baseline.estimate.composed
+    return None if composed is None else composed.sequential_ms
 
 
 def model_row(found: Analysis) -> ModelRow:
     """Return an analysis as a row of the tables over many models."""
     baseline, best = found.baseline, found.best
-    end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
     proofs = {name: proof.gain for name, proof in found.proofs.items()}
-    return ModelRow(
-        name=found.source.name,
-        table1_id=found.source.table1_id,
-        way=baseline.found.way,
-        variant=baseline.found.variant,
-        measured_ms=None if end_to_end is None else end_to_end.value_ms,
-        estimate_ms=None if composed is None else composed.sequential_ms,
-        best_ms=None if best is None else best.latency_ms,
-        best_parallel_ms=None if best is None else milliseconds(best.parallel_ps),
-        roofline_ms=found.roofline_ms,
-        gap=found.gap,
+    return taken(
+        ModelRow,
+        found,
+        found.source,
+        baseline.found,
+        **_latencies_of(found),
+        estimate_ms=_sequential_ms(found),
         gains=best_gains(found.what_ifs, proofs.get),
         predicted=baseline.estimate.predicted_share > 0 or (best is not None and best.is_predicted),
         partial=baseline.estimate.is_partial,
-        points=found.points,
-        roof=found.roof,
     )
 
 
@@ -176,28 +188,6 @@ def groups_by_loss(found: Analysis) -> tuple[GroupTimes, ...]:
 def by_loss(groups: Iterable[GroupTimes]) -> tuple[GroupTimes, ...]:
     """Return the groups that lose most in the baseline first."""
     return tuple(sorted(groups, key=lambda it: it.best_ps - it.latency_ps))
-
-
-def _kernel(it: TimedKernel) -> ModelKernel:
-    told = it.kernel
-    return ModelKernel(
-        it.name, it.latency_ms, told.implementation, told.instructions, told.conversions, told.refusals, told.is_derived
-    )
-
-
-def _what_if(found: WhatIf, proofs: Mapping[str, MeasuredGain]) -> ModelWhatIf:
-    interval = found.gain.low, found.gain.high
-    return ModelWhatIf(
-        found.id,
-        found.kind,
-        found.estimate_ms,
-        found.gain.value,
-        interval,
-        found.layers,
-        found.how,
-        found.change is not None,
-        proofs.get(found.id),
-    )
 
 
 Cell = None | int | float | str

@@ -95,7 +95,11 @@ class MeasuredExecutions:
             batches = [(level, batch) for level in runtimes.levels(identity) for batch in usual]
             batches += [(way.level, batch) for batch in others] if identity == way.runtime else []
             for level, batch in dict.fromkeys(batches):
-                if (identity, level, batch) == _choices_of(baseline):
+                if (identity, level, batch) == (
+                    baseline.found.way.runtime,
+                    baseline.graph.level,
+                    baseline.execution.batch_size,
+                ):
                     continue
                 key = _Reading(runtime.traits.format, runtimes.loading(runtime), level, batch)
                 if key not in inquiries:
@@ -145,10 +149,6 @@ class MeasuredExecutions:
             graph = self._estimator.readers.loader(runtime).load(source, level, options.inputs, options.values)
             self._usual_sizes[key] = graph.batch_size
         return self._usual_sizes[key]
-
-
-def _choices_of(one: MeasuredExecution) -> tuple[str, Level, int | None]:
-    return one.found.way.runtime, one.graph.level, one.execution.batch_size
 
 
 def _network(source: ModelSource, runtime: Runtime | None, level: Level) -> object:
@@ -246,19 +246,25 @@ class Analyser:
         written = self._written(answer.source, baseline)
         baseline = replace(baseline, written=written)
         found_others = self._executions.others(answer.source, runtimes, baseline)
-        others = [it for it in found_others if not _is_same(it, baseline)]
+        place = found.way, graph.batch_size, baseline.file
+        others = [it for it in found_others if (it.found.way, it.graph.batch_size, it.file) != place]
         composed = found.estimate.composed
         # Predictions of all layers tell nothing about what could be better.
         is_known = any(part.measured is not None for part in baseline.parts)
         complete = composed is not None and not found.estimate.is_partial and is_known
-        competing = [baseline, *(it for it in others if _competes(it, baseline))]
+        # Those that compute the same, with the same batch.
+        alike = graph.batch_size, found.variant.precision
+        measured = [it for it in others if it.is_measured and it.execution.runtime.at_once == 1]
+        competing = [baseline, *(it for it in measured if (it.graph.batch_size, it.found.variant.precision) == alike)]
         best = best_measured(competing) if complete else None
         threads = max(it.found.variant.threads or 1 for it in competing)
         roof: Roof | None = None
         least_ms: float | None = None
         points: tuple[LayerPoint, ...] = ()
         if applies_to(found.way.runtime) and written is not None:
-            roof = self._roof(scope.system, threads)
+            store = self._estimator.store
+            known = by_id(store.systems()).get(scope.system)
+            roof = None if known is None else roof_of(store.peaks(), known, threads)
         doubt = "the peaks" if roof is None and applies_to(found.way.runtime) else ""
         if roof is not None and written is not None:
             stored, roof = roof, _reached(roof, competing)
@@ -311,11 +317,6 @@ class Analyser:
         latency = Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
         return WholeModel(replace(baseline.execution, runtime=runtime), latency)
 
-    def _roof(self, system: str, threads: int) -> Roof | None:
-        store = self._estimator.store
-        known = by_id(store.systems()).get(system)
-        return None if known is None else roof_of(store.peaks(), known, threads)
-
     def _written(self, source: ModelSource, baseline: MeasuredExecution) -> LayerGraph | None:
         """Return the layers of the file of the baseline; None if it cannot be read so."""
         if baseline.graph.level is Level.WRITTEN:
@@ -332,7 +333,12 @@ class Analyser:
     def _missing(self, answer: Answer, baseline: MeasuredExecution, threads: int, peaks: str) -> Iterator[MissingPart]:
         """Yield what the analysis lacks, on this host, with the commands that measure it."""
         execution, missing = baseline.execution, baseline.estimate.coverage.missing
-        measured = self._reference(answer.source), execution.runtime, baseline.graph.level, execution.batch_size
+        measured = (
+            reference_to(answer.source, has_name=not self._named or answer.source.name in self._named),
+            execution.runtime,
+            baseline.graph.level,
+            execution.batch_size,
+        )
         if missing:
             yield MissingPart(counted(missing, "layer"), run_command(*measured, self._estimator.options))
         if baseline.found.end_to_end is None:
@@ -341,9 +347,6 @@ class Analyser:
         if peaks:
             command = f"dlbricks doctor --peaks --threads {threads}"
             yield MissingPart(f"{peaks} with {counted(threads, 'thread')}", command)
-
-    def _reference(self, source: ModelSource) -> str:
-        return reference_to(source, has_name=not self._named or source.name in self._named)
 
 
 def _lacking_instructions() -> Mapping[Precision, str]:
@@ -373,20 +376,6 @@ def _reached(roof: Roof, executions: Sequence[MeasuredExecution]) -> Roof:
         if it.as_written is not None and applies_to(it.found.way.runtime):
             roof = roof.reached_by(points_of(it, works_of(it, it.as_written), roof))
     return roof
-
-
-def _is_same(one: MeasuredExecution, other: MeasuredExecution) -> bool:
-    return (one.found.way, one.graph.batch_size) == (other.found.way, other.graph.batch_size) and one.file == other.file
-
-
-def _competes(one: MeasuredExecution, baseline: MeasuredExecution) -> bool:
-    """Return whether an execution counts for the best of another one: it computes the same, with the same batch."""
-    return (
-        one.is_measured
-        and one.execution.runtime.at_once == 1
-        and one.graph.batch_size == baseline.graph.batch_size
-        and one.found.variant.precision is baseline.found.variant.precision
-    )
 
 
 ALL = "all"

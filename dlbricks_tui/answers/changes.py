@@ -3,13 +3,14 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.sides import (
     ComparisonError,
     Corresponding,
@@ -193,7 +194,10 @@ def _together(group: Side, bricks: bool) -> dict[ResultExecution, _BySubject]:
     """Return the results that count by execution and subject: the newest of each run of about one day, oldest first."""
     found: dict[ResultExecution, defaultdict[Subject, list[Found]]] = {}
     # Equal executions share what they hold; looking up their ids is faster than hashing them.
-    held = {id(it.execution): found.setdefault(it.execution, defaultdict(list)) for it in _one_of_each(group.results)}
+    held = {
+        id(it.execution): found.setdefault(it.execution, defaultdict(list))
+        for it in {id(it.execution): it for it in group.results}.values()
+    }
     for it in group.results:
         if bricks or it.subject.is_model:
             held[id(it.execution)][it.subject].append(it)
@@ -205,11 +209,6 @@ def _together(group: Side, bricks: bool) -> dict[ResultExecution, _BySubject]:
         }
         for execution, by in found.items()
     }
-
-
-def _one_of_each(results: Iterable[Found]) -> Iterable[Found]:
-    """Return one result of each execution object."""
-    return {id(it.execution): it for it in results}.values()
 
 
 def _subjects(
@@ -575,22 +574,20 @@ def _greatest_first(pair: ResultPair) -> tuple[bool, float, str]:
 
 
 def _pair(pair: ResultPair) -> ComparedPair:
-    subject, change = pair.subject, pair.change
-    return ComparedPair(
+    subject = pair.subject
+    return taken(
+        ComparedPair,
+        pair.change,
+        subject,
         name=pair.name,
         of="model" if subject.is_model else "brick",
         brick="" if subject.is_model else subject.key,
-        context=subject.context,
         model=subject.key if subject.is_model else "",
         execution=pair.executions.second.in_words,
         a=pair.first[-1].id,
         b=pair.second[-1].id,
-        a_ms=change.was_ms,
-        b_ms=change.is_ms,
-        change=change.change,
-        p_value=change.p_value,
-        verdict=change.verdict,
-        reason=change.reason,
+        a_ms=pair.change.was_ms,
+        b_ms=pair.change.is_ms,
     )
 
 
@@ -611,7 +608,12 @@ def compare_sides(sides: Sequence[Side], estimate: EstimateOf = lambda _: None) 
 
     `estimate` returns the estimate of a timed model; None if there is none.
     """
-    _refuse_equal(sides)
+    known: dict[str, Side] = {}
+    for side in sides:
+        digest = side.digest
+        if digest in known:
+            raise ComparisonError(f"{known[digest].name} and {side.name} have the same results: name different ones")
+        known[digest] = side
     first, *others = sides
     for other in others:
         if not first.methods & other.methods:
@@ -626,15 +628,6 @@ def compare_sides(sides: Sequence[Side], estimate: EstimateOf = lambda _: None) 
         hosts_of(sides, estimate),
         tuple(versions_of(sides, estimate)),
     )
-
-
-def _refuse_equal(sides: Sequence[Side]) -> None:
-    known: dict[str, Side] = {}
-    for side in sides:
-        digest = side.digest
-        if digest in known:
-            raise ComparisonError(f"{known[digest].name} and {side.name} have the same results: name different ones")
-        known[digest] = side
 
 
 def _listed(side: Side) -> str:
@@ -727,11 +720,9 @@ def comparison_document(
 
 def _side(compared: ComparedSides, number: int) -> DescribedSide:
     side = compared.sides[number]
-    return DescribedSide(side.name, len(side.results), side.in_doubt, side.refused, _facts_of(compared.facts, number))
-
-
-def _facts_of(facts: Sequence[SideFact], number: int) -> dict[str, str]:
-    return {it.name: it.values[number] for it in facts}
+    return DescribedSide(
+        side.name, len(side.results), side.in_doubt, side.refused, {it.name: it.values[number] for it in compared.facts}
+    )
 
 
 def _between(found: GroupComparison) -> ChangesBetween:
@@ -756,16 +747,10 @@ def _changes(pairs: Sequence[ResultPair]) -> Changes:
 
 
 def _changed(pair: ResultPair) -> ChangedSubject:
-    return ChangedSubject(
-        name=pair.name,
-        key=pair.subject.key,
-        context=pair.subject.context,
-        system=pair.executions.second.system,
-        execution=pair.executions.second.in_words,
-        was=tuple([it.id for it in pair.first]),
-        now=tuple([it.id for it in pair.second]),
-        **{it.name: getattr(pair.change, it.name) for it in fields(pair.change)},
-    )
+    execution = pair.executions.second
+    was, now = (tuple([it.id for it in held]) for held in (pair.first, pair.second))
+    how = {"name": pair.name, "execution": execution.in_words, "was": was, "now": now}
+    return taken(ChangedSubject, pair.change, pair.subject, execution, **how)
 
 
 _Loaded = tuple[str, str, Level, int]

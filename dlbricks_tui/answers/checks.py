@@ -349,28 +349,25 @@ def _groups(items: Sequence[Item], options: CheckOptions) -> Iterator[CheckedTog
     alike: defaultdict[RunRequest, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
         if item.baseline is not None and item.runtime is not None:
-            alike[_request(item, item.baseline, item.runtime, options)].append(place)
+            inputs, values = _inputs_of(item.baseline, options)
+            alike[
+                RunRequest(
+                    models=(),
+                    runtime=item.runtime,
+                    batch_sizes=() if item.batch is None else (item.batch,),
+                    inputs=tuple(InputShape(name, shape) for name, shape in inputs.items()),
+                    values=tuple(InputValue(name, value) for name, value in values.items()),
+                    level=item.baseline.level,
+                    end_to_end=True,
+                    bricks=False,
+                    again=True,
+                    retry_failed=True,
+                    method=item.baseline.method or usual_method(Adaptive(), item.runtime, item.baseline.level),
+                )
+            ].append(place)
     for request, places in alike.items():
         sources = [source for place in places if (source := items[place].source) is not None]
         yield CheckedTogether(replace(request, models=chosen(sources)), tuple(places))
-
-
-def _request(item: Item, baseline: Baseline, runtime: Runtime, options: CheckOptions) -> RunRequest:
-    """Return the request of a run that measures an item; its models are left open."""
-    inputs, values = _inputs_of(baseline, options)
-    return RunRequest(
-        models=(),
-        runtime=runtime,
-        batch_sizes=() if item.batch is None else (item.batch,),
-        inputs=tuple(InputShape(name, shape) for name, shape in inputs.items()),
-        values=tuple(InputValue(name, value) for name, value in values.items()),
-        level=baseline.level,
-        end_to_end=True,
-        bricks=False,
-        again=True,
-        retry_failed=True,
-        method=baseline.method or usual_method(Adaptive(), runtime, baseline.level),
-    )
 
 
 _SHORT_KEY = 12
@@ -419,7 +416,11 @@ def _take(measured: Measured, plan: CheckPlan, group: CheckedTogether, outcome: 
         name = plan.items[place].name if source is None else source.name
         result = results.get(name)
         if result is None:
-            told = (why for label, why in reasons.items() if _is_of(name, label))
+            told = (
+                why
+                for label, why in reasons.items()
+                if (label == name or label.startswith((f"{name} (", f"{name} end to end")))
+            )
             measured.reasons[place] = next(told, outcome.state.message) or "its run ended without a result"
         elif result.good:
             measured.results[place].append(result)
@@ -453,11 +454,6 @@ def _reasons_by_label(folder: RunFolder) -> Mapping[str, str]:
         elif isinstance(event, FailedBefore) and not event.brick:
             found[event.label] = event.reason
     return found
-
-
-def _is_of(name: str, label: str) -> bool:
-    """Return whether a label is that of a model: its name, perhaps with the batch size, or with `end to end`."""
-    return label == name or label.startswith((f"{name} (", f"{name} end to end"))
 
 
 def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[CheckedModel, ...]:

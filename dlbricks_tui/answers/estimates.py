@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.ordering import LayerOrder
@@ -205,20 +206,17 @@ def comparison(found: "Ranking") -> Comparison:
 def _compared(found: "Ranked") -> ComparedCombination:
     one, estimate_ms = found.point.found, found.point.estimate_ms
     composed = None if estimate_ms is None else one.estimate.composed
-    return ComparedCombination(
-        runtime=one.way.runtime,
-        level=one.way.level,
-        protocol=one.way.protocol or None,
+    return taken(
+        ComparedCombination,
+        one.way,
+        found,
+        found.point,
         **one.variant.parts,
+        protocol=one.way.protocol or None,
         accuracy_unchecked=one.variant.precision.is_unchecked,
-        estimate_ms=estimate_ms,
         interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
         predicted_share=one.estimate.predicted_share if composed else 0.0,
-        measured_ms=found.point.measured_ms,
-        per_second=found.per_second,
-        ratio=found.ratio,
         p_value=None if found.change is None else found.change.p_value,
-        verdict=found.verdict,
         reason="" if found.change is None else found.change.reason,
         best=found.is_best,
         command=found.point.cure or None,
@@ -228,91 +226,59 @@ def _compared(found: "Ranked") -> ComparedCombination:
 def model_estimate(decomposition: Decomposition, one: SystemEstimate, most_slow: int = MOST_SLOW) -> ModelEstimate:
     """Return an estimate with all that explains it, and so many of the slowest layer sequences."""
     found, graph = one.estimate, decomposition.graph
-    composed = found.composed
-    return ModelEstimate(
-        model=found.model,
+    composed, timed, figure = found.composed, one.end_to_end, one.figure
+    dates: tuple[str, str] | None = None
+    if figure is not None and figure.between is not None:
+        oldest, newest = (datetime.fromtimestamp(it, timezone.utc).isoformat() for it in figure.between)
+        dates = oldest, newest
+    return taken(
+        ModelEstimate,
+        one,
+        found,
+        found.cutting,
+        **one.variant.parts,
         system=one.way.system,
         runtime=one.way.runtime or None,
         protocol=one.way.protocol or None,
-        level=found.level,
-        granularity=found.cutting.granularity,
-        cut=found.cutting.cut,
-        order=found.cutting.order,
-        **one.variant.parts,
         accuracy_unchecked=one.variant.precision.is_unchecked,
         sequential_ms=composed.sequential_ms if composed else None,
         parallel_ms=composed.parallel_ms if composed else None,
         workers=found.options.workers,
         workers_ms=composed.workers_ms if composed else None,
         call_ms=0.0 if composed else None,
-        per_second=one.per_second,
         interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
-        coverage=found.coverage,
         complete=found.coverage.complete,
         partial=found.is_partial,
-        predicted_share=found.predicted_share,
         unpredicted=unpredicted_operators(graph, found),
         unfused=found.is_unfused,
         obstacle=found.obstacle or None,
         next_step=next_step(one),
-        measured_ms=one.end_to_end.value_ms if one.end_to_end else None,
-        measured_interval_ms=(one.end_to_end.low_ms, one.end_to_end.high_ms) if one.end_to_end else None,
-        error=one.error,
+        measured_ms=timed.value_ms if timed else None,
+        measured_interval_ms=(timed.low_ms, timed.high_ms) if timed else None,
         residual=residual(one),
         doubts=doubts_about(one),
         critical_path=found.critical_layers,
-        types=tuple(TypeShare(it.label, it.layers, it.latency_ms, it.share) for it in by_type(graph, found)),
+        types=tuple(taken(TypeShare, it, type=it.label) for it in by_type(graph, found)),
         regions=tuple(
-            RegionShare(min(it.layers), max(it.layers), len(it.layers), it.repeats, it.latency_ms, it.share)
+            taken(RegionShare, it, first=min(it.layers), last=max(it.layers), layers=len(it.layers))
             for it in by_region(graph, found)
         ),
         costliest=tuple(
-            BrickShare(
-                it.part.brick.key,
-                it.part.context,
-                it.part.layers[0],
-                it.uses,
-                it.latency_ms,
-                it.share,
-                it.part.predicted,
-            )
-            for it in costliest(found)
+            taken(BrickShare, it, it.part, brick=it.part.brick.key, layer=it.part.layers[0]) for it in costliest(found)
         ),
         slowest=tuple(_slow(graph, it) for it in slowest(found, most_slow).parts),
         remaining=Remaining(len(found.remaining.pairs), found.remaining.seconds),
-        answer=_answer(one),
+        answer=None
+        if figure is None
+        else AnswerFigure(figure.latency.value_ms, figure.latency[1:], figure.basis, dates),
     )
-
-
-def _answer(one: SystemEstimate) -> AnswerFigure | None:
-    figure = one.figure
-    if figure is None:
-        return None
-    value_ms, *interval = figure.latency
-    oldest, newest = figure.between or (None, None)
-    return AnswerFigure(
-        value_ms,
-        (interval[0], interval[1]),
-        figure.basis,
-        None if oldest is None or newest is None else (_iso(oldest), _iso(newest)),
-    )
-
-
-def _iso(moment: float) -> str:
-    return datetime.fromtimestamp(moment, timezone.utc).isoformat()
 
 
 def _slow(graph: LayerGraph, it: SlowPart) -> SlowSequence:
     layers = [graph.layers[index] for index in it.part.layers]
-    return SlowSequence(
-        it.part.layers,
-        tuple(layer.name for layer in layers),
-        tuple(layer.op for layer in layers),
-        it.part.brick.key,
-        it.latency_ms,
-        it.share,
-        it.cumulative,
-        it.part.predicted,
+    names, ops = tuple(layer.name for layer in layers), tuple(layer.op for layer in layers)
+    return taken(
+        SlowSequence, it, it.part, names=names, ops=ops, brick=it.part.brick.key, cumulative_share=it.cumulative
     )
 
 

@@ -390,16 +390,17 @@ def estimates_here(
         for model in models:
             usual = found.get(model.graph.format)
             wanted = "" if usual is None else usual.with_precision(precision).identity
-            alike = [it for it in measured if _is_alike(it, wanted, threads)]
+            alike = [
+                it
+                for it in measured
+                if (
+                    without_variant(it) == without_variant(wanted)
+                    and states(it, threads, stated_precision(wanted), stated_kernels(wanted))
+                )
+            ]
             inquiry = Inquiry(store, model)
             estimates.append(best_of((one for it in alike for one in inquiry.by_runtime(host, it)), wanted))
     return estimates
-
-
-def _is_alike(identity: str, wanted: str, threads: int | None) -> bool:
-    return without_variant(identity) == without_variant(wanted) and states(
-        identity, threads, stated_precision(wanted), stated_kernels(wanted)
-    )
 
 
 @contextmanager

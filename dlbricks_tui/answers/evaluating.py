@@ -14,7 +14,7 @@ from pathlib import Path
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.analysis.whole_models import whole_model
 from dlbricks_tui.answers.checks import USUAL_PROCESSES, refuse_impossible
-from dlbricks_tui.answers.documents import OMIT_NONE
+from dlbricks_tui.answers.documents import OMIT_NONE, taken
 from dlbricks_tui.answers.from_run import FoundResult, results_in_other_variants
 from dlbricks_tui.answers.loads import LoadProcessError, MeasuredScenario, measured_scenario
 from dlbricks_tui.answers.preparing import (
@@ -42,7 +42,7 @@ from dlbricks_tui.evaluations.baseline import (
     differences,
     nearest,
 )
-from dlbricks_tui.evaluations.evaluation import EvaluatedScenario, Evaluation, EvaluationError
+from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -53,7 +53,7 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.variant import Precision, Variant, variant_in_words
 from dlbricks_tui.scenarios.messages import ScenarioOrder
-from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind
+from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.settings.loads import ARRIVAL, SERVING
 from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.store.change import TOGETHER, USUAL_SHARE, Change, Verdict, changes_from, known_changes, timing_of
@@ -187,14 +187,12 @@ def comparison(now: Sequence[Baseline], earlier: Sequence[Baseline], by: float) 
 
 
 def _compared(now: Baseline, was: Baseline | None, timings: ComparableTimings, change: Change | None) -> ComparedResult:
-    return ComparedResult(
-        model=now.result.model,
-        framework=now.result.framework,
-        threads=now.result.threads,
-        batch=now.result.batch,
-        precision=now.result.precision,
+    lacking = _NO_EARLIER if was is None else _NOT_COMPARABLE
+    return taken(
+        ComparedResult,
+        timings,
+        now.result,
         of=None if change is None else "end to end" if timings.end_to_end else "estimate",
-        per_item=timings.per_item,
         was_ms=None if change is None else change.was_ms,
         is_ms=None if timings.now is None else timings.now.value_ms,
         when=None if was is None else was.result.when,
@@ -202,7 +200,7 @@ def _compared(now: Baseline, was: Baseline | None, timings: ComparableTimings, c
         interval=None if change is None else change.interval,
         significant=change is not None and change.significant,
         verdict=Verdict.UNKNOWN if change is None else change.verdict,
-        reason=change.reason if change is not None else _NO_EARLIER if was is None else _NOT_COMPARABLE,
+        reason=lacking if change is None else change.reason,
         differences=() if was is None else differences(was.result, now.result),
     )
 
@@ -225,48 +223,31 @@ class AskedLoad:
 
     def measured(self, data: DataFolder, measure: MeasureLoad) -> EvaluatedLoad:
         """Return the stored test, or measure the scenario."""
-        failure, test = "", self.stored
+        failure, test, execution = "", self.stored, self.order.execution
         if test is None:
             try:
                 test = measure(self.order)
             except LoadProcessError as error:
                 failure = f"{self.model.wanted.name}, scenario {self.order.scenario.kind.value}: {error}"
-        scenario, runtime = self.order.scenario, self.order.execution.runtime
-        return EvaluatedLoad(
+        if self.stored is None:
+            unmet = self.order.unmet
+        else:
+            with ResultsDatabase(data.store) as store:
+                origin = store.provenance_of(self.stored.uuid, self.stored.runtime)
+            unmet = self.part.marks_of(self.model, origin, self.evaluation, is_new=False)
+        return taken(
+            EvaluatedLoad,
+            self.order.scenario,
             model=self.model.wanted.name,
-            runtime=runtime.identity,
-            level=self.order.execution.level,
-            kind=scenario.kind,
-            percentile=scenario.percentile,
-            bound_ms=scenario.bound_ms,
-            rate=scenario.rate,
-            batch_sizes=scenario.batch_sizes,
-            instances=scenario.instances,
+            runtime=execution.runtime.identity,
+            level=execution.level,
             measured=None if test is None else measured_scenario(test, data),
             failure=failure or None,
-            unmet=self._marks(data),
+            unmet=unmet,
         )
 
-    def _marks(self, data: DataFolder) -> tuple[str, ...]:
-        if self.stored is None:
-            return self.order.unmet
-        with ResultsDatabase(data.store) as store:
-            origin = store.provenance_of(self.stored.uuid, self.stored.runtime)
-        return self.part.marks_of(self.model, origin, self.evaluation, is_new=False)
 
-
-@dataclass(frozen=True, slots=True)
-class EvaluatedLoads:
-    """All scenarios of an evaluation, ready to be measured."""
-
-    asked: tuple[AskedLoad, ...]
-
-    def measured(self, data: DataFolder, measure: MeasureLoad) -> tuple[EvaluatedLoad, ...]:
-        """Return the results, and measure those that the store lacks."""
-        return tuple([it.measured(data, measure) for it in self.asked])
-
-
-def ready_loads(checked: CheckedEvaluation, data: DataFolder, *, again: bool) -> EvaluatedLoads:
+def ready_loads(checked: CheckedEvaluation, data: DataFolder, *, again: bool) -> tuple[AskedLoad, ...]:
     """Return the scenarios of an evaluation. All models are read; raise an error if one cannot be measured."""
     asked = tuple(_asked(checked.evaluation, checked.parts, data, again))
     if any(it.stored is None for it in asked):
@@ -274,7 +255,7 @@ def ready_loads(checked: CheckedEvaluation, data: DataFolder, *, again: bool) ->
         from dlbricks_tui.scenarios.loadgen import require_loadgen
 
         require_loadgen()
-    return EvaluatedLoads(asked)
+    return asked
 
 
 def _asked(
@@ -285,7 +266,9 @@ def _asked(
         for model in part.models:
             key = _key(model, execution, data)
             for wanted in evaluation.scenarios:
-                scenario = _scenario(wanted)
+                scenario = ScenarioOptions(
+                    batch_sizes=wanted.batch, **fields_of(wanted, (*ARRIVAL, *SERVING))
+                ).scenario()
                 order = ScenarioOrder(
                     source=model.source,
                     execution=execution,
@@ -296,10 +279,6 @@ def _asked(
                     unmet=part.marks_of(model, None, evaluation, is_new=True),
                 )
                 yield AskedLoad(evaluation, part, model, order, None if again else _stored(key, order, data))
-
-
-def _scenario(wanted: EvaluatedScenario) -> Scenario:
-    return ScenarioOptions(batch_sizes=wanted.batch, **fields_of(wanted, (*ARRIVAL, *SERVING))).scenario()
 
 
 def _key(model: LocatedModel, execution: Execution, data: DataFolder) -> str:
@@ -372,7 +351,7 @@ def evaluate(
     if left_out and not options.anyway:
         raise EvaluationError(f"{left_out[0]}; nothing was measured: repair the model, or leave it out with --anyway")
     loads = ready_loads(checked, data, again=options.again)
-    if not read and not loads.asked:
+    if not read and not loads:
         raise EvaluationError(f"{checked.file}: nothing can be measured: {left_out[0] if left_out else _NOTHING_ASKED}")
     began = utc_now()
     earlier: tuple[Baseline, ...] = ()
@@ -389,7 +368,7 @@ def evaluate(
     measure_lacking(read, data, steps.run, again=again)
     if options.compare and checked.evaluation.measuring.end_to_end:
         measure_in_processes(read, data, steps.run, options.processes, began)
-    scenarios = loads.measured(data, steps.measure_load)
+    scenarios = tuple([it.measured(data, steps.measure_load) for it in loads])
     with ResultsDatabase(data.store) as store:
         found = findings(read, store)
         today: list[Baseline] = []
@@ -487,39 +466,27 @@ def _reason(store: ResultsDatabase, request: RunRequest, model: CutModel) -> str
 def _evaluated(finding: StoredFinding, evaluation: Evaluation, began: str) -> EvaluatedResult:
     result = finding.result
     recorded, timed, estimate = result.recorded, result.timed, result.found
-    return EvaluatedResult(
-        model=recorded.model,
-        framework=recorded.framework,
-        version=recorded.version,
-        runtime=estimate.way.runtime,
-        system=estimate.way.system,
+    is_new = recorded.when >= began
+    return taken(
+        EvaluatedResult,
+        recorded,
+        estimate.way,
+        estimate.estimate,
+        threads=estimate.variant.threads,
         level=estimate.estimate.level,
-        **(recorded.parts | {"threads": estimate.variant.threads}),
-        variables=recorded.variables,
-        measured_ms=recorded.measured_ms,
         measured_interval_ms=_interval(recorded.low_ms, recorded.high_ms),
         samples=len(recorded.samples_ms),
-        estimate_ms=recorded.estimate_ms,
         interval_ms=_interval(recorded.estimate_low_ms, recorded.estimate_high_ms),
-        coverage=estimate.estimate.coverage,
         when=recorded.when or None,
         run=timed.run if timed is not None else None,
-        sha256=recorded.sha256,
         packages=dict(recorded.packages),
         host=dict(recorded.host),
-        unmet=_marks(finding, evaluation, began),
+        unmet=finding.variant.part.marks_of(finding.located, result.provenance, evaluation, is_new=is_new),
     )
 
 
 def _interval(low: float | None, high: float | None) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
-
-
-def _marks(finding: StoredFinding, evaluation: Evaluation, began: str) -> tuple[str, ...]:
-    """Return the requirements that were not met when a result was measured."""
-    result = finding.result
-    is_new = result.recorded.when >= began
-    return finding.variant.part.marks_of(finding.located, result.provenance, evaluation, is_new=is_new)
 
 
 def _result(

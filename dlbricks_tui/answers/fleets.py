@@ -1,11 +1,11 @@
 """Fleet runs: their options, the request that follows from them, and their results as plain values."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
 
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine.scheduler import SECURE, check_address
@@ -47,7 +47,12 @@ def fleet_request(options: FleetOptions, sources: Sequence[ModelSource], data: D
         raise FleetError("name either a hosts file (--hosts FILE) or a dask scheduler (--scheduler ADDRESS)")
     PROBE.require(options.probe_seconds, FleetError)
     if options.scheduler:
-        _require_usable(options, data)
+        place = check_address(options.scheduler, options.allow_plain)
+        if place.scheme == SECURE and not Certificates(data.certificates).exist:
+            raise FleetError(
+                f"{options.scheduler[:80]} asks for certificates, and {data.certificates} has none: copy those that "
+                "the scheduler was started with, or make some by `dlbricks fleet init` and start it with them"
+            )
     # Only layers travel: no host can time a whole model.
     measuring = replace(options.measuring, end_to_end=False)
     run = run_request(measuring, sources, data)
@@ -89,19 +94,6 @@ def _hosts(path: Path) -> tuple[HostEntry, ...]:
     hosts = read_hosts(path)
     check_hosts(hosts)
     return hosts
-
-
-def _require_usable(options: FleetOptions, data: DataFolder) -> None:
-    """Raise FleetError before there is a fleet run if its scheduler cannot be used."""
-    place = check_address(options.scheduler, options.allow_plain)
-    if place.scheme == SECURE and not Certificates(data.certificates).exist:
-        raise FleetError(
-            f"{options.scheduler[:80]} asks for certificates, and {data.certificates} has none: copy those that the "
-            "scheduler was started with, or make some by `dlbricks fleet init` and start it with them"
-        )
-
-
-Copied = TypeVar("Copied")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,17 +224,15 @@ def fleet_result(state: JobState, progress: FleetProgress) -> FleetResult:
     groups: dict[tuple[str, str], list[FleetEstimate]] = {}
     for (model, runtime, host), it in progress.estimates.items():
         row = progress.hosts.get(host)
-        estimate = _copied(FleetEstimate, it, system=row.system if row else "")
+        estimate = taken(FleetEstimate, it, system=row.system if row else "")
         groups.setdefault((model, runtime), []).append(estimate)
     orders = progress.orders
-    return FleetResult(
+    return taken(
+        FleetResult,
+        state,
         fleet=state.run,
-        state=state.state,
-        message=state.message,
         question=progress.started.question if progress.started else "",
-        started=state.started,
-        seconds=state.seconds,
-        hosts=tuple(_copied(FleetHost, it, host=it.name, state=it.state.value) for it in progress.hosts.values()),
+        hosts=tuple(taken(FleetHost, it, host=it.name, state=it.state.value) for it in progress.hosts.values()),
         models=tuple(
             FleetModel(
                 model=model,
@@ -253,37 +243,21 @@ def fleet_result(state: JobState, progress: FleetProgress) -> FleetResult:
             )
             for (model, runtime), found in groups.items()
         ),
-        left_out=tuple(_copied(LeftOutModel, it) for it in progress.left_out),
+        left_out=tuple(taken(LeftOutModel, it) for it in progress.left_out),
     )
 
 
 def fleet_summary(state: JobState) -> FleetSummary:
     """Return a fleet run of the data folder by its state."""
-    return FleetSummary(
-        fleet=state.run,
-        state=state.state,
-        message=state.message,
-        models=state.models,
-        bricks=state.bricks.total,
-        measured=state.bricks.measured,
-        known=state.bricks.reused,
-        failed=state.bricks.failed,
-        started=state.started,
-        seconds=state.seconds,
-        pid=state.process.pid if state.active else None,
-    )
+    bricks = {"bricks": state.bricks.total, "known": state.bricks.reused}
+    pid = state.process.pid if state.active else None
+    return taken(FleetSummary, state, state.bricks, fleet=state.run, **bricks, pid=pid)
 
 
 def fleet_examination(found: Iterable[Examination]) -> FleetExamination:
     """Return what the doctor found out."""
     return FleetExamination(
         hosts=tuple(
-            _copied(ExaminedHost, it, findings=tuple(_copied(HostFact, each) for each in it.findings)) for it in found
+            taken(ExaminedHost, it, findings=tuple(taken(HostFact, each) for each in it.findings)) for it in found
         )
     )
-
-
-def _copied(kind: type[Copied], source: object, **others: Any) -> Copied:
-    """Return a result whose fields have the values that a source has under their names, except for some others."""
-    same = {it.name: getattr(source, it.name) for it in fields(kind) if it.name not in others}  # type: ignore[arg-type]
-    return kind(**same, **others)

@@ -6,6 +6,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
@@ -43,7 +44,7 @@ from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Precision
 from dlbricks_tui.settings.variant import INSTRUCTIONS, KERNELS, OPTIMISATION
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Fact, Provenance, System
+from dlbricks_tui.store.records import Provenance, System
 from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, equal
 
 _LOG = "evaluations.log"
@@ -65,7 +66,12 @@ def evaluation_of_run(wanted: str, file: Path, data: DataFolder) -> Evaluation:
     if not state.bricks.total and not state.whole_models.total:
         raise EvaluationError(f"run {state.run} ended before it had read its models: choose another run")
     known: KnownGraphs = {}
-    parts = [_ReadPart(part, _sources(part, data), _cut(part, data, known)) for part in request.parts]
+    parts = [
+        _ReadPart(
+            part, part.sources(Library(SAMPLE_MODELS, data.path, part.runtime.traits.format)), _cut(part, data, known)
+        )
+        for part in request.parts
+    ]
     models = {
         source.path: _model(source, part.shapes_of(source), request, file, data)
         for part in parts
@@ -103,10 +109,6 @@ def _system_of(state: JobState, data: DataFolder) -> System:
         run = by_id(store.runs()).get(state.run)
         known = None if run is None else by_id(store.systems()).get(run.system)
     return known or fingerprint()
-
-
-def _sources(part: RunRequest, data: DataFolder) -> tuple[ModelSource, ...]:
-    return part.sources(Library(SAMPLE_MODELS, data.path, part.runtime.traits.format))
 
 
 def _model(
@@ -179,15 +181,12 @@ def _stated(variants: Sequence[Runtime], request: RunRequest) -> EvaluatedRuntim
 def _measuring(request: RunRequest) -> Measuring:
     methods: set[Method] = {part.method for part in request.parts}
     rule = request.rule
-    return Measuring(
-        level=request.level,
-        granularity=request.cutting.granularity,
-        cut=request.cutting.cut,
-        order=request.cutting.order,
+    return taken(
+        Measuring,
+        request,
+        request.cutting,
         # Runtimes that need different methods choose them again.
         method=methods.pop() if len(methods) == 1 else None,
-        bricks=request.bricks,
-        end_to_end=request.end_to_end,
         target_interval=rule.target if isinstance(rule, Adaptive) else None,
         fixed_runs=rule.runs if isinstance(rule, FixedRuns) else None,
     )
@@ -225,7 +224,12 @@ def _results(
                     store, part.request, model, wanted.name, wanted.sha256, system, until=state.changed
                 )
             if found.timed is not None and found.provenance is not None:
-                _refuse_changed(dict(found.provenance.models).get(model.key), wanted, state)
+                then = dict(found.provenance.models).get(model.key)
+                if then and then != wanted.sha256:
+                    raise EvaluationError(
+                        f"the file of {wanted.name} has changed since run {state.run}: measure it again, and write the "
+                        "evaluation of that run"
+                    )
             if found.recorded.measured_ms is not None or found.recorded.estimate_ms is not None:
                 yield replace(found.recorded, when=found.recorded.when or state.changed)
 
@@ -237,14 +241,6 @@ def _cut(part: RunRequest, data: DataFolder, known: KnownGraphs) -> tuple[CutMod
 
 def _ignore(_: Event) -> None:
     """Ignore the events of reading: the run has told them."""
-
-
-def _refuse_changed(then: Fact, model: EvaluatedModel, state: JobState) -> None:
-    if then and then != model.sha256:
-        raise EvaluationError(
-            f"the file of {model.name} has changed since run {state.run}: measure it again, and write the evaluation "
-            "of that run"
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.reference import memory_reference
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink, runtime_record
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
+from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.measure.time_left import Agenda, stages
 from dlbricks_tui.runs.results import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker
@@ -154,15 +154,13 @@ class _Measuring:
                     store.add(*beside.records(timing.track, system, self.run))
                     if beside.failure is not None:
                         self._tell_failure(asked, beside.failure)
-                self._refuse_unmeasured(worker, carriers, timing)
-
-    def _refuse_unmeasured(self, worker: SupervisedWorker, carriers: Sequence[CarrierJob], timing: Inside) -> None:
-        """Raise LanguageError with the reason if a carrier could not be measured."""
-        for carrier in carriers:
-            if not {*carrier.bricks.values()} <= {*timing.kept}:
-                worker.load(carrier.name, carrier.program)
-                lost = worker.take_losses().get(carrier.name)
-                raise LanguageError("it was not measured to the end" if lost is None else lost.message or lost.reason)
+                for carrier in carriers:
+                    if not {*carrier.bricks.values()} <= {*timing.kept}:
+                        worker.load(carrier.name, carrier.program)
+                        lost = worker.take_losses().get(carrier.name)
+                        raise LanguageError(
+                            "it was not measured to the end" if lost is None else lost.message or lost.reason
+                        )
 
     def _whole_model(self, asked: LanguageQuestion, opened: ExitStack) -> WholeModelRuns | None:
         """Open the whole model, or tell why it cannot be timed."""
@@ -238,7 +236,18 @@ def carrier_jobs(asked: LanguageQuestion, steps: Sequence[Step], known: Mapping[
             continue
         for layer, key in enumerate(keys):
             if key not in known and key not in jobs:
-                jobs[key] = _job(carrier, layer, key, len(jobs))
+                graph, brick = carrier.graph, brick_of(carrier.graph, (layer,))
+                jobs[key] = Job(
+                    key=key,
+                    label=graph.layers[layer].name,
+                    canonical=brick.canonical,
+                    graph=graph,
+                    layers=(layer,),
+                    uses=(Use(graph.name, carrier.counts[layer]),),
+                    expected_ms=expected_ms(brick.canonical),
+                    memory_bytes=memory_bytes([graph.layers[layer]]),
+                    number=len(jobs),
+                )
         # What runs first finds code in no cache: another place of the brick counts, if there is one.
         later = {key for key, count in zip(keys, carrier.counts, strict=True) if count > 1}
         bricks = {
@@ -264,21 +273,6 @@ def _carriers(asked: LanguageQuestion, step: Step) -> Iterator[Decoder]:
         each = max(1, (size - asked.decoder(step, (0,)).graph.weight_bytes) // (len(blocks) - 1))
         others = [it for it in range(model.blocks) if it not in blocks][: max(0, (_ROOMY_BYTES - size) // each)]
         yield asked.decoder(step, sorted({*blocks, *others}), name)
-
-
-def _job(carrier: Decoder, layer: int, key: JobKey, number: int) -> Job:
-    graph, brick = carrier.graph, brick_of(carrier.graph, (layer,))
-    return Job(
-        key=key,
-        label=graph.layers[layer].name,
-        canonical=brick.canonical,
-        graph=graph,
-        layers=(layer,),
-        uses=(Use(graph.name, carrier.counts[layer]),),
-        expected_ms=expected_ms(brick.canonical),
-        memory_bytes=memory_bytes([graph.layers[layer]]),
-        number=number,
-    )
 
 
 def _carrier_job(number: int, carrier: Decoder, bricks: Mapping[int, Job]) -> CarrierJob:

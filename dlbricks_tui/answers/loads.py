@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.scenarios import ScenarioAnswer
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.errors import JobError
@@ -14,8 +15,6 @@ from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_thr
 from dlbricks_tui.scenarios.messages import LOAD_TEST, LoadDone, LoadTestDone
 from dlbricks_tui.scenarios.scenario import (
     CONFIDENCE,
-    PredictedLoad,
-    Range,
     ScenarioError,
     ScenarioKind,
     fewest_queries,
@@ -32,6 +31,10 @@ if TYPE_CHECKING:
     from dlbricks_tui.jobs.events import Event
     from dlbricks_tui.jobs.process import JobProcess
     from dlbricks_tui.scenarios.messages import ScenarioOrder
+
+
+# The figures of an outcome, predicted or measured.
+_FIGURES = ("p50_ms", "p90_ms", "p99_ms", "p999_ms", "per_second")
 
 
 class LoadProcessError(ScenarioError):
@@ -232,31 +235,35 @@ def scenario_result(
     failure = str(found) if isinstance(found, LoadProcessError) else ""
     noted = answer.notes if answer.prediction is not None and predicts else ()
     warned = found.warnings if isinstance(found, MeasuredTest) else ()
-    scenario, execution = answer.scenario, answer.execution
+    execution = answer.execution
     predicted = answer.prediction if predicts else None
     runtime = None if execution is None else execution.runtime.identity
     beside = measured or stored
-    return ScenarioResult(
+    figures = () if predicted is None else tuple(getattr(predicted, it) for it in _FIGURES)
+    ratios = (it.value / getattr(beside, name) - 1 for name, it in zip(_FIGURES, figures, strict=True))
+    return taken(
+        ScenarioResult,
+        answer.scenario,
         model=answer.source.name,
         system=answer.system,
         runtime=runtime,
         level=None if execution is None else execution.level,
         threads=None if runtime is None else stated_threads(runtime),
         precision=None if runtime is None else stated_precision(runtime),
-        kind=scenario.kind,
-        percentile=scenario.percentile,
-        bound_ms=scenario.bound_ms,
-        rate=scenario.rate,
-        batch_size=max(scenario.batch_sizes),
-        batch_sizes=scenario.batch_sizes,
-        instances=scenario.instances,
-        full=scenario.full,
-        predicted=None if predicted is None else _predicted(predicted),
+        batch_size=max(answer.scenario.batch_sizes),
+        predicted=None
+        if predicted is None
+        else taken(
+            PredictedScenario,
+            predicted,
+            **{name: it.value for name, it in zip(_FIGURES, figures, strict=True)},
+            intervals=LoadIntervals(*((it.low, it.high) for it in figures)),
+        ),
         measured=measured,
-        tests=() if found is None else tuple(map(_tested, found.tests)),
+        tests=() if found is None else tuple(taken(TestedLoad, it) for it in found.tests),
         stored=stored,
         stored_tests=() if measured is not None else tuple([measured_scenario(it, data) for it in answer.stored_tests]),
-        difference=None if predicted is None or beside is None else _difference(predicted, beside),
+        difference=None if predicted is None or beside is None else LoadDifference(*ratios),
         obstacle=failure or (answer.refusal if predicts else "") or None,
         warnings=(*noted, *warned),
     )
@@ -264,60 +271,15 @@ def scenario_result(
 
 def measured_scenario(test: LoadTest, data: DataFolder) -> MeasuredScenario:
     """Return a stored load test as a document."""
-    found = measured_load(test)
     logs = data.scenarios / test.uuid
     decides = test.valid and test.kind != ScenarioKind.OFFLINE.value and test.queries >= fewest_queries(test.percentile)
-    return MeasuredScenario(
-        p50_ms=found.p50_ms,
-        p90_ms=found.p90_ms,
-        p99_ms=found.p99_ms,
-        p999_ms=found.p999_ms,
-        per_second=found.per_second,
-        valid=found.valid,
-        reasons=test.reasons,
-        queries=found.queries,
-        batch_size=found.batch_size,
+    return taken(
+        MeasuredScenario,
+        measured_load(test),
+        test,
         percentile_ms=percentile_ms(test),
         bound_met=None if test.bound_ms is None else meets_bound(test),
-        rate=test.rate,
-        sought=test.sought,
         confidence=CONFIDENCE if decides else None,
-        passing_ms=test.passing_ms,
-        wake_up_ms=test.wake_up_ms,
-        seconds=test.seconds,
-        when=test.when,
         id=test.uuid,
         logs=logs if logs.is_dir() else None,
     )
-
-
-def _tested(test: LoadTestDone) -> TestedLoad:
-    return TestedLoad(test.rate, test.batch_size, test.percentile_ms, test.per_second, test.passed)
-
-
-def _predicted(found: PredictedLoad) -> PredictedScenario:
-    return PredictedScenario(
-        p50_ms=found.p50_ms.value,
-        p90_ms=found.p90_ms.value,
-        p99_ms=found.p99_ms.value,
-        p999_ms=found.p999_ms.value,
-        per_second=found.per_second.value,
-        valid=found.valid,
-        queries=found.queries,
-        batch_size=found.batch_size,
-        intervals=LoadIntervals(*map(_ends, _figures(found))),
-    )
-
-
-def _figures(found: PredictedLoad) -> tuple[Range, Range, Range, Range, Range]:
-    return found.p50_ms, found.p90_ms, found.p99_ms, found.p999_ms, found.per_second
-
-
-def _ends(it: Range) -> tuple[float, float]:
-    return it.low, it.high
-
-
-def _difference(predicted: PredictedLoad, found: MeasuredScenario) -> LoadDifference:
-    measured = (found.p50_ms, found.p90_ms, found.p99_ms, found.p999_ms, found.per_second)
-    ratios = (it.value / other - 1 for it, other in zip(_figures(predicted), measured, strict=True))
-    return LoadDifference(*ratios)

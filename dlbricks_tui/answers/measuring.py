@@ -4,10 +4,11 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tinydb import where
 
-from dlbricks_tui.answers.documents import OMIT_NONE
+from dlbricks_tui.answers.documents import OMIT_NONE, taken
 from dlbricks_tui.answers.estimates import ModelEstimate
 from dlbricks_tui.answers.estimating import measured_models
 from dlbricks_tui.answers.opening import CutOptions, InputOptions, RuntimeOptions
@@ -19,13 +20,12 @@ from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.folder import JobState, State, Tally
+from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, shared_formats
-from dlbricks_tui.runs.events import EstimateChanged
 from dlbricks_tui.runs.planning import PROBE_RULE
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import (
@@ -42,7 +42,7 @@ from dlbricks_tui.runs.request import (
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import AskedVariant, AskedVariants, InstructionSet, several
+from dlbricks_tui.runtime.variant import AskedVariant, AskedVariants, several
 from dlbricks_tui.settings.cutting import GRANULARITY
 from dlbricks_tui.settings.measuring import (
     AGAIN,
@@ -151,7 +151,10 @@ def _method(options: MeasureOptions, runtime: Runtime) -> Method:
 def _runtimes(options: MeasureOptions, formats: Collection[Format], data: DataFolder) -> tuple[Runtime, ...]:
     """Return each runtime with each precision, each limit on its kernels, and each number of threads."""
     for instructions in several(options.instructions):
-        _refuse_missing_instructions(instructions)
+        available = processor.instruction_sets(HostFiles())
+        if instructions not in available:
+            known = ", ".join(it.value for it in available)
+            raise JobError(f"this processor has no {instructions.value} instructions: choose from {known}")
     registry = Registry(data.path)
     named = [registry.find_installed(name) for name in several(options.runtime)]
     asked = replace(options, batch=None).each(AskedVariant())
@@ -161,13 +164,6 @@ def _runtimes(options: MeasureOptions, formats: Collection[Format], data: DataFo
         for each in asked
     )
     return tuple({each.identity: each for each in variants}.values())
-
-
-def _refuse_missing_instructions(instructions: InstructionSet) -> None:
-    available = processor.instruction_sets(HostFiles())
-    if instructions not in available:
-        known = ", ".join(it.value for it in available)
-        raise JobError(f"this processor has no {instructions.value} instructions: choose from {known}")
 
 
 def _usual(options: MeasureOptions, formats: Collection[Format], registry: Registry, asked: AskedVariant) -> Runtime:
@@ -409,72 +405,38 @@ def replayed_run(run: str, progress: RunProgress, seconds: float) -> ReplayedRun
         if program.measured is not None and not program.about.brick
         for name in program.about.used_by
     }
-    models = (_replayed_model(it, measured_ms.get(it.model)) for it in progress.estimates.values())
+    models: list[ReplayedModel] = []
+    for told in progress.estimates.values():
+        known = told.measured_layers + told.sampled_layers
+        layers = known + told.missing_layers + told.unmeasurable_layers
+        measured = measured_ms.get(told.model)
+        models.append(taken(ReplayedModel, told, measured_ms=measured, measured_layers=known, layers=layers))
     runtime = progress.started.runtime if progress.started else ""
-    return ReplayedRun(run, progress.state, progress.message, runtime, seconds, tuple(models))
-
-
-def _replayed_model(told: EstimateChanged, measured_ms: float | None) -> ReplayedModel:
-    known = told.measured_layers + told.sampled_layers
-    return ReplayedModel(
-        model=told.model,
-        sequential_ms=told.sequential_ms,
-        parallel_ms=told.parallel_ms,
-        low_ms=told.low_ms,
-        high_ms=told.high_ms,
-        measured_ms=measured_ms,
-        measured_layers=known,
-        layers=known + told.missing_layers + told.unmeasurable_layers,
-    )
+    return taken(ReplayedRun, progress, run=run, runtime=runtime, seconds=seconds, models=tuple(models))
 
 
 def run_result(state: JobState, models: Iterable[ModelEstimate] = (), results: Path | None = None) -> RunResult:
     """Return the outcome of a run by its state."""
-    return RunResult(
-        run=state.run,
-        state=state.state,
-        message=state.message,
-        bricks=_counts(state.bricks),
-        end_to_end=_counts(state.whole_models),
-        unfinished=state.bricks.unfinished + state.whole_models.unfinished,
-        seconds=state.seconds,
-        models=tuple(models),
-        results=results,
-    )
+    return taken(RunResult, state, **_counts_of(state), models=tuple(models), results=results)
 
 
 def probe_result(
     state: JobState, system: str, runtime: str, known_systems: Iterable[str], models: Iterable[ModelEstimate]
 ) -> ProbeResult:
     """Return the outcome of a probe by the state of its run."""
-    return ProbeResult(
-        run=state.run,
-        state=state.state,
-        message=state.message,
-        system=system,
-        runtime=runtime,
-        known_systems=tuple(known_systems),
-        bricks=state.bricks.measured + state.bricks.unfinished,
-        seconds=state.seconds,
-        models=tuple(models),
-    )
+    how = {"system": system, "runtime": runtime, "known_systems": tuple(known_systems), "models": tuple(models)}
+    return taken(ProbeResult, state, **how, bricks=state.bricks.measured + state.bricks.unfinished)
 
 
 def run_summary(state: JobState) -> RunSummary:
     """Return a run of the data folder by its state."""
-    return RunSummary(
-        run=state.run,
-        state=state.state,
-        message=state.message,
-        models=state.models,
-        bricks=_counts(state.bricks),
-        end_to_end=_counts(state.whole_models),
-        unfinished=state.bricks.unfinished + state.whole_models.unfinished,
-        started=state.started,
-        seconds=state.seconds,
-        pid=state.process.pid if state.active else None,
-    )
+    return taken(RunSummary, state, **_counts_of(state), pid=state.process.pid if state.active else None)
 
 
-def _counts(tally: Tally) -> Counts:
-    return Counts(tally.total, tally.measured, tally.reused, tally.failed)
+def _counts_of(state: JobState) -> dict[str, Any]:
+    bricks, whole = (Counts(it.total, it.measured, it.reused, it.failed) for it in (state.bricks, state.whole_models))
+    return {
+        "bricks": bricks,
+        "end_to_end": whole,
+        "unfinished": state.bricks.unfinished + state.whole_models.unfinished,
+    }

@@ -27,7 +27,6 @@ from dlbricks_tui.answers.sides import (
     ComparisonError,
     NamedSelection,
     PairKind,
-    SideFact,
     facts_of,
     select_named,
     side_of_selection,
@@ -241,13 +240,13 @@ def compare_selections(of: str, first: Side, second: Side) -> ComparedTwo:
         (_sum_side(first, pairs, number=0), _sum_side(second, pairs, number=1)),
         change,
         (what, _selection_parts(found)),
-        {it.name: (it.values[0], it.values[1]) for it in facts_of((first, second)) if _differ(it)},
+        {
+            it.name: (it.values[0], it.values[1])
+            for it in facts_of((first, second))
+            if (it.differs or (it.name == _DAYS and len(set(it.values)) > 1))
+        },
         _selection_remarks(found, (first, second)),
     )
-
-
-def _differ(fact: SideFact) -> bool:
-    return fact.differs or (fact.name == _DAYS and len(set(fact.values)) > 1)
 
 
 def _sum_side(side: Side, pairs: Sequence[ResultPair], *, number: int) -> ComparedSide:
@@ -341,7 +340,8 @@ def compare_estimates(of: str, first: EstimatedSide, second: EstimatedSide, *, c
     )
     known: list[Latency] = []
     for side in both:
-        latency = _latency(side, by_measured=by_measured)
+        measured, estimated = side.found.end_to_end, _estimate_of(side.found)
+        latency = (measured or estimated) if by_measured else (estimated or measured)
         if latency is None or not latency.value_ms > 0:
             raise NotComparableError(f"{side.name} has no latency yet{f': {cure}' if cure else ''}")
         known.append(latency)
@@ -364,12 +364,6 @@ def _estimate_of(found: SystemEstimate) -> Latency | None:
     if composed is None or found.estimate.is_partial or not composed.sequential_ms > 0:
         return None
     return Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
-
-
-def _latency(side: EstimatedSide, *, by_measured: bool) -> Latency | None:
-    """Return the measured latency or the estimate, whichever is wanted, or else the other one."""
-    measured, estimated = side.found.end_to_end, _estimate_of(side.found)
-    return (measured or estimated) if by_measured else (estimated or measured)
 
 
 def _timing(side: EstimatedSide, known: Latency) -> Timing:
@@ -406,7 +400,16 @@ def _parts(first: SystemEstimate, second: SystemEstimate) -> tuple[str, tuple[Co
     common = [it for it in ones if it in others]
     shares = [_share(common, held) for held in (ones, others)]
     if min(shares) >= _IN_COMMON:
-        return "bricks", _of_bricks(ones, others)
+        keys = list(dict.fromkeys([*ones, *others]))
+        both = [key for key in keys if key in ones and key in others]
+        timings = [(_sum_of(ones[key]), _sum_of(others[key])) for key in both]
+        verdicts = {key: change.verdict for key, change in zip(both, all_compared(timings), strict=True)}
+        return "bricks", largest_first(
+            [
+                ComparedPart(_name_of(key, ones, others), _ms(ones.get(key)), _ms(others.get(key)), verdicts.get(key))
+                for key in keys
+            ]
+        )
     kinds = [_by_kind(it) for it in (first, second)]
     names = dict.fromkeys([*kinds[0], *kinds[1]])
     return "kinds of layers", largest_first(
@@ -428,19 +431,6 @@ def _by_brick(found: SystemEstimate) -> _ByBrick:
 def _share(keys: Sequence[str], held: _ByBrick) -> float:
     total = sum(part.paid_ps for some in held.values() for part in some)
     return sum(part.paid_ps for key in keys for part in held[key]) / total if total else 0.0
-
-
-def _of_bricks(ones: _ByBrick, others: _ByBrick) -> tuple[ComparedPart, ...]:
-    keys = list(dict.fromkeys([*ones, *others]))
-    both = [key for key in keys if key in ones and key in others]
-    timings = [(_sum_of(ones[key]), _sum_of(others[key])) for key in both]
-    verdicts = {key: change.verdict for key, change in zip(both, all_compared(timings), strict=True)}
-    return largest_first(
-        [
-            ComparedPart(_name_of(key, ones, others), _ms(ones.get(key)), _ms(others.get(key)), verdicts.get(key))
-            for key in keys
-        ]
-    )
 
 
 def _name_of(key: str, ones: _ByBrick, others: _ByBrick) -> str:
@@ -548,7 +538,9 @@ def result_side(store: ResultsDatabase, identity: str) -> NamedSelection:
 
 def _one_result(store: ResultsDatabase, found: Selection) -> NamedSelection:
     found = store.result_of(found[0])
-    return NamedSelection(_result_name(found[0]), found, PairKind.RESULT)
+    summary = found[0]
+    name = summary.name or summary.brick[:12] or summary.model[:12]
+    return NamedSelection(f"{name}, {minute_of(summary.when)}", found, PairKind.RESULT)
 
 
 def compare_named(store: ResultsDatabase, first: NamedSelection, second: NamedSelection) -> ComparedTwo:
@@ -562,7 +554,14 @@ def compare_named(store: ResultsDatabase, first: NamedSelection, second: NamedSe
         )
     try:
         if kinds[0] == PairKind.RESULT:
-            return _compare_results(store, first, second)
+            sides = [_side_of_result(store, it) for it in (first, second)]
+            one, other = first.selection[0], second.selection[0]
+            bricks: tuple[Side, Side] | None = None
+            if not one.brick and not other.brick and one.run != other.run:
+                # A run may have measured no bricks.
+                with suppress(ComparisonError):
+                    bricks = _bricks_of(store, one), _bricks_of(store, other)
+            return compare_results(sides[0], sides[1], bricks)
         if kinds[0] == kinds[1]:
             return compare_selections(kinds[0], *(_side_called(store, it) for it in (first, second)))
         return compare_selections(PairKind.SELECTION, *(side_of_selection(store, it) for it in (first, second)))
@@ -573,22 +572,6 @@ def compare_named(store: ResultsDatabase, first: NamedSelection, second: NamedSe
 def _side_called(store: ResultsDatabase, named: NamedSelection) -> Side:
     """Return the results of a selection by their name alone: both sides are of one kind."""
     return replace(side_of_selection(store, named), name=named.name)
-
-
-def _result_name(summary: Summary) -> str:
-    name = summary.name or summary.brick[:12] or summary.model[:12]
-    return f"{name}, {minute_of(summary.when)}"
-
-
-def _compare_results(store: ResultsDatabase, first: NamedSelection, second: NamedSelection) -> ComparedTwo:
-    sides = [_side_of_result(store, it) for it in (first, second)]
-    one, other = first.selection[0], second.selection[0]
-    bricks: tuple[Side, Side] | None = None
-    if not one.brick and not other.brick and one.run != other.run:
-        # A run may have measured no bricks.
-        with suppress(ComparisonError):
-            bricks = _bricks_of(store, one), _bricks_of(store, other)
-    return compare_results(sides[0], sides[1], bricks)
 
 
 def _side_of_result(store: ResultsDatabase, named: NamedSelection) -> Side:

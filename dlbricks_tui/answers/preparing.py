@@ -128,7 +128,17 @@ def check_evaluation(evaluation: Evaluation, file: Path, data: DataFolder) -> Ch
         of_runtime = runtime_matches(wanted, traits, runtime, os.environ, instructions)
         taken = [_in_format(it, traits.format) for it in found if traits.format in it.source.formats]
         if not taken and found:
-            of_runtime = (*of_runtime, _without_models(traits.title, traits.format))
+            of_runtime = (
+                *of_runtime,
+                Match(
+                    subject=traits.title,
+                    wanted=f"{traits.format.value} models",
+                    found="none",
+                    matches=False,
+                    cure=f"state the {traits.format.value} file of a model, or take the runtime out of the file",
+                    needed=True,
+                ),
+            )
         matches += of_runtime
         if runtime is None or not taken:
             continue
@@ -288,17 +298,6 @@ def _unmet(others: Sequence[Match], models: Sequence[LocatedModel]) -> list[Matc
     return [*others, *(it.match for it in models if not it.match.matches)]
 
 
-def _without_models(title: str, form: Format) -> Match:
-    return Match(
-        subject=title,
-        wanted=f"{form.value} models",
-        found="none",
-        matches=False,
-        cure=f"state the {form.value} file of a model, or take the runtime out of the file",
-        needed=True,
-    )
-
-
 def _without_runtime(model: LocatedModel) -> Match:
     form = model.source.format.value
     return Match(
@@ -377,7 +376,7 @@ def measure_lacking(
     """Measure what the store lacks, or everything again. Variants with equal requests share a run."""
     for together in _sharing_a_run(read):
         with ResultsDatabase(data.store) as store:
-            lacks = any(_lacks(it, store) for it in together)
+            lacks = any(any(it.request.bricks or job.whole for job in plan_of(it, store).jobs) for it in together)
         if again or lacks:
             run(replace(_request_for(together), again=again))
 
@@ -435,11 +434,6 @@ def _processes(variant: ReadVariant, store: ResultsDatabase, since: str) -> int:
 def samples_of(finding: StoredFinding, store: ResultsDatabase, since: str) -> list[tuple[float, ...]]:
     """Return the samples of a whole model since a time, by processes."""
     return samples_since(store, finding.model, finding.result.found.way, since)
-
-
-def _lacks(variant: ReadVariant, store: ResultsDatabase) -> bool:
-    """Return whether a run would measure anything."""
-    return any(variant.request.bricks or job.whole for job in plan_of(variant, store).jobs)
 
 
 def plan_of(variant: ReadVariant, store: ResultsDatabase) -> Plan:

@@ -353,7 +353,11 @@ class ScopeChoice:
         if self.options.level is not None:
             return replace(found, level=self.options.level)
         wanted = {found.runtime_for(source.in_format(form or self.preferred)) for source in sources}
-        return replace(found, level=self._level(system, wanted, others=named is None))
+        levels = {level for runtime in wanted for level in levels_measured(self.store, system, runtime)}
+        return replace(
+            found,
+            level=preferred_level(sorted(levels) or (levels_measured(self.store, system) if (named is None) else ())),
+        )
 
     def _usual(self) -> Mapping[Format, Runtime]:
         """Return the runtime of this host for each format, of those that have the precision and the kernels."""
@@ -386,10 +390,6 @@ class ScopeChoice:
             return host, True
         found = find_system(self.options.system, by_id(self.store.systems()))
         return found, found == host
-
-    def _level(self, system: str, wanted: Collection[str | None], *, others: bool) -> Level:
-        levels = {level for runtime in wanted for level in levels_measured(self.store, system, runtime)}
-        return preferred_level(sorted(levels) or (levels_measured(self.store, system) if others else ()))
 
     def _named(self, sources: Sequence[ModelSource], is_host: bool) -> tuple[Format | None, str | None]:
         """Return the format and the identity of the runtime that the options name; it has to run all of the models.

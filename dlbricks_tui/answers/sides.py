@@ -128,7 +128,12 @@ def select_named(store: ResultsDatabase, text: str, where: Sequence[str] = ()) -
     The text has words and filters between blanks. A word is a day, or the id or name of a system, a runtime or a run.
     It has to stand for one of them among the results that pass the filters.
     """
-    words = _words_of(text)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise QueryError(f"{text!r}: {error}; close the quotation marks") from None
+    if not words:
+        raise QueryError("an empty text names no results: give a system, a runtime, a day, a run, or filters")
     filters = [word for word in words if is_filter(word)]
     selection = store.results(*where, *filters)
     named: list[_Meaning] = []
@@ -141,16 +146,6 @@ def select_named(store: ResultsDatabase, text: str, where: Sequence[str] = ()) -
     if len(words) == len(named) == 1:
         return NamedSelection(named[0].name, selection, named[0].kind)
     return NamedSelection(", ".join([*(it.words for it in named), *filters]), selection)
-
-
-def _words_of(text: str) -> list[str]:
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise QueryError(f"{text!r}: {error}; close the quotation marks") from None
-    if not words:
-        raise QueryError("an empty text names no results: give a system, a runtime, a day, a run, or filters")
-    return words
 
 
 def _only_meaning(word: str, store: ResultsDatabase, selection: Selection) -> _Meaning:
@@ -420,19 +415,16 @@ def side_of_selection(store: ResultsDatabase, named: NamedSelection) -> Side:
 def read_side(path: Path) -> Side:
     """Return the results of a file of `dlbricks results export`."""
     records, refused = read_export(path, COMPARED)
-    return side_of(str(path), records, [str(it) for it in refused], _signature_of(path))
-
-
-def _signature_of(path: Path) -> str:
-    """Return whether a signature is beside a file, which only an import verifies."""
     found = signature_beside(path)
-    return "none" if found is None else f"{found.name}, not verified"
+    return side_of(
+        str(path), records, [str(it) for it in refused], "none" if found is None else f"{found.name}, not verified"
+    )
 
 
 def read_sides(paths: Sequence[Path]) -> list[Side]:
     """Return the results of several files, in their order."""
     for place, path in enumerate(paths):
-        if any(_is_same_file(path, other) for other in paths[:place]):
+        if any((path.exists() and other.exists() and path.samefile(other)) for other in paths[:place]):
             raise ComparisonError(f"{path} is named twice: a comparison needs different files")
     at_once = min(len(paths), os.cpu_count() or 1)
     if at_once < 2 or sum(map(_size_of, paths)) - max(map(_size_of, paths)) < _LARGE_BYTES:
@@ -441,10 +433,6 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
     with ProcessPoolExecutor(at_once - 1, mp_context=get_context("spawn")) as pool:
         others = [pool.submit(read_side, path) for path in paths[1:]]
         return [read_side(paths[0]), *(it.result() for it in others)]
-
-
-def _is_same_file(path: Path, other: Path) -> bool:
-    return path.exists() and other.exists() and path.samefile(other)
 
 
 def _size_of(path: Path) -> int:
@@ -500,12 +488,8 @@ def value_in_words(name: str, execution: ResultExecution) -> str:
     if isinstance(value, Precision):
         return value.in_words
     if name == "variables":
-        return _variables_in_words(execution.variables)
+        return " ".join(f"{name}={value}" for name, value in execution.variables) or "none"
     return str(getattr(value, "value", value))
-
-
-def _variables_in_words(variables: Iterable[tuple[str, Fact]]) -> str:
-    return " ".join(f"{name}={value}" for name, value in variables) or "none"
 
 
 # Packages that come first.
@@ -554,7 +538,9 @@ def _facts(sides: Sequence[Side]) -> Iterator[SideFact]:
         yield _fact(
             _TITLES_OF_EXECUTIONS.get(name, name), (_distinct(it, partial(value_in_words, name)) for it in sides)
         )
-    for name in _package_names(sides):
+    told = {name for side in sides for it in side.origins for name, _ in it.packages}
+    # The versions of frameworks are facts of the runtimes.
+    for name in [name for name in (*_PACKAGES, *sorted(told - {*_PACKAGES, *TRAITS})) if name in told]:
         packages = ((dict(origin.packages).get(name) for origin in it.origins) for it in sides)
         yield _fact(TITLES.get(name, name), map(_told, packages))
     hosts = [list(_hosts(it)) for it in sides]
@@ -583,12 +569,6 @@ def _distinct(side: Side, tell: Callable[[ResultExecution], str]) -> Iterable[st
 def _in_order(text: str) -> tuple[int, str]:
     """Return the key by which texts are sorted: numbers by their values, before all else."""
     return (int(text), "") if text.isdecimal() else (_MOST_NUMBER, text)
-
-
-def _package_names(sides: Sequence[Side]) -> list[str]:
-    told = {name for side in sides for it in side.origins for name, _ in it.packages}
-    # The versions of frameworks are facts of the runtimes.
-    return [name for name in (*_PACKAGES, *sorted(told - {*_PACKAGES, *TRAITS})) if name in told]
 
 
 def _hosts(side: Side) -> Iterator[dict[str, Fact]]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.estimate.comparison import Prices, names_of
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.share.galleries import Imported, ImportedFile, ImportedPath
+from dlbricks_tui.share.galleries import Imported, ImportedFile
 from dlbricks_tui.store.claims import Claim
 from dlbricks_tui.store.importing import ImportReport
 from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, combinations, equal
@@ -142,54 +143,34 @@ class ImportResult:
 def import_results(done: Imported) -> tuple[ImportResult, ...]:
     """Return the import of each path."""
     claims = tuple(map(_contradiction, done.claims))
-    return tuple(_of_path(path, claims) for path in done.paths)
-
-
-def _of_path(path: ImportedPath, claims: tuple[ContradictionResult, ...]) -> ImportResult:
-    reports = [it.report for it in path.files]
-    return ImportResult(
-        path.path.absolute(),
-        sum(it.new for it in reports),
-        sum(it.known for it in reports),
-        _conflicts(reports),
-        tuple(str(each) for it in reports for each in it.refused),
-        tuple(map(_of_file, path.files)),
-        path.ignored,
-        claims,
-    )
+    found: list[ImportResult] = []
+    for it in done.paths:
+        reports = [file.report for file in it.files]
+        found.append(
+            ImportResult(
+                path=it.path.absolute(),
+                new=sum(each.new for each in reports),
+                known=sum(each.known for each in reports),
+                **_doubts(reports),
+                files=tuple(map(_of_file, it.files)),
+                ignored=it.ignored,
+                claims=claims,
+            )
+        )
+    return tuple(found)
 
 
 def _of_file(file: ImportedFile) -> FileResult:
-    report = file.report
-    return FileResult(
-        file.path.absolute(),
-        file.name,
-        file.signer or None,
-        report.new,
-        report.known,
-        _conflicts([report]),
-        tuple(map(str, report.refused)),
-        file.refusal or None,
-    )
+    how = {"path": file.path.absolute(), "signer": file.signer or None, "refusal": file.refusal or None}
+    return taken(FileResult, file, file.report, **how, **_doubts([file.report]))
 
 
-def _conflicts(reports: Iterable[ImportReport]) -> tuple[ImportConflict, ...]:
-    return tuple(ImportConflict(each.stored, each.imported) for it in reports for each in it.conflicts)
+def _doubts(reports: Sequence[ImportReport]) -> dict[str, Any]:
+    """Return the conflicts of files, and the lines of them that were refused."""
+    conflicts = (ImportConflict(each.stored, each.imported) for it in reports for each in it.conflicts)
+    return {"conflicts": tuple(conflicts), "refused": tuple(str(each) for it in reports for each in it.refused)}
 
 
 def _contradiction(claim: Claim) -> ContradictionResult:
-    it = claim.subject
-    claimed = tuple(
-        ClaimResult(
-            each.result.id,
-            each.file or None,
-            each.result.origin,
-            each.result.trimmed_mean_ms,
-            each.result.low_ms,
-            each.result.high_ms,
-            each.result.when,
-        )
-        for each in claim.claimed
-    )
-    about = (it.name, it.brick, it.context, it.model, it.system, it.runtime, it.level, it.protocol, it.batch_size)
-    return ContradictionResult(*about, claim.ratio, claim.p_value, claimed)
+    claimed = tuple(taken(ClaimResult, each.result, file=each.file or None) for each in claim.claimed)
+    return taken(ContradictionResult, claim.subject, claim, claimed=claimed)

@@ -154,7 +154,8 @@ class _Export:
         self._runtimes = _runtimes(options, sources, Registry(data.path))
         formats = {runtime.traits.format for runtime in self._runtimes}
         self._sources = [_readable(source, formats) for source in sources]
-        _refuse_cutting(options, formats)
+        if Format.ONNX in formats and (options.granularity != 1 or options.cut is not Cut.CHAIN):
+            raise ShareError("a suite has single layers of ONNX models: leave out --granularity and --cut")
         self.packings: Mapping[str, Packing] = {it.framework: self._packing(it) for it in self._runtimes}
         # The reasons, one for each model that cannot be read.
         self.left_out: list[str] = []
@@ -197,7 +198,11 @@ class _Export:
 
     def _of_kind(self, pool: Sequence[ModelSource], kind: str) -> Sequence[ModelSource]:
         """Return the samples of a kind, or all where they are too few."""
-        alike = [source for source in pool if _kind_of_task(source.task) == kind]
+        alike = [
+            source
+            for source in pool
+            if next((kind for kind, tasks in _TASKS.items() if source.task in tasks), _OTHERS) == kind
+        ]
         wanted = self._options.decoys
         if len({source.path for source in alike}) >= wanted:
             return alike
@@ -239,7 +244,7 @@ class _Export:
         if runtime.traits.format is Format.MXNET:
             return MXNetPacking(Unpacker(self._framework(runtime), self._options.level, self._memory))
         # Excerpts of quantised models are quantised in their files.
-        plain = runtime.with_precision(Precision.F32) if _is_quantising(runtime) else runtime
+        plain = runtime.with_precision(Precision.F32) if (runtime.settings.precision is Precision.INT8) else runtime
         drafts = self._drafts / runtime.framework
         drafts.mkdir()
         return OnnxPacking(OnnxReader(self._loader(plain), self._options.level, drafts, self._memory).read)
@@ -291,11 +296,6 @@ def _readable(source: ModelSource, formats: Collection[Format]) -> ModelSource:
     )
 
 
-def _refuse_cutting(options: SuiteOptions, formats: Collection[Format]) -> None:
-    if Format.ONNX in formats and (options.granularity != 1 or options.cut is not Cut.CHAIN):
-        raise ShareError("a suite has single layers of ONNX models: leave out --granularity and --cut")
-
-
 def kind_of(model: SuiteModel) -> tuple[Format, bool, str]:
     """Return the format of a model, whether its file is quantised, and what kind of network it is."""
     graph = model.written or model.decomposition.graph
@@ -308,14 +308,6 @@ def kind_of(model: SuiteModel) -> tuple[Format, bool, str]:
     )
     kind = _IMAGES if is_convolutional else _TRANSFORMERS if has_attention else _OTHERS
     return graph.format, quantised, kind
-
-
-def _kind_of_task(task: str | None) -> str:
-    return next((kind for kind, tasks in _TASKS.items() if task in tasks), _OTHERS)
-
-
-def _is_quantising(runtime: Runtime) -> bool:
-    return runtime.settings.precision is Precision.INT8
 
 
 class SuiteRun(NamedTuple):

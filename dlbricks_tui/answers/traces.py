@@ -9,6 +9,7 @@ from statistics import median
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import InputOptions, RuntimeOptions, files_for
 from dlbricks_tui.atomic_write import write_named
@@ -21,7 +22,7 @@ from dlbricks_tui.settings.tracing import INFERENCES
 from dlbricks_tui.settings.variant import BATCH, VARIANT
 from dlbricks_tui.store.records import Fact
 from dlbricks_tui.traces.file import StoredTrace, read_trace, trace_path
-from dlbricks_tui.traces.layer_times import LayerTime, layer_times, slowest_first
+from dlbricks_tui.traces.layer_times import layer_times, slowest_first
 from dlbricks_tui.traces.messages import TRACE, USUAL_INFERENCES, TraceDone, TraceOrder
 from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceError, TraceLevel, TrackKind
 
@@ -288,12 +289,9 @@ class TraceSummary:
 
 def trace_result(trace: Trace, file: Path | None = None, form: TraceFormat | None = None) -> TraceResult:
     """Return a trace as a document; `file` has been written in the format."""
-    return TraceResult(
-        id=trace.id,
-        when=trace.when,
-        model=trace.model,
-        system=trace.system,
-        runtime=trace.runtime,
+    return taken(
+        TraceResult,
+        trace,
         level=trace.graph_level,
         batch=trace.batch_size,
         threads=stated_threads(trace.runtime),
@@ -302,48 +300,26 @@ def trace_result(trace: Trace, file: Path | None = None, form: TraceFormat | Non
         format=form,
         levels=tuple(map(_level, trace.levels)),
         missing=tuple(MissingLevelResult(it.level, it.reason) for it in trace.missing),
-        layers=tuple(map(_layer, slowest_first(layer_times(trace)))),
+        layers=tuple(
+            taken(LayerResult, it, it.layer, layer=it.layer.index) for it in slowest_first(layer_times(trace))
+        ),
     )
 
 
 def trace_summary(stored: StoredTrace) -> TraceSummary:
     """Return a trace of the data folder as a document."""
     header = stored.header
-    return TraceSummary(
-        id=header.id,
-        when=header.when,
-        model=header.model,
-        system=header.system,
-        runtime=header.runtime,
-        level=header.graph_level,
-        batch=header.batch_size,
-        stored=stored.path,
-        size_bytes=stored.size_bytes,
-    )
+    return taken(TraceSummary, header, stored, level=header.graph_level, batch=header.batch_size, stored=stored.path)
 
 
 def _level(level: LevelTrace) -> LevelResult:
-    return LevelResult(
-        level=level.level,
+    return taken(
+        LevelResult,
+        level,
         inference_ms=median(level.inference_ms) if level.inference_ms else None,
-        overhead_ms=level.overhead_ms,
         inferences=len(level.inference_ms),
         spans=sum(len(track.spans) for track in level.tracks),
         tracks=tuple(TrackResult(it.name, it.kind, len(it.spans)) for it in level.tracks),
         counters=tuple(it.name for it in level.counters),
         totals=tuple(Total(name, value) for name, value in level.totals),
-        notes=level.notes,
-    )
-
-
-def _layer(time: LayerTime) -> LayerResult:
-    return LayerResult(
-        layer=time.layer.index,
-        name=time.layer.name,
-        kind=time.layer.kind,
-        brick=time.layer.brick,
-        context=time.layer.context,
-        in_model_ms=time.in_model_ms,
-        brick_ms=time.layer.brick_ms,
-        difference_ms=time.difference_ms,
     )

@@ -276,7 +276,11 @@ def _differences(was: RecordedResult, now: RecordedResult) -> Iterator[Differenc
     if was.framework == now.framework and was.version != now.version:
         yield Difference(f"{runtime_title(now.framework)} version", was.version, now.version)
     # A framework's own package has its version.
-    yield from _facts(was.packages, now.packages, without={*_packages(now.framework), now.framework})
+    yield from _facts(
+        was.packages,
+        now.packages,
+        without={*(TRAITS[now.framework].packages if now.framework in TRAITS else ()), now.framework},
+    )
     yield from _facts(was.host, now.host)
 
 
@@ -301,10 +305,6 @@ def _said(value: Fact) -> str:
     return "none" if value is None else str(value)
 
 
-def _packages(framework: str) -> tuple[str, ...]:
-    return TRAITS[framework].packages if framework in TRAITS else ()
-
-
 def nearest(now: Baseline, earlier: Iterable[Baseline]) -> Baseline | None:
     """Return the earlier result of the same model and framework that differs least; of equal ones the newest.
 
@@ -325,7 +325,7 @@ def _distance(was: RecordedResult, now: RecordedResult) -> tuple[float, ...]:
         was.measured_ms is None and was.estimate_ms is None,
         _threads_apart(was.threads, now.threads),
         *(was.parts[it.field] is not now.parts[it.field] for it in KERNELS),
-        len(_differing(was.variables, now.variables)),
+        len({name for name, _ in set(was.variables.items()) ^ set(now.variables.items())}),
         was.version != now.version,
     )
 
@@ -334,10 +334,6 @@ def _threads_apart(was: int | None, now: int | None) -> float:
     if was is None or now is None:
         return 0.0 if was is now else math.inf
     return abs(math.log2(was / now))
-
-
-def _differing(was: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
-    return {name for name, _ in set(was.items()) ^ set(now.items())}
 
 
 def comparable(was: Baseline, now: Baseline) -> ComparableTimings:

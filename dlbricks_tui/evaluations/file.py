@@ -14,7 +14,7 @@ import tomlkit
 
 from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.evaluations.evaluation import FORMAT, Evaluation, EvaluationError
-from dlbricks_tui.evaluations.faults import Fault, Position, excess, offset_of, offsets_of, position_at, shown
+from dlbricks_tui.evaluations.faults import Position, excess, offset_of, offsets_of, position_at, shown
 from dlbricks_tui.evaluations.schema import TABLES, FileTable
 from dlbricks_tui.evaluations.validation import broken_rules, faults_of
 from dlbricks_tui.printable import printable
@@ -89,7 +89,7 @@ def _field(key: str, value: object) -> str:
         items = ", ".join(f"{_key(name)} = {_several(item, key == 'inputs')}" for name, item in value.items())
         return f"{{ {items} }}"
     if key in ("cores", "memory_gib"):
-        return _limit(str(value))
+        return str(value) if str(value).isdecimal() and str(int(str(value))) == str(value) else _value(str(value))
     return _several(value, is_list=False)
 
 
@@ -98,11 +98,6 @@ def _several(value: object, is_list: bool) -> str:
         return _value(value)
     items: Iterable[str] = map(_value, value)
     return next(iter(items)) if len(value) == 1 and not is_list else f"[{', '.join(items)}]"
-
-
-def _limit(text: str) -> str:
-    """Return a plain number without quotes."""
-    return text if text.isdecimal() and str(int(text)) == text else _value(text)
 
 
 def _value(value: object) -> str:
@@ -189,18 +184,6 @@ def evaluation_of(text: str, sha256: str, file: str) -> Evaluation:
     """Return the evaluation in a text; raise EvaluationError for the first fault. `file` names it in messages."""
     text = text.replace("\r\n", "\n")
     document = parsed(text, file)
-    _refuse_other_formats(document, text, file)
-    try:
-        faults = faults_of(document) or list(islice(broken_rules(document), _MOST_FAULTS))
-    except RecursionError:
-        raise EvaluationError(f"{file}: the values nest too deep; write them flatter") from None
-    if faults:
-        raise _first(faults, text, file)
-    return _evaluation(document, sha256)
-
-
-def _refuse_other_formats(document: _Table, text: str, file: str) -> None:
-    """Refuse a file of a newer format first: this version does not know its keys."""
     found = document.get("format")
     if "format" in document and type(found) is int and found > FORMAT:
         where = position_at(text, offsets_of(text)["format",])
@@ -210,16 +193,14 @@ def _refuse_other_formats(document: _Table, text: str, file: str) -> None:
             f"format = {shown(found)} was written by a newer dlbricks, and this one reads format {FORMAT}; "
             "update dlbricks",
         )
-
-
-def _first(faults: list[Fault], text: str, file: str) -> EvaluationError:
-    """Return the error about the fault that stands first in the file."""
-    offsets = offsets_of(text)
-    first = min(faults, key=lambda fault: offset_of(fault.place, offsets))
-    return error_at(file, position_at(text, offset_of(first.place, offsets)), first.message)
-
-
-def _evaluation(document: _Table, sha256: str) -> Evaluation:
+    try:
+        faults = faults_of(document) or list(islice(broken_rules(document), _MOST_FAULTS))
+    except RecursionError:
+        raise EvaluationError(f"{file}: the values nest too deep; write them flatter") from None
+    if faults:
+        offsets = offsets_of(text)
+        first = min(faults, key=lambda fault: offset_of(fault.place, offsets))
+        raise error_at(file, position_at(text, offset_of(first.place, offsets)), first.message)
     tables = {it.field: loaded(it, document.get(name)) for name, it in TABLES.items() if name in document}
     return Evaluation(name=document["name"], about=document.get("about", ""), sha256=sha256, **tables)
 

@@ -44,7 +44,13 @@ def broken_rules(document: _Table) -> Iterator[Fault]:
     """Yield the rules that a document breaks which the schema allows."""
     yield from _in_models(document["model"])
     yield from _in_runtimes(document["runtime"])
-    yield from _in_measure(document.get("measure", {}), has_scenarios=bool(document.get("scenario")))
+    measure = document.get("measure", {})
+    if "fixed_runs" in measure and "target_interval" in measure:
+        yield Fault(("measure", "fixed_runs"), "fixed_runs and target_interval exclude each other: remove one of them")
+    if measure.get("bricks") is False and measure.get("end_to_end") is False and not bool(document.get("scenario")):
+        yield Fault(
+            ("measure", "bricks"), "bricks and end_to_end are both false, and there is no [[scenario]]: set one to true"
+        )
     for number, scenario in enumerate(document.get("scenario", ())):
         yield from _in_scenario(("scenario", number), scenario)
     results = document.get("result", ())
@@ -101,15 +107,6 @@ def _in_runtimes(runtimes: Sequence[_Table]) -> Iterator[Fault]:
         yield Fault(("runtime", number), "another [[runtime]] is the same: remove one of them")
 
 
-def _in_measure(measure: _Table, *, has_scenarios: bool) -> Iterator[Fault]:
-    if "fixed_runs" in measure and "target_interval" in measure:
-        yield Fault(("measure", "fixed_runs"), "fixed_runs and target_interval exclude each other: remove one of them")
-    if measure.get("bricks") is False and measure.get("end_to_end") is False and not has_scenarios:
-        yield Fault(
-            ("measure", "bricks"), "bricks and end_to_end are both false, and there is no [[scenario]]: set one to true"
-        )
-
-
 def _in_scenario(place: Place, scenario: _Table) -> Iterator[Fault]:
     kind = ScenarioKind(scenario["kind"])
     if kind is ScenarioKind.SERVER and "bound_ms" not in scenario and "rate" not in scenario:
@@ -128,7 +125,12 @@ def _in_result(place: Place, result: _Table, models: list[str], frameworks: list
             yield Fault(
                 (*place, key), f"{key} = {shown(result[key])}: no {table} has this {_OWN_KEYS[key]}; they have {listed}"
             )
-    yield from _in_time(place, result["when"])
+    text = result["when"]
+    if time_of(text) is None:
+        yield Fault(
+            (*place, "when"),
+            f'when = {shown(text)}: it has to be a time with its time zone, such as "2026-11-27T08:00:00+00:00"',
+        )
     for low, middle, high in (
         ("low_ms", "measured_ms", "high_ms"),
         ("estimate_low_ms", "estimate_ms", "estimate_high_ms"),
@@ -142,14 +144,6 @@ def _in_result(place: Place, result: _Table, models: list[str], frameworks: list
 
 
 _OWN_KEYS = {"model": "name", "framework": "framework"}
-
-
-def _in_time(place: Place, text: str) -> Iterator[Fault]:
-    if time_of(text) is None:
-        yield Fault(
-            (*place, "when"),
-            f'when = {shown(text)}: it has to be a time with its time zone, such as "2026-11-27T08:00:00+00:00"',
-        )
 
 
 def time_of(text: str) -> datetime | None:
@@ -271,14 +265,9 @@ def _fault(error: ValidationError) -> Fault:
     if kind == "maxLength":
         return too_long(place, value, part)
     if kind == "anyOf":
-        inner = _within(error)
+        context = list(error.context or ())
+        misfits = {each.schema_path[0] for each in context if each.validator in ("type", "enum") and not each.path}
+        inner = next((each for each in context if each.schema_path[0] not in misfits), None)
         if inner is not None:
             return _fault(inner)
     return wrong_value(place, value, part)
-
-
-def _within(error: ValidationError) -> ValidationError | None:
-    """Return the error in the alternative whose type fits the value; None if no type fits."""
-    context = list(error.context or ())
-    misfits = {each.schema_path[0] for each in context if each.validator in ("type", "enum") and not each.path}
-    return next((each for each in context if each.schema_path[0] not in misfits), None)
