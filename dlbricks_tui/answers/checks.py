@@ -24,7 +24,7 @@ from dlbricks_tui.evaluations.baseline import (
     baselines_of_records,
     differences,
 )
-from dlbricks_tui.evaluations.evaluation import EvaluationError, RecordedResult
+from dlbricks_tui.evaluations.evaluation import EvaluationError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import RunFolder, State
@@ -250,10 +250,14 @@ def check_plan(names: Sequence[str], file: Path, options: CheckOptions, data: Da
     if not fitting:
         known = ", ".join(dict.fromkeys(it.result.framework for it in baselines.found))
         raise EvaluationError(f"{file} has no results by {framework}, only by {known}: choose another runtime, or none")
+    items: list[Item] = []
     with open_loader(data, lambda *_: None) as loader:
-        preparation = _Preparation(file, options, data, registry, loader)
-        items = tuple([preparation.prepared(it) for it in _items(names, fitting, file, data)])
-    return CheckPlan(file, options, baselines, items, tuple(_groups(items, options)))
+        for item in _items(names, fitting, file, data):
+            try:
+                items.append(_prepared(item, file, options, data, registry, loader))
+            except (*UNLOADABLE, RegistryError) as refusal:
+                items.append(replace(item, reason=str(refusal)))
+    return CheckPlan(file, options, baselines, tuple(items), tuple(_groups(items, options)))
 
 
 def _items(names: Sequence[str], baselines: Sequence[Baseline], file: Path, data: DataFolder) -> Iterator[Item]:
@@ -272,40 +276,28 @@ def _items(names: Sequence[str], baselines: Sequence[Baseline], file: Path, data
         yield from (Item(name, baseline, source) for baseline in by_model.get(name, ()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Preparation:
-    """Finds the model and the runtime of each item."""
-
-    file: Path
-    options: CheckOptions
-    data: DataFolder
-    registry: Registry
-    loader: Loader
-
-    def prepared(self, item: Item) -> Item:
-        """Return an item with its model and runtime, or with the reason why it cannot be measured."""
-        baseline = item.baseline
-        if baseline is None:
-            return item
-        if baseline.timing is None:
-            cure = "time it by `dlbricks run --end-to-end`"
-            return replace(item, reason=f"{self.file.name} has results of its bricks only: {cure}")
-        try:
-            runtime = runtime_like(baseline, self.registry, self.options.runtime)
-            (source,) = files_for([item.source or self._source_of(baseline, runtime)], runtime)
-            inputs, values = _inputs_of(baseline, self.options)
-            usual = self.loader.load(source, Level.WRITTEN, inputs, values).batch_size
-        except (*UNLOADABLE, RegistryError) as refusal:
-            return replace(item, reason=str(refusal))
-        batch = None if baseline.result.batch == usual else baseline.result.batch
-        return replace(item, source=source, runtime=runtime, batch=batch)
-
-    def _source_of(self, baseline: Baseline, runtime: Runtime) -> ModelSource:
-        """Return the model where an evaluation says that it is, or else that of the library by the same name."""
-        places = [self.file.absolute().parent / model.path for model in baseline.models if model.path]
-        stated = [library(self.data).find(str(place))[0] for place in places if place.is_file()]
+def _prepared(
+    item: Item, file: Path, options: CheckOptions, data: DataFolder, registry: Registry, loader: Loader
+) -> Item:
+    """Return an item with its model and runtime, or with the reason why the file has nothing to compare it with."""
+    baseline = item.baseline
+    if baseline is None:
+        return item
+    if baseline.timing is None:
+        cure = "time it by `dlbricks run --end-to-end`"
+        return replace(item, reason=f"{file.name} has results of its bricks only: {cure}")
+    runtime = runtime_like(baseline, registry, options.runtime)
+    found = item.source
+    if found is None:
+        # An evaluation says where the model is, else that of the library by the same name counts.
+        places = [file.absolute().parent / model.path for model in baseline.models if model.path]
+        stated = [library(data).find(str(place))[0] for place in places if place.is_file()]
         fitting = [source for source in stated if source.format is runtime.traits.format]
-        return (fitting or library(self.data).find(baseline.result.model))[0]
+        found = (fitting or library(data).find(baseline.result.model))[0]
+    (source,) = files_for([found], runtime)
+    usual = loader.load(source, Level.WRITTEN, *_inputs_of(baseline, options)).batch_size
+    batch = None if baseline.result.batch == usual else baseline.result.batch
+    return replace(item, source=source, runtime=runtime, batch=batch)
 
 
 def runtime_like(baseline: Baseline, registry: Registry, named: str | None = None) -> Runtime:
@@ -317,23 +309,15 @@ def runtime_like(baseline: Baseline, registry: Registry, named: str | None = Non
     here = [it for it in registry.all() if it.framework == found.framework]
     if named is not None or not here:
         here = [registry.find_installed(named or found.framework)]
-    alike = [_in_variant_of(it, found) for it in here]
-    unchanged = [it for it in alike if it.identity == baseline.runtime]
-    same_version = [it for it in alike if it.version == found.version]
-    return [*unchanged, *same_version, *alike][0]
-
-
-def _in_variant_of(runtime: Runtime, found: RecordedResult) -> Runtime:
-    """Return a runtime with the threads, variables, precision and kernels of a result."""
     variables = tuple(sorted(found.variables.items()))
-    untuned = replace(
-        runtime,
-        settings=replace(runtime.settings, threads=found.threads, environment=variables, precision=Precision.F32),
-    )
     # A quantised file needs no precision.
     reduced = found.precision if found.precision.is_unchecked else None
     limits = {it.field: found.parts[it.field] for it in KERNELS if found.parts[it.field] is not USUAL_EXECUTION[it]}
-    return untuned.on(processors_here()).with_variant(AskedVariant(precision=reduced, **limits))
+    variant, alike = AskedVariant(precision=reduced, **limits), list[Runtime]()
+    for it in here:
+        plain = replace(it.settings, threads=found.threads, environment=variables, precision=Precision.F32)
+        alike.append(replace(it, settings=plain).on(processors_here()).with_variant(variant))
+    return min(alike, key=lambda it: (it.identity != baseline.runtime, it.version != found.version))
 
 
 def _inputs_of(baseline: Baseline, options: CheckOptions) -> tuple[Mapping[str, Shape], Mapping[str, Numbers]]:
@@ -389,21 +373,20 @@ def measure_again(plan: CheckPlan, data: DataFolder, execute: Callable[[RunReque
     So the samples of a model come from different minutes.
     """
     measured = Measured()
-    for _ in range(plan.options.processes):
-        for group in plan.groups:
-            if all(place in measured.reasons for place in group.places):
-                continue
-            try:
-                outcome = execute(group.request)
-            except StoreError:
-                raise
-            except UserError as refusal:
-                measured.reasons |= dict.fromkeys(group.places, str(refusal))
-                continue
-            _take(measured, plan, group, outcome, data)
-            if outcome.state.state in (State.INTERRUPTED, State.CANCELLED):
-                measured.stopped = True
-                return measured
+    for group in list(plan.groups) * plan.options.processes:
+        if all(place in measured.reasons for place in group.places):
+            continue
+        try:
+            outcome = execute(group.request)
+        except StoreError:
+            raise
+        except UserError as refusal:
+            measured.reasons |= dict.fromkeys(group.places, str(refusal))
+            continue
+        _take(measured, plan, group, outcome, data)
+        if outcome.state.state in (State.INTERRUPTED, State.CANCELLED):
+            measured.stopped = True
+            break
     return measured
 
 
@@ -458,11 +441,19 @@ def _reasons_by_label(folder: RunFolder) -> Mapping[str, str]:
 
 def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[CheckedModel, ...]:
     """Return the verdict on each item."""
-    today = _today(plan, measured, data)
-    baselines = [it.baseline for it in plan.items]
-    earlier, now_timed = ([it.timing if it is not None else None for it in found] for found in (baselines, today))
-    pairs = list(zip(earlier, now_timed, strict=True))
-    changes = known_changes(pairs, changes_from(plan.options.by))
+    system, today = fingerprint(), list[Baseline | None]()
+    with ResultsDatabase(data.store) as store:
+        for place, item in enumerate(plan.items):
+            results = measured.results.get(place)
+            if results and item.runtime is not None:
+                origin = store.provenance_of(results[-1].run, results[-1].runtime)
+                today.append(baseline_of(results, runtime_record(item.runtime, system), system, origin))
+            else:
+                today.append(None)
+    earlier, now_timed = (
+        [None if it is None else it.timing for it in found] for found in ([it.baseline for it in plan.items], today)
+    )
+    changes = known_changes(list(zip(earlier, now_timed, strict=True)), changes_from(plan.options.by))
     return tuple(
         [
             _checked(
@@ -475,21 +466,6 @@ def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[Chec
             for place, (item, now, change) in enumerate(zip(plan.items, today, changes, strict=True))
         ]
     )
-
-
-def _today(plan: CheckPlan, measured: Measured, data: DataFolder) -> list[Baseline | None]:
-    """Return today's results of each item as one."""
-    system = fingerprint()
-
-    def found(place: int, item: Item) -> Baseline | None:
-        results = measured.results.get(place)
-        if not results or item.runtime is None:
-            return None
-        origin = store.provenance_of(results[-1].run, results[-1].runtime)
-        return baseline_of(results, runtime_record(item.runtime, system), system, origin)
-
-    with ResultsDatabase(data.store) as store:
-        return [found(*it) for it in enumerate(plan.items)]
 
 
 def _checked(
