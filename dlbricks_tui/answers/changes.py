@@ -452,12 +452,7 @@ def _row(pairs: Mapping[str, ResultPair], estimate: EstimateOf) -> ComparedRow:
     one = pair.first[-1]
     cells = [
         ComparedCell(
-            name,
-            it.change.is_ms,
-            estimate(it.second[-1]),
-            it.change.ratio,
-            it.change.ratios,
-            it.change.verdict,
+            name, it.change.is_ms, estimate(it.second[-1]), it.change.ratio, it.change.ratios, it.change.verdict
         )
         for name, it in pairs.items()
     ]

@@ -126,11 +126,7 @@ def _model(
         sha256=content_sha256(source.path),
         path=_path(source.path, file),
         inputs={**source.inputs, **remembered, **given},
-        values={
-            **source.values,
-            **memory.recall_values(source),
-            **{it.name: it.value for it in request.values},
-        },
+        values={**source.values, **memory.recall_values(source), **{it.name: it.value for it in request.values}},
     )
 
 
@@ -208,11 +204,7 @@ def _requirements(request: RunRequest, host: HostState) -> Requirements:
 
 
 def _results(
-    parts: Sequence[_ReadPart],
-    models: Mapping[Path, EvaluatedModel],
-    state: JobState,
-    system: System,
-    data: DataFolder,
+    parts: Sequence[_ReadPart], models: Mapping[Path, EvaluatedModel], state: JobState, system: System, data: DataFolder
 ) -> Iterator[RecordedResult]:
     """Yield what the store has of each model in each combination, up to the end of the run."""
     for part in parts:

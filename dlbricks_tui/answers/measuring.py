@@ -93,9 +93,7 @@ def request_by(runtimes: Sequence[Runtime], options: MeasureOptions, sources: Se
     """Return the request of a run that measures these models by these runtimes, whose variants are chosen already."""
     found = [
         RuntimeChoice(
-            runtime,
-            chosen([source.in_format(runtime.traits.format) for source in sources]),
-            _method(options, runtime),
+            runtime, chosen([source.in_format(runtime.traits.format) for source in sources]), _method(options, runtime)
         )
         for runtime in runtimes
     ]

@@ -501,14 +501,7 @@ def compare_models(
         answers = estimator.answers([first, second], estimator.scope_of([first, second]))
         if len(answers) < 2:
             raise NotComparableError("one of the two models cannot be read, so there is nothing to compare")
-        sides = [
-            EstimatedSide(
-                it.source.name,
-                it.found,
-                it.inquiry.timing(it.found.way),
-            )
-            for it in answers
-        ]
+        sides = [EstimatedSide(it.source.name, it.found, it.inquiry.timing(it.found.way)) for it in answers]
     return compare_estimates(PairKind.MODEL, *sides, cure=f"`dlbricks run {first.name} {second.name}` measures both")
 
 

@@ -52,11 +52,7 @@ class TraceFormat(str, Enum):
 
 
 # Files with other endings may have any format.
-_FORMATS = {
-    ".json": TraceFormat.CHROME,
-    ".pftrace": TraceFormat.PERFETTO,
-    ".perfetto-trace": TraceFormat.PERFETTO,
-}
+_FORMATS = {".json": TraceFormat.CHROME, ".pftrace": TraceFormat.PERFETTO, ".perfetto-trace": TraceFormat.PERFETTO}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +76,7 @@ def trace_order(options: TraceOptions, source: ModelSource, data: DataFolder) ->
     from dlbricks_tui.analysis.what_if import Execution
 
     request = run_request(
-        MeasureOptions(
-            **fields_of(options, (*VARIANT, LEVEL)),
-            usual_runtime=options.usual_runtime,
-        ),
-        [source],
-        data,
+        MeasureOptions(**fields_of(options, (*VARIANT, LEVEL)), usual_runtime=options.usual_runtime), [source], data
     )
     runtime = request.runtime
     if runtime.traits.always_fuses and options.level is Level.WRITTEN:

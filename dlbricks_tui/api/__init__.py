@@ -26,14 +26,7 @@ from dlbricks_tui.answers.evaluating import (
     EvaluateOptions,
     EvaluationResult,
 )
-from dlbricks_tui.answers.fleets import (
-    FleetEstimate,
-    FleetHost,
-    FleetModel,
-    FleetOptions,
-    FleetResult,
-    LeftOutModel,
-)
+from dlbricks_tui.answers.fleets import FleetEstimate, FleetHost, FleetModel, FleetOptions, FleetResult, LeftOutModel
 from dlbricks_tui.answers.language import (
     DelayOfPrompt,
     LanguageAnswer,

@@ -250,8 +250,7 @@ TABLES: Mapping[str, FileTable] = {
             ),
             "variables": _own("The environment variables that tuned the framework.", _mapping(_text(4000))),
             "when": _own(
-                'The time of the measurement with its time zone, such as "2026-11-27T08:00:00+00:00".',
-                _text(40),
+                'The time of the measurement with its time zone, such as "2026-11-27T08:00:00+00:00".', _text(40)
             ),
             "measured_ms": _own("The latency of the whole model, in milliseconds.", _LATENCY, float),
             "low_ms": _own("The lower end of its 95 % interval.", _LOWER_END, float),
