@@ -1,7 +1,7 @@
 """The comparison of one model in several combinations of runtime and variant."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tinydb import where
 
 from dlbricks_tui.answers.estimates import next_step
-from dlbricks_tui.answers.estimating import Estimator, Remarks
+from dlbricks_tui.answers.estimating import Estimator, ModelReading, Remarks
 from dlbricks_tui.answers.opening import CutOptions, ModelLoaders, run_command
 from dlbricks_tui.answers.scope import EstimateOptions, MeasuredRuntimes, RuntimeVariants
 from dlbricks_tui.errors import UserError
@@ -36,6 +36,7 @@ from dlbricks_tui.runtime.variant import (
     stated_variant,
     states,
 )
+from dlbricks_tui.settings.cutting import CUTTING
 from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.variant import BATCH, KERNELS, PRECISION, THREADS, VARIANT
 from dlbricks_tui.store.database import ResultsDatabase
@@ -82,8 +83,14 @@ def compare(
 
     `named` is the model in the commands that measure what is missing. Stop early once `go_on` returns False.
     """
-    with _Comparison(source, options, data, store, remarks) as comparison:
-        return comparison.ranking(named or source.name, go_on)
+    systems, host = by_id(store.systems()), fingerprint()
+    system = host.id if options.system is None else find_system(options.system, systems)
+    most_bytes = {**systems, host.id: host}[system].memory_bytes or None
+    cut = {it.field: getattr(options, it.field) for it in CUTTING}
+    how = EstimateOptions(**cut, inputs=options.inputs, values=options.values)
+    with ModelLoaders(data, remarks.inputs_used, most_bytes=most_bytes, tell=remarks.tell) as readers:
+        estimator = Estimator(how, data, store, readers, remarks, how.compositions(), source.format)
+        return _Comparison(source, options, estimator, system).ranking(named or source.name, go_on)
 
 
 def to_be_read(known: Ranking, runtimes: Sequence[Runtime], options: CompareOptions) -> Ranking:
@@ -127,27 +134,13 @@ class _Combination(NamedTuple):
 class _Comparison:
     """Reads a model as each runtime has it, at each batch size once."""
 
-    def __init__(
-        self, source: ModelSource, options: CompareOptions, data: DataFolder, store: ResultsDatabase, remarks: Remarks
-    ) -> None:
-        self._source, self._options = source, options
-        self._data, self._store, self._remarks = data, store, remarks
-        systems, host = by_id(store.systems()), fingerprint()
-        self._system = host.id if options.system is None else find_system(options.system, systems)
-        self._on_this_host = self._system == host.id
-        self._most_bytes = {**systems, host.id: host}[self._system].memory_bytes or None
-        self._runtimes = MeasuredRuntimes(data, store, self._system)
-        self._predictors = Predictors(store, data.cache)
-        self._open = ExitStack()
-        self._estimators: dict[Runtime | None, Estimator] = {}
+    def __init__(self, source: ModelSource, options: CompareOptions, estimator: Estimator, system: str) -> None:
+        self._source, self._options, self._estimator, self._system = source, options, estimator, system
+        self._store = estimator.store
+        self._runtimes = MeasuredRuntimes(estimator.data, self._store, system)
+        self._predictors = Predictors(self._store, estimator.data.cache)
         self._inquiries: dict[tuple[str, Variant, int | None], Inquiry] = {}
         self._refusals: list[UserError] = []
-
-    def __enter__(self) -> "_Comparison":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
 
     def ranking(self, named: str, go_on: Callable[[], bool]) -> Ranking:
         """Return the combinations in order; raise the first refusal if there is nothing else."""
@@ -170,10 +163,11 @@ class _Comparison:
                 known.append(Comparable(point, self._inquiry(each).timing(one.way)))
         if self._refusals and not known:
             raise self._refusals[0]
-        refusals = tuple(dict.fromkeys(map(self._remarks.word_error, self._refusals)))
+        refusals = tuple(dict.fromkeys(map(self._estimator.remarks.word_error, self._refusals)))
         left_out = 0 if self._options.names_a_combination else len(found.keys() - set(wanted))
         own = self._inquiry(self._usual(runtimes[0])).decomposition.graph.batch_size if runtimes else 1
-        return Ranking(self._source.name, self._system, ranked(known), left_out, refusals, self._on_this_host, own)
+        is_host = self._system == fingerprint().id
+        return Ranking(self._source.name, self._system, ranked(known), left_out, refusals, is_host, own)
 
     @contextmanager
     def _refusals_kept(self) -> Iterator[None]:
@@ -271,32 +265,14 @@ class _Comparison:
         if key not in self._inquiries:
             levels = [levels_measured(self._store, self._system, identity) for identity in each.runtime.measured]
             level = self._options.level or preferred_level(sorted({level for held in levels for level in held}))
-            estimator = self._estimator(each)
-            at_size = replace(estimator, options=replace(estimator.options, batch=each.batch))
-            (asked,) = at_size.inquiries([self._source], level, each.runtime.form)
-            self._inquiries[key] = asked.inquiry
+            # Another runtime of the framework fuses models alike.
+            alike = (it for it in self._runtimes.registered if it.framework == each.runtime.framework)
+            here = each.runtime.here or next(alike, None)
+            if here is not None:
+                here = here.with_precision(each.variant.precision).with_kernels(each.variant)
+            at_size = replace(self._estimator, options=replace(self._estimator.options, batch=each.batch))
+            self._inquiries[key] = at_size.inquiry(self._source, ModelReading(each.runtime.form, here, level))
         return self._inquiries[key]
-
-    def _estimator(self, each: _Combination) -> Estimator:
-        """Return an estimator that fuses models as this runtime does, or another one of its framework."""
-        alike = (it for it in self._runtimes.registered if it.framework == each.runtime.framework)
-        here = each.runtime.here or next(alike, None)
-        if here is not None:
-            here = here.with_precision(each.variant.precision).with_kernels(each.variant)
-        if here not in self._estimators:
-            inputs_used, cut = self._remarks.inputs_used, self._options
-            runtimes = [] if here is None else [here]
-            opened = ModelLoaders(
-                self._data, inputs_used, *runtimes, most_bytes=self._most_bytes, tell=self._remarks.tell
-            )
-            readers = self._open.enter_context(opened)
-            options = EstimateOptions(
-                granularity=cut.granularity, cut=cut.cut, order=cut.order, inputs=cut.inputs, values=cut.values
-            )
-            self._estimators[here] = Estimator(
-                options, self._data, self._store, readers, self._remarks, options.compositions(), each.runtime.form
-            )
-        return self._estimators[here]
 
     # Their rows
 
