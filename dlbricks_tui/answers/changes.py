@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.sides import (
-    ComparisonError,
     Corresponding,
     Found,
     NamedSelection,
+    NotComparableError,
     ResultExecution,
     Side,
     SideFact,
@@ -599,34 +599,35 @@ class ComparedSides:
 
 @without_cycle_search()
 def compare_sides(sides: Sequence[Side], estimate: EstimateOf = lambda _: None) -> ComparedSides:
-    """Compare the first side with each other one; raise ComparisonError if two are the same or have other methods.
+    """Compare the first side with each other one; raise NotComparableError if two are the same or have other methods.
 
     `estimate` returns the estimate of a timed model; None if there is none.
     """
-    known: dict[str, Side] = {}
-    for side in sides:
-        digest = side.digest
-        if digest in known:
-            raise ComparisonError(f"{known[digest].name} and {side.name} have the same results: name different ones")
-        known[digest] = side
-    first, *others = sides
-    for other in others:
-        if not first.methods & other.methods:
-            raise ComparisonError(
-                f"{first.name} was measured by {_listed(first)}, and {other.name} by {_listed(other)}: results of "
-                "different methods are not compared; measure one of them again by the method of the other"
-            )
+    require_comparable(sides)
     return ComparedSides(
         tuple(sides),
         facts_of(sides),
-        tuple([compare(first, it) for it in others]),
+        tuple([compare(sides[0], it) for it in sides[1:]]),
         hosts_of(sides, estimate),
         tuple(versions_of(sides, estimate)),
     )
 
 
-def _listed(side: Side) -> str:
-    return "method " + ", ".join(sorted(side.methods))
+def require_comparable(sides: Sequence[Side]) -> None:
+    """Raise NotComparableError if two sides have the same results, or one has other methods than the first."""
+    known: dict[str, Side] = {}
+    for side in sides:
+        same = known.setdefault(side.digest, side)
+        if same is not side:
+            raise NotComparableError(f"{same.name} and {side.name} have the same results: name different ones")
+    first, *others = sides
+    for other in others:
+        if not first.methods & other.methods:
+            told = [f"method {', '.join(sorted(it.methods))}" for it in (first, other)]
+            raise NotComparableError(
+                f"{first.name} was measured by {told[0]}, and {other.name} by {told[1]}: results of different methods "
+                "are not compared; measure one of them again by the method of the other"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -18,20 +17,21 @@ from dlbricks_tui.answers.changes import (
     compare,
     not_compared_lines,
     overall,
+    require_comparable,
     runs_of,
     timing_of_results,
 )
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.estimates import Comparison
 from dlbricks_tui.answers.estimating import open_estimator
 from dlbricks_tui.answers.sides import (
-    ComparisonError,
     NamedSelection,
+    NotComparableError,
     PairKind,
-    facts_of,
+    differing,
     select_named,
     side_of_selection,
 )
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.compositions import milliseconds as in_milliseconds
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import kernels_in_words, stated_threads, threads_in_words
@@ -55,10 +55,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.database import ResultsDatabase
     from dlbricks_tui.store.selections import Selection
-
-
-class NotComparableError(UserError):
-    """Two things that cannot be compared, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,22 +118,17 @@ class ComparedTwo:
     remarks: tuple[str, ...] = ()
 
 
-def compared_two(
+def _two(
     of: str,
-    sides: tuple[ComparedSide, ComparedSide],
+    sides: Sequence[ComparedSide],
     change: Change,
-    parts: tuple[str, tuple[ComparedPart, ...]],
+    parts_are: str,
+    parts: tuple[ComparedPart, ...],
     differences: Mapping[str, tuple[str, str]],
     remarks: Iterable[str],
 ) -> ComparedTwo:
-    """Return A and B with the change from one to the other; `parts` begins with what they are."""
-    verdict = change.verdict, change.reason
-    return ComparedTwo(of, *sides, change.ratio, change.ratios, *verdict, *parts, differences, tuple(remarks))
-
-
-def part_of(name: str, change: Change) -> ComparedPart:
-    """Return a part with the change from A to B."""
-    return ComparedPart(name, change.was_ms, change.is_ms, change.verdict, change.p_value)
+    how = {"parts_are": parts_are, "parts": parts, "differences": differences, "remarks": tuple(remarks)}
+    return taken(ComparedTwo, change, of=of, a=sides[0], b=sides[1], interval=change.ratios, **how)
 
 
 def half_widths(timings: list[tuple[float, float, float]]) -> tuple[float, float]:
@@ -151,29 +142,9 @@ def largest_first(parts: list[ComparedPart]) -> tuple[ComparedPart, ...]:
     return tuple(sorted(parts, key=lambda it: (it.verdict in unsure, -abs(it.difference_ms), it.name)))
 
 
-def compare_results(first: Side, second: Side, bricks: tuple[Side, Side] | None = None) -> ComparedTwo:
-    """Compare two sides of one result each; `bricks` has the bricks of their runs, for whole models."""
+def _of_results(first: Side, second: Side, parts: tuple[ComparedPart, ...]) -> ComparedTwo:
+    """Compare two sides of one result each; `parts` are the bricks of their runs, for whole models."""
     one, other = first.results[0], second.results[0]
-    _refuse(first, second, one, other)
-    change = compared(
-        timing_of_results([one]), timing_of_results([other]), MODELS if other.subject.is_model else BRICKS
-    )
-    return compared_two(
-        PairKind.RESULT,
-        (_result_side(first, one), _result_side(second, other)),
-        change,
-        ("bricks of both runs", () if bricks is None else _bricks(*bricks)),
-        {
-            **({"what": (_named(one), _named(other))} if one.subject != other.subject else {}),
-            **{it.name: (it.values[0], it.values[1]) for it in facts_of((first, second)) if it.differs},
-            "measured": (minute_of(one.when), minute_of(other.when)),
-            "samples": (f"{one.statistics.count:,}", f"{other.statistics.count:,}"),
-        },
-        _result_remarks(one, other),
-    )
-
-
-def _refuse(first: Side, second: Side, one: Found, other: Found) -> None:
     if one.id == other.id:
         raise NotComparableError("A and B are the same result: choose another one")
     if one.subject.is_model is not other.subject.is_model:
@@ -186,116 +157,84 @@ def _refuse(first: Side, second: Side, one: Found, other: Found) -> None:
             f"A was measured by method {one.execution.method} and B by method {other.execution.method}: results of "
             "different methods are not compared"
         )
+    compared_sides: list[ComparedSide] = []
     for side, it in ((first, one), (second, other)):
-        if not it.statistics.trimmed_mean_ms > 0:
+        value, low, high = newest_latency([it])
+        if not value > 0:
             raise NotComparableError(f"{side.name} has a latency of zero, to which there is no ratio")
-
-
-def _result_side(side: Side, it: Found) -> ComparedSide:
-    statistics = it.statistics
-    interval = statistics.low_ms, statistics.high_ms
-    return ComparedSide(side.name, "measured", statistics.trimmed_mean_ms, interval, it.when)
-
-
-def _named(it: Found) -> str:
-    return printable(f"{it.name} {it.subject.context}".strip())
-
-
-def _bricks(first: Side, second: Side) -> tuple[ComparedPart, ...]:
-    found = compare(first, second)
-    return largest_first([part_of(printable(it.name), it.change) for it in found.bricks])
-
-
-def _result_remarks(one: Found, other: Found) -> list[str]:
+        compared_sides.append(ComparedSide(side.name, _MEASURED, value, (low, high), it.when))
+    limits, is_same = MODELS if other.subject.is_model else BRICKS, one.subject == other.subject
+    change = compared(timing_of_results([one]), timing_of_results([other]), limits)
+    names = [printable(f"{it.name} {it.subject.context}".strip()) for it in (one, other)]
+    differences = {
+        **({} if is_same else {"what": (names[0], names[1])}),
+        **differing((first, second)),
+        "measured": (minute_of(one.when), minute_of(other.when)),
+        "samples": (f"{one.statistics.count:,}", f"{other.statistics.count:,}"),
+    }
+    remark = "" if is_same else "They are of different bricks or models: the ratio says how their sizes differ, too."
     if one.run == other.run:
-        return ["Both are of one run, so they share its conditions."]
-    if one.subject == other.subject:
-        return []
-    return ["They are of different bricks or models: the ratio says how their sizes differ, too."]
+        remark = "Both are of one run, so they share its conditions."
+    return _two(
+        PairKind.RESULT, compared_sides, change, "bricks of both runs", parts, differences, filter(None, [remark])
+    )
 
 
-# The days are no circumstance for a report, which has them with the numbers.
-_DAYS = "measured"
-
-
-def compare_selections(of: str, first: Side, second: Side) -> ComparedTwo:
-    """Compare two selections of results; raise NotComparableError where they have nothing in common."""
-    if first.digest == second.digest:
-        raise NotComparableError(f"{first.name} and {second.name} have the same results: name different ones")
-    if not first.methods & second.methods:
-        told = [", ".join(sorted(it.methods)) for it in (first, second)]
-        raise NotComparableError(
-            f"{first.name} was measured by method {told[0]}, and {second.name} by method {told[1]}: results of "
-            "different methods are not compared; measure one of them again by the method of the other"
-        )
+def _of_selections(of: str, first: Side, second: Side) -> ComparedTwo:
+    """Compare two selections of results by the models and bricks that both have."""
+    require_comparable((first, second))
     found = compare(first, second)
     # Whole models tell more than their bricks.
     pairs = found.models or found.bricks
     change = overall(pairs)
     if change is None:
         raise NotComparableError(_nothing_in_common(first, second, found))
-    what = "models and bricks" if found.models and found.bricks else "models" if found.models else "bricks"
-    return compared_two(
+    shown = [*(found.models if len(found.models) > 1 else ()), *found.bricks]
+    several = len({it.executions for it in shown}) > 1
+    sums = [
+        _sum_side(first, [it.first for it in pairs], change.was_ms),
+        _sum_side(second, [it.second for it in pairs], change.is_ms),
+    ]
+    return _two(
         of,
-        (_sum_side(first, pairs, number=0), _sum_side(second, pairs, number=1)),
+        sums,
         change,
-        (what, _selection_parts(found)),
-        {
-            it.name: (it.values[0], it.values[1])
-            for it in facts_of((first, second))
-            if (it.differs or (it.name == _DAYS and len(set(it.values)) > 1))
-        },
-        _selection_remarks(found, (first, second)),
+        "models and bricks" if found.models and found.bricks else "models" if found.models else "bricks",
+        largest_first([_part(it, with_execution=several) for it in shown]),
+        # The days are no circumstance for a report, which has them with the numbers.
+        differing((first, second), "measured"),
+        _selection_remarks(found),
     )
 
 
-def _sum_side(side: Side, pairs: Sequence[ResultPair], *, number: int) -> ComparedSide:
-    changes = [it.change for it in pairs]
-    total = math.fsum(it.is_ms if number else it.was_ms for it in changes)
-    results = [it.second if number else it.first for it in pairs]
-    below, above = half_widths([_newest_latency(held) for held in results])
-    return ComparedSide(
-        side.name,
-        _how(pairs),
-        total,
-        (max(0.0, total - below), total + above),
-        min(it.when for held in results for it in held),
-    )
+def _sum_side(side: Side, results: Sequence[Sequence[Found]], total: float) -> ComparedSide:
+    how = f"sum of {counted(len(results), 'model' if results[0][0].subject.is_model else 'brick')}"
+    below, above = half_widths(list(map(newest_latency, results)))
+    interval = max(0.0, total - below), total + above
+    since = min(it.when for held in results for it in held)
+    return ComparedSide(side.name, _MEASURED if len(results) == 1 else how, total, interval, since)
 
 
-def _how(pairs: Sequence[ResultPair]) -> str:
-    if len(pairs) == 1:
-        return "measured"
-    return f"sum of {counted(len(pairs), 'model' if pairs[0].subject.is_model else 'brick')}"
-
-
-def _newest_latency(results: Sequence[Found]) -> tuple[float, float, float]:
+def newest_latency(results: Sequence[Found]) -> tuple[float, float, float]:
+    """Return the latency of the newest of some results with its interval."""
     newest = results[-1].statistics
     return newest.trimmed_mean_ms, newest.low_ms, newest.high_ms
 
 
-def _selection_parts(found: GroupComparison) -> tuple[ComparedPart, ...]:
-    pairs = [*(found.models if len(found.models) > 1 else ()), *found.bricks]
-    several = len({it.executions for it in pairs}) > 1
-    return largest_first([part_of(_pair_name(it, with_execution=several), it.change) for it in pairs])
+def _part(pair: ResultPair, *, with_execution: bool = False) -> ComparedPart:
+    name, change = printable(pair.name) + (" end to end" if pair.subject.is_model else ""), pair.change
+    name = f"{name} ({pair.executions.second.in_words})" if with_execution else name
+    return ComparedPart(name, change.was_ms, change.is_ms, change.verdict, change.p_value)
 
 
-def _pair_name(pair: ResultPair, *, with_execution: bool) -> str:
-    name = printable(pair.name)
-    if pair.subject.is_model:
-        name += " end to end"
-    return f"{name} ({pair.executions.second.in_words})" if with_execution else name
-
-
-def _selection_remarks(found: GroupComparison, sides: Sequence[Side]) -> Iterator[str]:
-    pairs = (*found.models, *found.bricks)
-    if runs_of(pairs) == (1, 1):
+def _selection_remarks(found: GroupComparison) -> Iterator[str]:
+    if runs_of((*found.models, *found.bricks)) == (1, 1):
         yield (
             "Each side is one run, and results of a run share its conditions: measure again before you trust a few "
             "percent."
         )
     yield from not_compared_lines(found, "A", "B")
-    for letter, side in zip("AB", sides, strict=True):
+    for letter, side in zip("AB", (found.first, found.second), strict=True):
         if side.in_doubt:
             yield f"{letter}: {counted(side.in_doubt, 'result')} in doubt left out."
 
@@ -334,27 +273,28 @@ def compare_estimates(of: str, first: EstimatedSide, second: EstimatedSide, *, c
     both = (first, second)
     batches = [it.found.variant.batch for it in both]
     items = batches if batches[0] != batches[1] else [1, 1]
+    estimates = [_estimate_of(it.found) for it in both]
     # Like is compared with like where that is possible.
-    by_measured = all(it.found.end_to_end is not None for it in both) or any(
-        _estimate_of(it.found) is None for it in both
-    )
-    known: list[Latency] = []
-    for side in both:
-        measured, estimated = side.found.end_to_end, _estimate_of(side.found)
-        latency = (measured or estimated) if by_measured else (estimated or measured)
-        if latency is None or not latency.value_ms > 0:
+    by_measured = all(it.found.end_to_end is not None for it in both) or None in estimates
+    sides: list[ComparedSide] = []
+    timings: list[Timing] = []
+    for side, estimated, number in zip(both, estimates, items, strict=True):
+        measured = side.found.end_to_end
+        known = (measured or estimated) if by_measured else (estimated or measured)
+        if known is None or not known.value_ms > 0:
             raise NotComparableError(f"{side.name} has no latency yet{f': {cure}' if cure else ''}")
-        known.append(latency)
-    one, other = (_estimate_side(*it) for it in zip(both, known, items, strict=True))
-    was, now = (_timing(*it) for it in zip(both, known, strict=True))
-    return compared_two(
-        of,
-        (one, other),
-        compared(was.per_item(items[0]), now.per_item(items[1])).around(other.ms / one.ms),
-        _parts(first.found, second.found),
-        dict(_differences(first.found, second.found)),
-        _estimate_remarks(both, (one, other), batches),
-    )
+        is_measured, between = known is measured, side.found.measured_between
+        how = _PREDICTED if side.found.estimate.coverage.predicted else _ESTIMATED
+        since = "" if between is None else datetime.fromtimestamp(between[0], timezone.utc).isoformat()
+        value, low, high = (it / number for it in known)
+        sides.append(ComparedSide(side.name, _MEASURED if is_measured else how, value, (low, high), since))
+        own = side.timing if is_measured else None
+        timings.append((own or known.timing(end_to_end=is_measured)).per_item(number))
+    change = compared(timings[0], timings[1]).around(sides[1].ms / sides[0].ms)
+    told = [dict(_facts(it.found)) for it in both]
+    differences = {name: (one, told[1][name]) for name, one in told[0].items() if one != told[1][name]}
+    parts = _parts(first.found, second.found)
+    return _two(of, sides, change, *parts, differences, _estimate_remarks(both, sides, batches))
 
 
 def _estimate_of(found: SystemEstimate) -> Latency | None:
@@ -364,22 +304,6 @@ def _estimate_of(found: SystemEstimate) -> Latency | None:
     if composed is None or found.estimate.is_partial or not composed.sequential_ms > 0:
         return None
     return Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
-
-
-def _timing(side: EstimatedSide, known: Latency) -> Timing:
-    is_measured = known is side.found.end_to_end
-    if is_measured and side.timing is not None:
-        return side.timing
-    return known.timing(end_to_end=is_measured)
-
-
-def _estimate_side(side: EstimatedSide, known: Latency, items: int) -> ComparedSide:
-    found = side.found
-    how = _PREDICTED if found.estimate.coverage.predicted else _ESTIMATED
-    between = found.measured_between
-    since = "" if between is None else datetime.fromtimestamp(between[0], timezone.utc).isoformat()
-    value, low, high = (it / items for it in known)
-    return ComparedSide(side.name, _MEASURED if known is found.end_to_end else how, value, (low, high), since)
 
 
 def _estimate_remarks(
@@ -461,13 +385,6 @@ def _by_kind(found: SystemEstimate) -> dict[str, float]:
     return {kind: in_milliseconds(paid_ps) for kind, paid_ps in held.items()}
 
 
-def _differences(first: SystemEstimate, second: SystemEstimate) -> Iterator[tuple[str, tuple[str, str]]]:
-    told = [list(_facts(it)) for it in (first, second)]
-    for (name, one), (_, other) in zip(*told, strict=True):
-        if one != other:
-            yield name, (one, other)
-
-
 def _facts(found: SystemEstimate) -> Iterator[tuple[str, str]]:
     variant, estimate, way = found.variant, found.estimate, found.way
     yield "system", way.system
@@ -479,14 +396,9 @@ def _facts(found: SystemEstimate) -> Iterator[tuple[str, str]]:
     yield "level", estimate.level.value
     yield "method", way.protocol
     yield "layers", f"{estimate.coverage.layers:,}"
-    yield "measured", _days(found)
-
-
-def _days(found: SystemEstimate) -> str:
-    if found.measured_between is None:
-        return "not at all"
-    first, last = (datetime.fromtimestamp(it, timezone.utc).date().isoformat() for it in found.measured_between)
-    return first if first == last else f"{first} to {last}"
+    between = found.measured_between or ()
+    days = [datetime.fromtimestamp(it, timezone.utc).date().isoformat() for it in between]
+    yield "measured", " to ".join(dict.fromkeys(days)) or "not at all"
 
 
 def compare_models(
@@ -538,46 +450,41 @@ def _one_result(store: ResultsDatabase, found: Selection) -> NamedSelection:
 
 def compare_named(store: ResultsDatabase, first: NamedSelection, second: NamedSelection) -> ComparedTwo:
     """Compare two of one kind; raise NotComparableError where that is not possible."""
-    kinds = first.kind, second.kind
-    if PairKind.RESULT in kinds and kinds[0] != kinds[1]:
+    both, kinds = (first, second), (first.kind, second.kind)
+    is_one_kind = kinds[0] == kinds[1]
+    if PairKind.RESULT in kinds and not is_one_kind:
         raise NotComparableError(
             f"A is one {kinds[0]} and B one {kinds[1]}: compare two of one kind"
             if PairKind.SELECTION not in kinds
             else "one of them is a single result, and the other one several: compare two of one kind"
         )
-    try:
-        if kinds[0] == PairKind.RESULT:
-            sides = [_side_of_result(store, it) for it in (first, second)]
-            one, other = first.selection[0], second.selection[0]
-            bricks: tuple[Side, Side] | None = None
-            if not one.brick and not other.brick and one.run != other.run:
-                # A run may have measured no bricks.
-                with suppress(ComparisonError):
-                    bricks = _bricks_of(store, one), _bricks_of(store, other)
-            return compare_results(sides[0], sides[1], bricks)
-        if kinds[0] == kinds[1]:
-            return compare_selections(kinds[0], *(_side_called(store, it) for it in (first, second)))
-        return compare_selections(PairKind.SELECTION, *(side_of_selection(store, it) for it in (first, second)))
-    except ComparisonError as error:
-        raise NotComparableError(str(error)) from None
+    for named in both if kinds[0] == PairKind.RESULT else ():
+        _refuse_doubtful(named)
+    one, other = (side_of_selection(store, it) for it in both)
+    if is_one_kind:
+        # Their names tell enough.
+        one, other = replace(one, name=first.name), replace(other, name=second.name)
+    if kinds[0] == PairKind.RESULT:
+        return _of_results(one, other, _bricks_of_runs(store, first.selection[0], second.selection[0]))
+    return _of_selections(first.kind if is_one_kind else PairKind.SELECTION, one, other)
 
 
-def _side_called(store: ResultsDatabase, named: NamedSelection) -> Side:
-    """Return the results of a selection by their name alone: both sides are of one kind."""
-    return replace(side_of_selection(store, named), name=named.name)
-
-
-def _side_of_result(store: ResultsDatabase, named: NamedSelection) -> Side:
-    summary = named.selection[0]
-    if not summary.good:
+def _refuse_doubtful(named: NamedSelection) -> None:
+    if not named.selection[0].good:
         flags: tuple[str, ...] = ()
         with suppress(DamagedResultError):
             flags = named.selection.result(0).flags
         why = f" ({', '.join(flags)})" if flags else ""
         raise NotComparableError(f"{named.name} is in doubt{why}: measure it again")
-    return _side_called(store, named)
 
 
-def _bricks_of(store: ResultsDatabase, summary: Summary) -> Side:
-    asked = equal(run=summary.run, of="brick", runtime=summary.runtime, batch_size=summary.batch_size)
-    return side_of_selection(store, NamedSelection(f"run {summary.run}", store.results(asked)))
+def _bricks_of_runs(store: ResultsDatabase, *results: Summary) -> tuple[ComparedPart, ...]:
+    """Return the bricks of the runs of two whole models; runs may have measured none."""
+    if any(it.brick for it in results) or results[0].run == results[1].run:
+        return ()
+    sides: list[Side] = []
+    for it in results:
+        asked = equal(run=it.run, of="brick", runtime=it.runtime, batch_size=it.batch_size)
+        with suppress(NotComparableError):
+            sides.append(side_of_selection(store, NamedSelection(f"run {it.run}", store.results(asked))))
+    return largest_first([_part(it) for it in compare(sides[0], sides[1]).bricks]) if len(sides) == 2 else ()

@@ -196,8 +196,8 @@ def _also(where: Sequence[str]) -> str:
 COMPARED: tuple[type[Record], ...] = (EndToEnd, Measurement, System, RuntimeRecord, Provenance, BrickForm)
 
 
-class ComparisonError(UserError):
-    """Results that cannot be compared."""
+class NotComparableError(UserError):
+    """Things that cannot be compared, and why."""
 
 
 class Subject(NamedTuple):
@@ -293,7 +293,7 @@ class Side:
 
 
 def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), signature: str = "") -> Side:
-    """Return the side with the good results among these records; raise ComparisonError if there are none."""
+    """Return the side with the good results among these records; raise NotComparableError if there are none."""
     known = list(records)
     systems = newest_by_id(it for it in known if isinstance(it, System))
     runtimes = newest_by_id(it for it in known if isinstance(it, RuntimeRecord))
@@ -302,7 +302,9 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
     good = [it for it in timed if it.good]
     if not good:
         why = f"all {len(timed):,} of its results are in doubt" if timed else "it has no results of models or bricks"
-        raise ComparisonError(f"{name} has nothing to compare: {why}; measure them by `dlbricks run`, and export again")
+        raise NotComparableError(
+            f"{name} has nothing to compare: {why}; measure them by `dlbricks run`, and export again"
+        )
     bricks = {it.brick for it in good if isinstance(it, Measurement)}
     names = {it.key: label_of(it.canonical) for it in known if isinstance(it, BrickForm) and it.key in bricks}
     taker = _Taker(runtimes, _releases(origins), names)
@@ -399,7 +401,7 @@ def is_file(name: str) -> bool:
 
 
 def side_of_selection(store: ResultsDatabase, named: NamedSelection) -> Side:
-    """Return the good results of a selection of the store; raise ComparisonError if there are none."""
+    """Return the good results of a selection of the store; raise NotComparableError if there are none."""
     records: list[Record] = [*store.systems(), *store.runtimes(), *store.records(BrickForm)]
     # Those of other runs would tell of circumstances that these results did not have.
     runs = named.selection.distinct("run")
@@ -425,7 +427,7 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
     """Return the results of several files, in their order."""
     for place, path in enumerate(paths):
         if any((path.exists() and other.exists() and path.samefile(other)) for other in paths[:place]):
-            raise ComparisonError(f"{path} is named twice: a comparison needs different files")
+            raise NotComparableError(f"{path} is named twice: a comparison needs different files")
     at_once = min(len(paths), os.cpu_count() or 1)
     if at_once < 2 or sum(map(_size_of, paths)) - max(map(_size_of, paths)) < _LARGE_BYTES:
         return [read_side(path) for path in paths]
@@ -519,6 +521,12 @@ class SideFact:
 def facts_of(sides: Sequence[Side]) -> tuple[SideFact, ...]:
     """Return the facts about the sides that any side tells."""
     return tuple([it for it in _facts(sides) if any(it.values)])
+
+
+def differing(sides: Sequence[Side], *numbers: str) -> dict[str, tuple[str, str]]:
+    """Return the circumstances that differ between two sides, and numbers of these names if they do."""
+    told = (it for it in facts_of(sides) if it.differs or (it.name in numbers and len(set(it.values)) > 1))
+    return {it.name: (it.values[0], it.values[1]) for it in told}
 
 
 def _facts(sides: Sequence[Side]) -> Iterator[SideFact]:

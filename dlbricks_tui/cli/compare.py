@@ -115,7 +115,8 @@ def compare_combinations(args: argparse.Namespace) -> int:
 def compare_two(args: argparse.Namespace) -> int:
     """Print two things of one kind side by side."""
     # Loaded here: a comparison of combinations needs none of it.
-    from dlbricks_tui.answers.pairs import NotComparableError, compare_models, compare_named, named_side
+    from dlbricks_tui.answers.pairs import compare_models, compare_named, named_side
+    from dlbricks_tui.answers.sides import NotComparableError
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import comparison_parts
 

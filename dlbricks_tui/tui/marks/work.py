@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.answers.pairs import EstimatedSide, NotComparableError, compare_estimates
-from dlbricks_tui.answers.sides import KINDS, NamedSelection, PairKind
+from dlbricks_tui.answers.pairs import EstimatedSide, compare_estimates
+from dlbricks_tui.answers.sides import KINDS, NamedSelection, NotComparableError, PairKind
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.store.change import Verdict

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.sides import ComparisonError, read_sides
+from dlbricks_tui.answers.sides import NotComparableError, read_sides
 from tests.answers.comparisons.exports import exported, layer, model
 
 
@@ -25,5 +25,5 @@ def test_large_files_are_read_in_processes_of_their_own(tmp_path: Path, monkeypa
 def test_a_link_to_a_file_is_the_same_file(tmp_path: Path) -> None:
     path, link = exported(tmp_path / "a.json", model("m", 1.0)), tmp_path / "b.json"
     link.symlink_to(path)
-    with pytest.raises(ComparisonError, match="is named twice"):
+    with pytest.raises(NotComparableError, match="is named twice"):
         read_sides([path, link])
