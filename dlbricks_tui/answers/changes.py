@@ -158,80 +158,77 @@ def compare(first: Side, second: Side, *, bricks: bool = True) -> GroupCompariso
     ones, others = _together(first, bricks), _together(second, bricks)
     matched: list[_Matched] = []
     alone: tuple[list[NotCompared], list[NotCompared]] = ([], [])
+
+    def leave_out(number: int, results: Sequence[Found], reason: str) -> None:
+        newest = results[-1]
+        it, execution, kind = newest.subject, newest.execution, "model" if newest.subject.is_model else "brick"
+        told = it.key, it.context, execution.system, execution.in_words
+        alone[number].append(NotCompared(groups[number].name, kind, newest.name, *told, reason))
+
     for both in executions:
         mine, theirs = ones.pop(both.first, {}), others.pop(both.second, {})
         for one, other in _subjects(mine, theirs, both, groups):
-            found = _Matched(mine[one], theirs[other], both)
-            if found.has_times:
-                matched.append(found)
+            found = mine.pop(one), theirs.pop(other)
+            if all(it.statistics.trimmed_mean_ms > 0 for held in found for it in held):
+                matched.append((both, *found))
             else:
-                for place, results in enumerate((mine[one], theirs[other])):
-                    alone[place].append(_not_compared(groups[place], results, NO_TIME))
-            del mine[one], theirs[other]
+                for place, results in enumerate(found):
+                    leave_out(place, results, NO_TIME)
         for number, (held, rest) in enumerate(((mine, theirs), (theirs, mine))):
             names = {it[-1].name for it in rest.values() if it[-1].subject.is_model}
             for results in held.values():
                 is_other = results[-1].subject.is_model and results[-1].name in names
-                reason = OTHER_CONTENT if is_other else NO_RESULT
-                alone[number].append(_not_compared(groups[number], results, reason))
+                leave_out(number, results, OTHER_CONTENT if is_other else NO_RESULT)
     for number, by_execution in enumerate((ones, others)):
         for results in (it for held in by_execution.values() for it in held.values()):
-            alone[number].append(_not_compared(groups[number], results, NO_EXECUTION))
-    return GroupComparison(
-        first,
-        second,
-        tuple(executions),
-        _judged([it for it in matched if it.subject.is_model], MODELS),
-        _judged([it for it in matched if not it.subject.is_model], BRICKS),
-        (tuple(sorted(alone[0], key=_models_first)), tuple(sorted(alone[1], key=_models_first))),
-    )
+            leave_out(number, results, NO_EXECUTION)
+    for lost in alone:
+        lost.sort(key=lambda it: (it.of == "brick", it.name, it.key, it.context, it.system, it.execution))
+    models, others_matched = ([it for it in matched if it[2][-1].subject.is_model is kind] for kind in (True, False))
+    changes = _judged(models, MODELS), _judged(others_matched, BRICKS)
+    return GroupComparison(first, second, tuple(executions), *changes, (tuple(alone[0]), tuple(alone[1])))
 
 
 _BySubject = dict[Subject, list[Found]]
+# The results of a model or brick in both groups.
+_Matched = tuple[Corresponding, list[Found], list[Found]]
 
 
 def _together(group: Side, bricks: bool) -> dict[ResultExecution, _BySubject]:
     """Return the results that count by execution and subject: the newest of each run of about one day, oldest first."""
-    found: dict[ResultExecution, defaultdict[Subject, list[Found]]] = {}
+    found: dict[ResultExecution, _BySubject] = {}
     # Equal executions share what they hold; looking up their ids is faster than hashing them.
-    held = {
-        id(it.execution): found.setdefault(it.execution, defaultdict(list))
-        for it in {id(it.execution): it for it in group.results}.values()
-    }
+    executions = {id(it.execution): it.execution for it in group.results}
+    held = {number: found.setdefault(it, {}) for number, it in executions.items()}
     for it in group.results:
         if bricks or it.subject.is_model:
-            held[id(it.execution)][it.subject].append(it)
-    # Results of one moment are ordered by their ids, so that the same results give the same page.
-    return {
-        execution: {
-            it: newest_together(sorted(some, key=attrgetter("id"))) if len(some) > 1 else some
-            for it, some in by.items()
-        }
-        for execution, by in found.items()
-    }
+            held[id(it.execution)].setdefault(it.subject, []).append(it)
+    for by in found.values():
+        for subject, some in by.items():
+            if len(some) > 1:
+                # Results of one moment are ordered by their ids, so that the same results give the same page.
+                by[subject] = newest_together(sorted(some, key=attrgetter("id")))
+    return found
 
 
 def _subjects(
     mine: _BySubject, theirs: _BySubject, both: Corresponding, groups: tuple[Side, Side]
 ) -> list[tuple[Subject, Subject]]:
     """Return the subjects that are the same: those of the same keys, and models of one name if keys have to differ."""
-    found = [(it, it) for it in mine if it in theirs]
-    taken = {one for one, _ in found}
-    if both.differ & _CHANGES_KEYS:
-        ones, others = (_by_name(it for it in held.items() if it[0] not in taken) for held in (mine, theirs))
-        for name, (one, *more) in ones.items():
-            candidates = others.get(name, [])
-            if not more and len(candidates) == 1 and _may_be_same(one, candidates[0], both, groups):
-                found.append((one, candidates[0]))
-    return found
-
-
-def _by_name(models: Iterable[tuple[Subject, list[Found]]]) -> dict[str, list[Subject]]:
-    found: defaultdict[str, list[Subject]] = defaultdict(list)
-    for subject, results in models:
-        if subject.is_model:
-            found[results[-1].name].append(subject)
-    return dict(found)
+    same = [(it, it) for it in mine if it in theirs]
+    if not both.differ & _CHANGES_KEYS:
+        return same
+    known = {one for one, _ in same}
+    named: tuple[dict[str, list[Subject]], dict[str, list[Subject]]] = ({}, {})
+    for held, by_name in zip((mine, theirs), named, strict=True):
+        for it in held:
+            if it.is_model and it not in known:
+                by_name.setdefault(held[it][-1].name, []).append(it)
+    for name, ones in named[0].items():
+        others = named[1].get(name, [])
+        if len(ones) == len(others) == 1 and _may_be_same(ones[0], others[0], both, groups):
+            same.append((ones[0], others[0]))
+    return same
 
 
 def _may_be_same(one: Subject, other: Subject, both: Corresponding, groups: tuple[Side, Side]) -> bool:
@@ -242,32 +239,6 @@ def _may_be_same(one: Subject, other: Subject, both: Corresponding, groups: tupl
     return None in digests or digests[0] == digests[1]
 
 
-class _Matched(NamedTuple):
-    """The results of a model or brick in both groups."""
-
-    first: list[Found]
-    second: list[Found]
-    executions: Corresponding
-
-    @property
-    def subject(self) -> Subject:
-        return self.second[-1].subject
-
-    @property
-    def has_times(self) -> bool:
-        return all(it.statistics.trimmed_mean_ms > 0 for it in (*self.first, *self.second))
-
-    @property
-    def timings(self) -> tuple[Timing, Timing]:
-        """The latencies; those of an item if batch sizes differ."""
-        by_item = "batch" in self.executions.differ
-        first, second = (
-            timing_of_results(results).per_item(results[-1].execution.batch if by_item else 1)
-            for results in (self.first, self.second)
-        )
-        return first, second
-
-
 def timing_of_results(results: Sequence[Found]) -> Timing:
     """Return the latency of results of the same thing, each of a run of its own."""
     return timing_by([it.statistics.latency for it in results], [sample for it in results for sample in it.samples_ms])
@@ -275,10 +246,15 @@ def timing_of_results(results: Sequence[Found]) -> Timing:
 
 def _judged(matched: Sequence[_Matched], limits: Limits) -> tuple[ResultPair, ...]:
     """Return the pairs with their changes: slower ones first, of each verdict the largest change first."""
-    changes = all_compared([it.timings for it in matched], limits)
+    timings: list[tuple[Timing, Timing]] = []
+    for both, *held in matched:
+        # Latencies are those of an item if batch sizes differ.
+        items = [it[-1].execution.batch if "batch" in both.differ else 1 for it in held]
+        was, now = (timing_of_results(it).per_item(number) for it, number in zip(held, items, strict=True))
+        timings.append((was, now))
     pairs = [
-        ResultPair(it.second[-1].name, it.subject, it.executions, change, tuple(it.first), tuple(it.second))
-        for it, change in zip(matched, changes, strict=True)
+        ResultPair(now[-1].name, now[-1].subject, both, change, tuple(was), tuple(now))
+        for (both, was, now), change in zip(matched, all_compared(timings, limits), strict=True)
     ]
     return tuple(sorted(pairs, key=_largest_first))
 
@@ -292,18 +268,6 @@ def _largest_first(pair: ResultPair) -> tuple[object, ...]:
         pair.executions.first.in_words,
         pair.executions.first.system,
     )
-
-
-def _models_first(it: NotCompared) -> tuple[object, ...]:
-    return it.of == "brick", it.name, it.key, it.context, it.system, it.execution
-
-
-def _not_compared(group: Side, results: Sequence[Found], reason: str) -> NotCompared:
-    newest = results[-1]
-    subject, execution = newest.subject, newest.execution
-    kind = "model" if subject.is_model else "brick"
-    told = subject.key, subject.context, execution.system, execution.in_words
-    return NotCompared(group.name, kind, newest.name, *told, reason)
 
 
 def not_compared_lines(found: GroupComparison, first: str, second: str) -> Iterator[str]:
@@ -421,30 +385,26 @@ def _side_by_side(
     if len(held) < 2:
         return None
     first, *others = held
-    compared = [compare(first, it, bricks=False) for it in others]
-    rows = [
-        _row(pairs, estimate if place < MOST_ESTIMATED else lambda _: None)
-        for place, pairs in enumerate(_by_model(compared))
-    ]
-    remarks = [line for it in compared for line in _remarks(it)]
-    return Columns(what, first.name, tuple(map(_column, compared)), tuple(rows), tuple(remarks))
-
-
-def _column(found: GroupComparison) -> ComparedColumn:
-    change = overall(found.models)
-    if change is None:
-        return ComparedColumn(found.second.name, None, None, 0)
-    return ComparedColumn(found.second.name, change.ratio, change.ratios, len(found.models))
-
-
-def _by_model(compared: Iterable[GroupComparison]) -> list[Mapping[str, ResultPair]]:
-    """Return the pairs of each model and execution by the column, in the order of the names."""
-    found: dict[tuple[str, str, Subject], dict[str, ResultPair]] = {}
-    for each in compared:
-        for pair in each.models:
+    columns: list[ComparedColumn] = []
+    by_model: dict[tuple[str, str, Subject], dict[str, ResultPair]] = {}
+    remarks: list[str] = []
+    for other in others:
+        found = compare(first, other, bricks=False)
+        change = overall(found.models)
+        ratio, interval = (None, None) if change is None else (change.ratio, change.ratios)
+        columns.append(ComparedColumn(other.name, ratio, interval, len(found.models)))
+        for pair in found.models:
             one = pair.first[-1]
-            found.setdefault((one.name, one.execution.in_words, one.subject), {})[each.second.name] = pair
-    return [pairs for _, pairs in sorted(found.items(), key=lambda it: str(it[0]))]
+            by_model.setdefault((one.name, one.execution.in_words, one.subject), {})[other.name] = pair
+        if first.methods & other.methods:
+            remarks += not_compared_lines(found, first.name, other.name)
+        else:
+            remarks.append(f"{other.name} was measured by another method than {first.name}, and is not compared.")
+    rows = [
+        _row(by_model[key], estimate if place < MOST_ESTIMATED else lambda _: None)
+        for place, key in enumerate(sorted(by_model, key=str))
+    ]
+    return Columns(what, first.name, tuple(columns), tuple(rows), tuple(remarks))
 
 
 def _row(pairs: Mapping[str, ResultPair], estimate: EstimateOf) -> ComparedRow:
@@ -457,15 +417,6 @@ def _row(pairs: Mapping[str, ResultPair], estimate: EstimateOf) -> ComparedRow:
         for name, it in pairs.items()
     ]
     return ComparedRow(one.name, one.execution.in_words, pair.change.was_ms, estimate(one), tuple(cells))
-
-
-def _remarks(found: GroupComparison) -> Iterator[str]:
-    """Yield what is not compared in a column."""
-    first, second = found.first, found.second
-    if first.methods & second.methods:
-        yield from not_compared_lines(found, first.name, second.name)
-    else:
-        yield f"{second.name} was measured by another method than {first.name}, and is not compared."
 
 
 @dataclass(frozen=True, slots=True)
