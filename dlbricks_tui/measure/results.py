@@ -9,7 +9,7 @@ from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Samples
 from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.input_values import value_advice
+from dlbricks_tui.models.input_shapes import value_advice
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store import records
 from dlbricks_tui.store.records import (
