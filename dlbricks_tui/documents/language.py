@@ -26,7 +26,7 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.language.architecture import BLOCK_SIZE, WeightPrecision
-from dlbricks_tui.language.layers import ModelPart
+from dlbricks_tui.language.decoder import ModelPart
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from dlbricks_tui.runtime.variant import threads_in_words, without_variant
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
