@@ -1,6 +1,6 @@
 from dlbricks_tui.answers.changes import compare
 from dlbricks_tui.report.comparing.changes import changes_section, letters
-from tests.answers.comparisons.exports import TWO, layer, model, side
+from tests.answers.exports import TWO, layer, model, side
 
 
 def test_limits_of_a_comparison_are_named() -> None:

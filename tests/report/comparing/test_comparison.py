@@ -2,7 +2,7 @@ from dlbricks_tui.answers.changes import hosts_of
 from dlbricks_tui.answers.sides import facts_of, side_of
 from dlbricks_tui.report.comparing.columns import hosts_section
 from dlbricks_tui.report.comparing.comparison import sides_section
-from tests.answers.comparisons.exports import DEFINITIONS, NEWER, layer, model, origin, side
+from tests.answers.exports import DEFINITIONS, NEWER, layer, model, origin, side
 
 
 def test_only_differences_are_repeated() -> None:
