@@ -42,7 +42,14 @@ def broken_rules(document: _Table) -> Iterator[Fault]:
             ("measure", "bricks"), "bricks and end_to_end are both false, and there is no [[scenario]]: set one to true"
         )
     for number, scenario in enumerate(document.get("scenario", ())):
-        yield from _in_scenario(("scenario", number), scenario)
+        place = ("scenario", number)
+        kind = ScenarioKind(scenario["kind"])
+        if kind is ScenarioKind.SERVER and "bound_ms" not in scenario and "rate" not in scenario:
+            yield Fault(place, "a server needs bound_ms, the bound of its latency, or rate: add one of them")
+        if kind is not ScenarioKind.SERVER and "rate" in scenario:
+            yield Fault((*place, "rate"), f'kind {kind.value} has no rate: remove it, or choose kind = "server"')
+        if kind is ScenarioKind.SINGLE and any(size != 1 for size in as_list(scenario.get("batch"))):
+            yield Fault((*place, "batch"), "a single stream has one request at a time: remove batch")
     results = document.get("result", ())
     models = [model["name"] for model in document["model"]]
     frameworks = [runtime["framework"] for runtime in document["runtime"]]
@@ -95,16 +102,6 @@ def _in_runtimes(runtimes: Sequence[_Table]) -> Iterator[Fault]:
             break
     for number in _repeated(map(_frozen, runtimes)):
         yield Fault(("runtime", number), "another [[runtime]] is the same: remove one of them")
-
-
-def _in_scenario(place: Place, scenario: _Table) -> Iterator[Fault]:
-    kind = ScenarioKind(scenario["kind"])
-    if kind is ScenarioKind.SERVER and "bound_ms" not in scenario and "rate" not in scenario:
-        yield Fault(place, "a server needs bound_ms, the bound of its latency, or rate: add one of them")
-    if kind is not ScenarioKind.SERVER and "rate" in scenario:
-        yield Fault((*place, "rate"), f'kind {kind.value} has no rate: remove it, or choose kind = "server"')
-    if kind is ScenarioKind.SINGLE and any(size != 1 for size in as_list(scenario.get("batch"))):
-        yield Fault((*place, "batch"), "a single stream has one request at a time: remove batch")
 
 
 def _in_result(place: Place, result: _Table, models: list[str], frameworks: list[str]) -> Iterator[Fault]:
