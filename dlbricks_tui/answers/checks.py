@@ -483,7 +483,7 @@ def _checked(
         verdict=Verdict.UNKNOWN if change is None else change.verdict,
         reason=reason if change is None else change.reason,
         compared=change is not None,
-        differences=all_differences(was, today) if was is not None and today is not None else (),
+        differences=_differences(was, today) if was is not None and today is not None else (),
         when=None if recorded is None else recorded.when,
         was_samples=0 if recorded is None else len(recorded.samples_ms),
         is_samples=0 if today is None else len(today.result.samples_ms),
@@ -491,7 +491,7 @@ def _checked(
     )
 
 
-def all_differences(was: Baseline, now: Baseline) -> tuple[Difference, ...]:
+def _differences(was: Baseline, now: Baseline) -> tuple[Difference, ...]:
     """Return the known circumstances of two measurements that differ, the system first."""
     # The variant is the same. Identities of runtimes do not tell that a model is quantised in its file.
     found = list(differences(was.result, replace(now.result, precision=was.result.precision)))
