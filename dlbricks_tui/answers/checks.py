@@ -392,26 +392,22 @@ def measure_again(plan: CheckPlan, data: DataFolder, execute: Callable[[RunReque
 
 def _take(measured: Measured, plan: CheckPlan, group: CheckedTogether, outcome: RunOutcome, data: DataFolder) -> None:
     """Add the results of a run, and the reasons why models have none."""
-    results = _results_by_name(outcome, data)
-    found: dict[str, str] = {}
+    results, reasons = _results_by_name(outcome, data), dict[str, str]()
     for event in RunEvents(RunFolder(data.runs / outcome.state.run).events_file).new():
         if isinstance(event, ModelLeftOut):
-            found[event.model] = event.reason
+            reasons[event.model] = event.reason
         elif isinstance(event, ProgramFailed) and not event.brick:
-            found[event.label] = event.message or event.reason
+            reasons[event.label] = event.message or event.reason
         elif isinstance(event, FailedBefore) and not event.brick:
-            found[event.label] = event.reason
-    reasons = found
+            reasons[event.label] = event.reason
     for place in group.places:
         source = plan.items[place].source
         name = plan.items[place].name if source is None else source.name
         result = results.get(name)
         if result is None:
-            told = (
-                why
-                for label, why in reasons.items()
-                if (label == name or label.startswith((f"{name} (", f"{name} end to end")))
-            )
+            # A label may have the batch size, or `end to end`.
+            of_model = (f"{name} (", f"{name} end to end")
+            told = (why for label, why in reasons.items() if label == name or label.startswith(of_model))
             measured.reasons[place] = next(told, outcome.state.message) or "its run ended without a result"
         elif result.good:
             measured.results[place].append(result)
