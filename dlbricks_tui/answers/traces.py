@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.library import ModelSource
 
 
-# A trace of more can hardly be looked at.
 # A trace of a large model takes less.
 _NEEDED_BYTES = 1 << 20
 
