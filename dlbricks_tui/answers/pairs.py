@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -23,11 +23,13 @@ from dlbricks_tui.answers.changes import (
 )
 from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.estimates import Comparison
-from dlbricks_tui.answers.estimating import open_estimator
+from dlbricks_tui.answers.estimating import Remarks, open_estimator
 from dlbricks_tui.answers.sides import (
+    Found,
     NamedSelection,
     NotComparableError,
     PairKind,
+    Side,
     differing,
     select_named,
     side_of_selection,
@@ -38,15 +40,11 @@ from dlbricks_tui.runtime.variant import kernels_in_words, stated_threads, threa
 from dlbricks_tui.store.change import BRICKS, MODELS, Change, Timing, Verdict, all_compared, compared
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.labels import kind_of_label, label_of
-from dlbricks_tui.store.selections import equal
+from dlbricks_tui.store.selections import Selection, equal
 from dlbricks_tui.wording.numbers import counted, minute_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from dlbricks_tui.answers.estimating import Remarks
     from dlbricks_tui.answers.scope import EstimateOptions
-    from dlbricks_tui.answers.sides import Found, Side
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.database import ResultsDatabase
-    from dlbricks_tui.store.selections import Selection
 
 
 @dataclass(frozen=True, slots=True)
