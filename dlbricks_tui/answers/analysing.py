@@ -298,12 +298,8 @@ class Analyser:
     def _missing(self, answer: Answer, baseline: MeasuredExecution, threads: int, peaks: str) -> Iterator[MissingPart]:
         """Yield what the analysis lacks, on this host, with the commands that measure it."""
         execution, missing = baseline.execution, baseline.estimate.coverage.missing
-        measured = (
-            reference_to(answer.source, has_name=not self._named or answer.source.name in self._named),
-            execution.runtime,
-            baseline.graph.level,
-            execution.batch_size,
-        )
+        named = reference_to(answer.source, has_name=not self._named or answer.source.name in self._named)
+        measured = named, execution.runtime, baseline.graph.level, execution.batch_size
         if missing:
             yield MissingPart(counted(missing, "layer"), run_command(*measured, self._estimator.options))
         if baseline.found.end_to_end is None:

@@ -318,10 +318,8 @@ class Estimator:
             return replace(found, level=self.options.level)
         wanted = {found.runtime_for(source.in_format(form or self.preferred)) for source in sources}
         levels = {level for runtime in wanted for level in levels_measured(self.store, system, runtime)}
-        return replace(
-            found,
-            level=preferred_level(sorted(levels) or (levels_measured(self.store, system) if (named is None) else ())),
-        )
+        any_runtime = levels_measured(self.store, system) if named is None else ()
+        return replace(found, level=preferred_level(sorted(levels) or any_runtime))
 
     def _usual_runtimes(self) -> Mapping[Format, Runtime]:
         """Return the runtime of this host for each format, of those that have the precision and the kernels."""
@@ -372,22 +370,20 @@ class Estimator:
 
     def every_way(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> Iterator[SystemEstimate]:
         """Yield each model's estimate from every system, runtime and level that the options allow."""
-        level = self.options.level
+        level, precision = self.options.level, self.options.precision or Precision.F32
         system = None if self.options.system is None else scope.system
-        levels = levels_measured(self.store) if level is None else (level,)
-        known = by_id(self.store.runtimes())
-        forms = self._measured_formats(system) if scope.format is None else {scope.format}
-        for each, form in product(levels, sorted(forms)):
+        kernels, known = self.options.kernels_of(""), by_id(self.store.runtimes())
+        ways = combinations(self.store.select(noop() if system is None else equal(system=system), order=()))
+        forms = {format_of(known.get(it.runtime)) for it in ways} if scope.format is None else {scope.format}
+        for each, form in product(levels_measured(self.store) if level is None else (level,), sorted(forms)):
             having = [source for source in sources if form in source.formats]
             for _, inquiry in self.inquiries(having, each, form) if having else ():
-                # Models of several formats share bricks.
-                offers = [it for it in inquiry.offers if format_of(known.get(it.way.runtime)) is form]
-                for offer in offers:
-                    precision, kernels = self.options.precision or Precision.F32, self.options.kernels_of("")
-                    fits = states(offer.way.runtime, None, precision, kernels)
-                    is_wanted = fits if scope.named is None else scope.named == offer.way.runtime
-                    if is_wanted and system in (None, offer.way.system):
-                        yield inquiry.by(offer.way)
+                for way in (it.way for it in inquiry.offers if system in (None, it.way.system)):
+                    fits = states(way.runtime, None, precision, kernels)
+                    is_wanted = fits if scope.named is None else scope.named == way.runtime
+                    # Models of several formats share bricks.
+                    if is_wanted and format_of(known.get(way.runtime)) is form:
+                        yield inquiry.by(way)
 
     def scores(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> "list[tuple[Way, Score]]":
         """Return how well each model that was measured in full would have been predicted, by way of measuring."""
@@ -419,12 +415,6 @@ class Estimator:
             self.remarks.tell(f"estimated as written: {source.name} cannot be fused: {refused}")
             return loader.load(source, Level.WRITTEN, options.inputs, options.values, options.batch)
 
-    def _measured_formats(self, system: str | None) -> frozenset[Format]:
-        """Return the formats of the models that runtimes have measured, on a system or on any."""
-        known = by_id(self.store.runtimes())
-        ways = combinations(self.store.select(noop() if system is None else equal(system=system), order=()))
-        return frozenset(format_of(known.get(it.runtime)) for it in ways)
-
 
 def measured_models(data: DataFolder) -> tuple[ModelSource, ...]:
     """Return the models of the library that were measured, by their bricks or end to end."""
@@ -451,14 +441,8 @@ def estimates_here(
         for model in models:
             usual = found.get(model.graph.format)
             wanted = "" if usual is None else usual.with_precision(precision).identity
-            alike = [
-                it
-                for it in measured
-                if (
-                    without_variant(it) == without_variant(wanted)
-                    and states(it, threads, stated_precision(wanted), stated_kernels(wanted))
-                )
-            ]
+            how = threads, stated_precision(wanted), stated_kernels(wanted)
+            alike = [it for it in measured if without_variant(it) == without_variant(wanted) and states(it, *how)]
             inquiry = Inquiry(store, model)
             estimates.append(best_of((one for it in alike for one in inquiry.by_runtime(host, it)), wanted))
     return estimates
