@@ -165,9 +165,9 @@ class _Scenarios:
         self._scope = estimator.scope_of([source])
         self._runtimes = MeasuredRuntimes(estimator.data, estimator.store, self._scope.system)
         # The file's own batch size is not a choice, so that the results of a plain run count.
-        own = self._at(None)
+        own = self._asked(self._scope, batch=None)
         self._own_size = own.decomposition.graph.batch_size
-        self._model = own if self._own_size == 1 else self._at(1)
+        self._model = own if self._own_size == 1 else self._asked(self._scope, batch=1)
 
     def answer(self) -> ScenarioAnswer:
         """Return what is known of the scenario."""
@@ -221,10 +221,6 @@ class _Scenarios:
 
     def _answering(self, tests: Sequence[LoadTest]) -> list[LoadTest]:
         return [it for it in tests if has_settings_of(it, self._scenario) and has_rate_of(it, self._scenario)]
-
-    def _at(self, size: int | None) -> Answer:
-        """Return the model with its estimate at a batch size; None is that of its file."""
-        return self._asked(self._scope, batch=size)
 
     def _asked(self, scope: MeasurementScope | None, **changed: Any) -> Answer:
         """Return the model with its estimate under changed options, which may need a scope of their own."""
