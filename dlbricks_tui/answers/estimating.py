@@ -20,7 +20,7 @@ from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors, of_usual_variant
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, format_of, preferred_level
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, format_of, preferred_level
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.errors import FusionRefusedError
@@ -307,7 +307,8 @@ class Estimator:
 
     def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
         """Return whose measurements count for these models."""
-        system, is_host = self._system_asked()
+        system = self.options.system_in(self.store)
+        is_host = system == fingerprint().id
         form, named = self._named(sources, is_host)
         usual = {form: self.options.variant_of(it) for form, it in (self._usual_runtimes() if is_host else {}).items()}
         if is_host and form is None and self.options.exclude_runtimes:
@@ -345,13 +346,6 @@ class Estimator:
                     f"{' with '.join([f'in {precision.value}', *kernels.words])}: "
                     f"choose another {'variant' if kernels.words else 'precision'}{advice}"
                 )
-
-    def _system_asked(self) -> tuple[str, bool]:
-        host = fingerprint().id
-        if self.options.system is None:
-            return host, True
-        found = find_system(self.options.system, by_id(self.store.systems()))
-        return found, found == host
 
     def _named(self, sources: Sequence[ModelSource], is_host: bool) -> tuple[Format | None, str | None]:
         """Return the format and the identity of the runtime that the options name; it has to run all of the models.
@@ -463,12 +457,9 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks)
 
 def _memory_bytes(options: EstimateOptions, store: ResultsDatabase) -> int | None:
     """Return the memory of the system whose results count; None where it is not known."""
-    if options.batch is None:
-        return None
-    if options.system is None:
-        return fingerprint().memory_bytes
-    known = by_id(store.systems())
-    return known[find_system(options.system, known)].memory_bytes or None
+    if options.batch is None or options.system is None:
+        return None if options.batch is None else fingerprint().memory_bytes
+    return by_id(store.systems())[options.system_in(store)].memory_bytes or None
 
 
 def _runtimes_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> list[Runtime]:
