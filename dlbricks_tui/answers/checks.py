@@ -185,29 +185,30 @@ USUAL_PROCESSES = FEWEST_PROCESSES
 MOST_PROCESSES = 20
 
 
-def refuse_impossible(by: float, processes: int) -> None:
-    """Raise an error if a comparison cannot have this smallest change that counts, or this number of processes."""
-    if not 0 < by < 1:
-        raise EvaluationError(f"by {by:g}: give more than 0 and less than 1, such as 3%")
-    if not 1 <= processes <= MOST_PROCESSES:
-        raise EvaluationError(f"processes {processes}: give a number from 1 to {MOST_PROCESSES}")
+@dataclass(frozen=True, kw_only=True)
+class VerdictOptions:
+    """The change that counts, and the measurements that show it."""
+
+    # The share of a latency up to which a change counts as none.
+    by: float = USUAL_SHARE
+    # Each model is measured in this many processes, one after another.
+    processes: int = USUAL_PROCESSES
+
+    def __post_init__(self) -> None:
+        if not 0 < self.by < 1:
+            raise EvaluationError(f"by {self.by:g}: give more than 0 and less than 1, such as 3%")
+        if not 1 <= self.processes <= MOST_PROCESSES:
+            raise EvaluationError(f"processes {self.processes}: give a number from 1 to {MOST_PROCESSES}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOptions(InputOptions):
+class CheckOptions(VerdictOptions, InputOptions):
     """Options of a check."""
 
-    # A smaller change counts as none.
-    by: float = USUAL_SHARE
-    # Each model is measured in this many processes.
-    processes: int = USUAL_PROCESSES
     # The system to compare with, if the file has several.
     system: str | None = None
     # The runtime that measures now. None: each with a framework of the file.
     runtime: str | None = None
-
-    def __post_init__(self) -> None:
-        refuse_impossible(self.by, self.processes)
 
 
 @dataclass(frozen=True, slots=True)
