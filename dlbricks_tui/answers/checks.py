@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 
+from dlbricks_tui.answers.measuring import MeasureOptions, request_of
 from dlbricks_tui.answers.opening import InputOptions, files_for, library, open_loader
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.errors import UserError
@@ -36,7 +37,7 @@ from dlbricks_tui.models.loading import UNLOADABLE, Loader
 from dlbricks_tui.printable import printable, printable_lines
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runs.events import FailedBefore, ModelLeftOut, ProgramFailed, RunEvents
-from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest, chosen, usual_method
+from dlbricks_tui.runs.request import RunRequest, RuntimeChoice, chosen, usual_method
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
@@ -334,22 +335,13 @@ def _groups(items: Sequence[Item], options: CheckOptions) -> Iterator[CheckedTog
     alike: defaultdict[RunRequest, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
         if item.baseline is not None and item.runtime is not None:
-            inputs, values = _inputs_of(item.baseline, options)
-            alike[
-                RunRequest(
-                    models=(),
-                    runtime=item.runtime,
-                    batch_sizes=() if item.batch is None else (item.batch,),
-                    inputs=tuple(InputShape(name, shape) for name, shape in inputs.items()),
-                    values=tuple(InputValue(name, value) for name, value in values.items()),
-                    level=item.baseline.level,
-                    end_to_end=True,
-                    bricks=False,
-                    again=True,
-                    retry_failed=True,
-                    method=item.baseline.method or usual_method(Adaptive(), item.runtime, item.baseline.level),
-                )
-            ].append(place)
+            (inputs, values), level = _inputs_of(item.baseline, options), item.baseline.level
+            how = MeasureOptions(
+                inputs=inputs, values=values, level=level, batch=item.batch, again=True, retry_failed=True
+            )
+            method = item.baseline.method or usual_method(Adaptive(), item.runtime, level)
+            request = request_of(how, RuntimeChoice(item.runtime, (), method), end_to_end=True)
+            alike[replace(request, bricks=False)].append(place)
     for request, places in alike.items():
         sources = [source for place in places if (source := items[place].source) is not None]
         yield CheckedTogether(replace(request, models=chosen(sources)), tuple(places))
