@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from dlbricks_tui.answers.measuring import MeasureOptions, request_of
 from dlbricks_tui.answers.opening import InputOptions, files_for, library, open_loader
@@ -423,6 +424,13 @@ def _results_by_name(outcome: RunOutcome, data: DataFolder) -> Mapping[str, EndT
     return {graph.name: by_key[key] for graph in graphs for key in end_to_end_keys(graph).values() if key in by_key}
 
 
+def verdict_of(change: Change | None, lacking: str) -> dict[str, Any]:
+    """Return what a document says of a change; where nothing was compared, the verdict is unknown for that reason."""
+    if change is None:
+        return {"change": None, "interval": None, "significant": False, "verdict": Verdict.UNKNOWN, "reason": lacking}
+    return {name: getattr(change, name) for name in ("change", "interval", "significant", "verdict", "reason")}
+
+
 def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[CheckedModel, ...]:
     """Return the verdict on each item."""
     system, today = fingerprint(), list[Baseline | None]()
@@ -434,50 +442,32 @@ def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[Chec
                 today.append(baseline_of(results, runtime_record(item.runtime, system), system, origin))
             else:
                 today.append(None)
-    earlier, now_timed = (
-        [None if it is None else it.timing for it in found] for found in ([it.baseline for it in plan.items], today)
-    )
-    changes = known_changes(list(zip(earlier, now_timed, strict=True)), changes_from(plan.options.by))
-    return tuple(
-        [
-            _checked(
-                item,
-                now,
-                change,
-                measured.reasons.get(place, item.reason),
-                tuple(it.run for it in measured.results.get(place, ())),
-            )
-            for place, (item, now, change) in enumerate(zip(plan.items, today, changes, strict=True))
-        ]
-    )
-
-
-def _checked(
-    item: Item, today: Baseline | None, change: Change | None, reason: str, runs: tuple[str, ...]
-) -> CheckedModel:
-    was = item.baseline
-    recorded = None if was is None else was.result
-    return CheckedModel(
-        model=item.name,
-        framework=None if recorded is None else recorded.framework,
-        runtime=None if item.runtime is None else item.runtime.identity,
-        **({} if recorded is None else recorded.parts),
-        level=None if was is None else was.level,
-        was_ms=None if was is None or was.timing is None else was.timing.value_ms,
-        is_ms=None if change is None else change.is_ms,
-        change=None if change is None else change.change,
-        interval=None if change is None else change.interval,
-        p_value=None if change is None else change.p_value,
-        significant=change is not None and change.significant,
-        verdict=Verdict.UNKNOWN if change is None else change.verdict,
-        reason=reason if change is None else change.reason,
-        compared=change is not None,
-        differences=_differences(was, today) if was is not None and today is not None else (),
-        when=None if recorded is None else recorded.when,
-        was_samples=0 if recorded is None else len(recorded.samples_ms),
-        is_samples=0 if today is None else len(today.result.samples_ms),
-        runs=runs,
-    )
+    pairs = zip((item.baseline for item in plan.items), today, strict=True)
+    timings = [(was.timing if was else None, now.timing if now else None) for was, now in pairs]
+    changes = known_changes(timings, changes_from(plan.options.by))
+    found: list[CheckedModel] = []
+    for place, (item, now, change) in enumerate(zip(plan.items, today, changes, strict=True)):
+        was = item.baseline
+        recorded = None if was is None else was.result
+        result = CheckedModel(
+            model=item.name,
+            framework=None if recorded is None else recorded.framework,
+            runtime=None if item.runtime is None else item.runtime.identity,
+            **({} if recorded is None else recorded.parts),
+            level=None if was is None else was.level,
+            was_ms=None if was is None or was.timing is None else was.timing.value_ms,
+            is_ms=None if change is None else change.is_ms,
+            p_value=None if change is None else change.p_value,
+            **verdict_of(change, measured.reasons.get(place, item.reason)),
+            compared=change is not None,
+            differences=_differences(was, now) if was is not None and now is not None else (),
+            when=None if recorded is None else recorded.when,
+            was_samples=0 if recorded is None else len(recorded.samples_ms),
+            is_samples=0 if now is None else len(now.result.samples_ms),
+            runs=tuple(it.run for it in measured.results.get(place, ())),
+        )
+        found.append(result)
+    return tuple(found)
 
 
 def _differences(was: Baseline, now: Baseline) -> tuple[Difference, ...]:
