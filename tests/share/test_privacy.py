@@ -1,27 +1,33 @@
 """A reader of a suite learns no more about the models than documented."""
 
+import gzip
+import json
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import ModelProto
 
-from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
-from dlbricks_tui.bricks.layouts import Layouts
+from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.content import GZIP_MAGIC
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.share.networks.mxnet_network import packed
-from dlbricks_tui.share.suites import packing
+from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys
 from dlbricks_tui.share.suites.key_file import seed_of
-from dlbricks_tui.share.suites.packing import MXNetPacking, SuiteModel
+from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking
+from dlbricks_tui.share.suites.packing import MXNetPacking, PackedBrick, Packing, SuiteModel, SuitePair
+from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
+from tests.share import onnx_network
 from tests.share.telling_apart import Exported, by_memory, by_regression, told
 from tests.share.trio import PRIVATE_WIDTHS, SECRET, Trio
 
@@ -29,6 +35,30 @@ from tests.share.trio import PRIVATE_WIDTHS, SECRET, Trio
 P = 0.01
 # How many seeds tell what depends on the model by rule, and how many also a slight tendency.
 NUMBERS_OF_SEEDS = (150, pytest.param(500, marks=pytest.mark.soak))
+# An attacker who sees few suites already finds what tells decoys apart by rule; who sees many, also a slight tendency.
+numbers_of_exports = pytest.mark.parametrize("exports", [60, pytest.param(400, marks=pytest.mark.soak)])
+# Published networks of several families and sizes; those that are one network under several names are left out.
+NETWORKS: Mapping[Format, Sequence[str]] = {
+    Format.ONNX: (
+        *("alexnet", "resnet18_v1", "vgg11", "squeezenet1.0", "squeezenet1.1", "mobilenet0.5", "mobilenetv2_1.0"),
+        "Colorful Image Colorization Trained on ImageNet Competition Data",
+        "YOLO V2 Trained on MS-COCO Data",
+    ),
+    Format.MXNET: (
+        *("alexnet", "resnet18_v1", "resnet34_v2", "resnet50_v2", "vgg11", "vgg16_bn", "squeezenet1.0"),
+        *("squeezenet1.1", "mobilenet1.0", "mobilenet0.5", "mobilenetv2_1.0", "mobilenetv2_0.5"),
+        "Age Estimation VGG-16 Trained on IMDB-WIKI and Looking at People Data",
+        "Inception V1 Trained on ImageNet Competition Data",
+        "ResNet-50 Trained on ImageNet Competition Data",
+        "Wide ResNet-50-2 Trained on ImageNet Competition Data",
+        "Yahoo Open NSFW Model V1",
+        "Colorful Image Colorization Trained on ImageNet Competition Data",
+        "SSD-VGG-300 Trained on PASCAL VOC Data",
+        "YOLO V2 Trained on MS-COCO Data",
+    ),
+}
+SECRETS = (onnx_network.SECRET, "image", "scores", "test", "vault-7")
+WEIGHT = 0.12345679
 
 
 def check_order(suites: Sequence[Assembled]) -> None:
@@ -72,37 +102,6 @@ def chi_square(counts: Sequence[int], expected: float) -> float:
     return 0.5 * math.erfc(((statistic / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(2 * spread))
 
 
-# An attacker who sees few suites already finds what tells decoys apart by rule; who sees many, also a slight tendency.
-numbers_of_exports = pytest.mark.parametrize("exports", [60, pytest.param(400, marks=pytest.mark.soak)])
-# Of several families and sizes; those that are one network under several names are left out.
-NETWORKS = (
-    "alexnet",
-    "resnet18_v1",
-    "resnet34_v2",
-    "resnet50_v2",
-    "vgg11",
-    "vgg16_bn",
-    "squeezenet1.0",
-    "squeezenet1.1",
-    "mobilenet1.0",
-    "mobilenet0.5",
-    "mobilenetv2_1.0",
-    "mobilenetv2_0.5",
-    "Age Estimation VGG-16 Trained on IMDB-WIKI and Looking at People Data",
-    "Inception V1 Trained on ImageNet Competition Data",
-    "ResNet-50 Trained on ImageNet Competition Data",
-    "Wide ResNet-50-2 Trained on ImageNet Competition Data",
-    "Yahoo Open NSFW Model V1",
-    "Colorful Image Colorization Trained on ImageNet Competition Data",
-    "SSD-VGG-300 Trained on PASCAL VOC Data",
-    "YOLO V2 Trained on MS-COCO Data",
-)
-
-
-# Every file is accepted; other tests check the round trip.
-UNCHECKED = {"mxnet": MXNetPacking(None)}
-
-
 def test_a_suite_holds_no_name_no_file_name_and_no_comment_of_the_private_models(tmp_path: Path) -> None:
     trio = Trio(tmp_path)
     trio.export(Level.FUSED)
@@ -131,7 +130,8 @@ def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     mine = [SuiteModel(trio.taken_apart((24, 40), Level.WRITTEN))]
     decoys = [SuiteModel(trio.taken_apart((16, 48), Level.WRITTEN, "decoy"))]
     return [
-        assemble(mine, decoys, seed_of(f"seed {number}"), Level.WRITTEN, UNCHECKED) for number in range(request.param)
+        assemble(mine, decoys, seed_of(f"seed {number}"), Level.WRITTEN, {"mxnet": MXNetPacking(None)})
+        for number in range(request.param)
     ]
 
 
@@ -157,56 +157,121 @@ def test_the_ids_show_no_dependence_on_the_model(small: Sequence[Assembled]) -> 
     check_ids(small)
 
 
-@pytest.fixture(scope="module")
-def networks(tmp_path_factory: pytest.TempPathFactory) -> Mapping[Path, Decomposition]:
-    cache = tmp_path_factory.mktemp("cache")
-    # Their types come with them, so that no framework is asked.
-    loader = Loader(cache, TableFramework())
-    sources = Library(SAMPLE_MODELS, cache).find_all(NETWORKS)
-    return {source.path: decompose(loader.load(source)) for source in sources}
+def of_written_layers(path: Path, cache: Path) -> SuiteModel:
+    """Return a model whose layers are as written: no runtime is needed."""
+    graph = Loader(cache, TableFramework()).load(source_of(path))
+    return SuiteModel(decompose(graph), graph)
 
 
-@pytest.fixture
-def packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same sequence of the same model is the same file in every suite."""
-    alone: dict[tuple[int, Sequence[int]], Excerpt] = {}
-    files: dict[int, bytes] = {}
+class PackedOnce:
+    """A packing of bricks that are files already: a model has the same in every suite. No file is read back."""
 
-    def taken_out(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excerpt:
-        key = id(graph), layers
-        if key not in alone:
-            alone[key] = excerpt(graph, layers, layouts)
-        return alone[key]
+    def __init__(self, models: Sequence[SuiteModel]) -> None:
+        self._packed: dict[int, Sequence[PackedBrick]] = {}
+        for model in models:
+            graph = model.decomposition.graph
+            is_onnx = graph.format is Format.ONNX
+            # Of ONNX each layer and its neighbours.
+            packing: Packing = OnnxPacking(partial(_same, graph)) if is_onnx else MXNetPacking(None)
+            self._packed[id(model)] = tuple(packing.packed(model, ()))
 
-    def written(found: Excerpt) -> bytes:
-        if id(found) not in files:
-            files[id(found)] = packed(found)
-        return files[id(found)]
+    def pairs(self, model: SuiteModel) -> frozenset[SuitePair]:
+        """Return the bricks of a model."""
+        return frozenset(it.pair for it in self._packed[id(model)])
 
-    monkeypatch.setattr(packing, "excerpt", taken_out)
-    monkeypatch.setattr(packing, "packed", written)
+    def packed(self, model: SuiteModel, known: Container[SuitePair]) -> Iterator[PackedBrick]:
+        """Return the bricks that are not known yet."""
+        return (it for it in self._packed[id(model)] if it.pair not in known)
 
 
-@pytest.mark.usefixtures("packed_once")
+def _same(graph: LayerGraph, _: bytes) -> LayerGraph:
+    return graph
+
+
+def secretive(folder: Path, widths: Sequence[int], name: str) -> SuiteModel:
+    """Return a model with names and comments everywhere, and weights of one value."""
+    made = onnx_network.network(widths, name)
+    made.producer_name = made.doc_string = made.graph.doc_string = SECRETS[-1]
+    made.metadata_props.add(key="author", value=SECRETS[-1])
+    for node in made.graph.node:
+        node.name, node.doc_string = f"{name} {node.op_type}", SECRETS[-1]
+    for weight in made.graph.initializer:
+        weight.doc_string = SECRETS[-1]
+        if weight.float_data:
+            weight.float_data[:] = [WEIGHT] * len(weight.float_data)
+    return of_written_layers(saved(folder, made, name), folder / "cache")
+
+
+def test_a_suite_holds_no_name_no_comment_and_no_weight_of_a_private_onnx_model(tmp_path: Path) -> None:
+    model = secretive(tmp_path, (24, 40), SECRET)
+    suite = assemble([model], [], seed_of("a seed"), Level.WRITTEN, {"onnxruntime": PackedOnce([model])})
+    manifest = suite.manifest.text()
+    assert not [secret for secret in (*SECRETS, str(tmp_path)) if secret in manifest]
+    assert len(suite.networks) > 5
+    for packed in suite.networks.values():
+        content = gzip.decompress(packed) if packed.startswith(GZIP_MAGIC) else packed
+        assert not [secret for secret in (*SECRETS, str(tmp_path)) if secret.encode() in content]
+        assert np.float32(WEIGHT).tobytes() not in content
+        assert str(WEIGHT).encode() not in content
+
+
 @numbers_of_exports
-def test_decoys_cannot_be_distinguished_from_real_bricks(networks: Mapping[Path, Decomposition], exports: int) -> None:
-    chance = random.Random(2020)
-    exported = []
+@pytest.mark.parametrize("form", list(Format))
+def test_decoys_cannot_be_distinguished_from_real_bricks(tmp_path: Path, form: Format, exports: int) -> None:
+    sources = [it.in_format(form) for it in Library(SAMPLE_MODELS, tmp_path).find_all(NETWORKS[form])]
+    models = {source.path: of_written_layers(source.path, tmp_path / "cache") for source in sources}
+    packing = PackedOnce(list(models.values()))
+    chance, exported = random.Random(2020), []
+
+    def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Sequence[SuiteModel]:
+        if shapes:
+            raise ModelError("models are packed once, at their own sizes")
+        return [models[source.path]]
+
     for number in range(exports):
-        mine = chance.choice(list(networks))
-        private = [SuiteModel(networks[mine])]
-        others = [source_of(path) for path in networks if path != mine]
-
-        def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Sequence[SuiteModel]:
-            if shapes:
-                raise ModelError("no framework is here that would find out other shapes")
-            return [SuiteModel(networks[source.path])]
-
-        seed = seed_of(f"export {number}")
-        decoys = chosen_decoys(others, 3, seed, private, take, UNCHECKED)
-        suite = assemble(private, decoys, seed, Level.WRITTEN, UNCHECKED)
-        exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in decoy.decomposition.suite)))
-    halves = told(exported[: exports // 2]), told(exported[exports // 2 :])
+        mine, seed = chance.choice(list(models)), seed_of(f"export {number}")
+        private, others = [models[mine]], [source for source in sources if source.path != mine]
+        packings = {models[mine].framework: packing}
+        decoys = chosen_decoys(others, 3, seed, private, take, packings)
+        suite = assemble(private, decoys, seed, Level.WRITTEN, packings)
+        exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in packing.pairs(decoy))))
+    of_file = None
+    if form is Format.ONNX:
+        contents = [content for each in exported for content in each.suite.networks.values()]
+        operators = sorted({op for content in contents for op in _operators(content)})
+        of_file = cache(partial(_of_file, operators=operators))
+    halves = [told(half, of_file) for half in (exported[: exports // 2], exported[exports // 2 :])]
     for classify in (by_regression, by_memory):
         # Each half is used for learning once, which halves the influence of chance.
         assert (classify(*halves) + classify(*halves[::-1])) / 2 <= 0.55
+
+
+@cache
+def _parsed(content: bytes) -> ModelProto:
+    made: ModelProto = ModelProto.FromString(gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content)
+    return made
+
+
+@cache
+def _operators(content: bytes) -> Mapping[str, int]:
+    return Counter(node.op_type for node in _parsed(content).graph.node)
+
+
+def _of_file(content: bytes, operators: Sequence[str]) -> Sequence[float]:
+    """Return the fields of a file as numbers: its versions, operators, inputs, weights and axes."""
+    made = _parsed(content)
+    said = json.loads(made.metadata_props[0].value)
+    shapes = [it["shape"] for it in said.values() if "shape" in it] or [[1]]
+    axes = [axis for it in made.graph.input for axis in it.type.tensor_type.shape.dim]
+    return [
+        made.ir_version,
+        made.opset_import[0].version,
+        len(made.opset_import),
+        len(made.graph.input),
+        len(made.graph.output),
+        len(made.graph.initializer),
+        sum(bool(axis.dim_param) for axis in axes),
+        *(math.log(1 + size) for size in (*shapes[0], 1, 1, 1, 1)[:4]),
+        *(shapes[0][-1] % divisor == 0 for divisor in (7, 8, 16, 32)),
+        *(_operators(content)[op] for op in operators),
+    ]
