@@ -192,7 +192,8 @@ def read_messages(meter: MessageMeter, texts: Iterable[str], *kinds: type[Messag
         try:
             message = message_in(text, *kinds)
         except MessageError as error:
-            raise ImpossibleError(f"a message that {shown(str(error)[:200])}") from None
+            what = "report" if HostReport in kinds else "message"
+            raise ImpossibleError(f"a {what} that {shown(str(error)[:200])}") from None
         if isinstance(message, TaskProgress) and message.done > message.of:
             raise ImpossibleError(f"that {message.done:,} of {message.of:,} bricks are done")
         texts_of = {it.name for it in fields(message)} & {"text", "reason", "waits_for"}

@@ -244,7 +244,7 @@ class Engine:
         # Its host has left, or it was answered.
         if called is None or called.is_answered:
             return
-        error = future.exception() if future.status == "error" else None
+        error = future.exception(timeout=SECONDS_TO_CONNECT) if future.status == "error" else None
         if future.status == "finished":
             self.events.put(called.news("", "the host answered with something else than text"))
         elif error is None or isinstance(error, KilledWorker):
