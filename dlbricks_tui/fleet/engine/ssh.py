@@ -40,7 +40,7 @@ _KNOWN_HOSTS = (
     ("GlobalKnownHostsFile", ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")),
 )
 # No command of the doctor prints more.
-MOST_OUTPUT_BYTES = 1 << 20
+_MOST_OUTPUT_BYTES = 1 << 20
 
 
 class SshError(FleetError):
@@ -279,7 +279,6 @@ class SshConnection:
         given: bytes | Iterable[bytes] = b"",
         *,
         seconds: float | None,
-        most_bytes: int = MOST_OUTPUT_BYTES,
     ) -> Finished:
         """Run a command line in the user's shell there, with `given` as its standard input.
 
@@ -288,7 +287,7 @@ class SshConnection:
         process = await self.start(command)
         try:
             chunks = (given,) if isinstance(given, bytes) else given
-            talk = (_feed(process, chunks), _all(process.stdout, most_bytes), _all(process.stderr, most_bytes))
+            talk = (_feed(process, chunks), _all(process.stdout), _all(process.stderr))
             _, out, err = await asyncio.wait_for(asyncio.gather(*talk), seconds)
             await asyncio.wait_for(process.wait_closed(), SECONDS_TO_CLOSE)
         except asyncio.TimeoutError:
@@ -350,13 +349,13 @@ async def _feed(process: "asyncssh.SSHClientProcess[bytes]", chunks: Iterable[by
         process.stdin.write_eof()
 
 
-async def _all(reader: "asyncssh.SSHReader[bytes]", most_bytes: int) -> bytes:
+async def _all(reader: "asyncssh.SSHReader[bytes]") -> bytes:
     """Return everything that a command prints."""
     found = bytearray()
     while chunk := await reader.read(_CHUNK_BYTES):
         found += chunk
-        if len(found) > most_bytes:
-            raise SshError(f"a command prints more than {most_bytes / 2**20:.0f} MiB there; check this host")
+        if len(found) > _MOST_OUTPUT_BYTES:
+            raise SshError(f"a command prints more than {_MOST_OUTPUT_BYTES / 2**20:.0f} MiB there; check this host")
     return bytes(found)
 
 
