@@ -19,8 +19,13 @@ from dlbricks_tui.models.onnx.model_file import graphs_inside, parse_onnx
 from dlbricks_tui.models.onnx.reading import refuse_too_many_parts
 from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, dtype_name
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.networks.onnx_network import ANNOTATIONS, DOMAINS, onnx_network
-from dlbricks_tui.share.networks.onnx_weights import LONGEST_LIST, MOST_INDICES
+from dlbricks_tui.share.networks.onnx_network import (
+    ANNOTATIONS,
+    DOMAINS,
+    LONGEST_LIST,
+    MOST_INDICES,
+    onnx_network,
+)
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
