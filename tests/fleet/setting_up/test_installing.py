@@ -37,9 +37,8 @@ from dlbricks_tui.fleet.setting_up.installing import (
 from dlbricks_tui.jobs.process import PACKAGE_PARENT
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.documents import to_document
-from tests.fleet.facts import BARE, READY, printed, refusal
+from tests.fleet.facts import BARE, READY, LocalHost, connecting, printed, refusal
 from tests.fleet.facts import WANTED as WANTED_ON_PYTHON_3_11
-from tests.fleet.local_host import LocalHost, connecting
 from tests.store.samples import system
 
 DIST_INFO = f"dlbricks_tui-{__version__}.dist-info"
