@@ -115,7 +115,7 @@ class Answering:
                 inquiry = Inquiry(self.store, model.decomposition, None, self.predictors)
                 way = pool.conditions.system, pool.conditions.runtime
                 found = self._found[pool, name] = inquiry.on(*way) or inquiry.empty(*way)
-                for host in self.pools.members(pool):
+                for host in self.pools.members[pool]:
                     told = self._told(pool, name, found, host)
                     latest = self._latest[told.model, told.runtime]
                     known = latest.get(told.host)

@@ -393,7 +393,9 @@ class Driver:
 
     def _change(self, host: HostWork, state: FleetHostState, message: str = "") -> None:
         """Change and tell the state of a host."""
-        if host.change(state, message, self.clock()):
+        if (state, message) != (host.state, host.message):
+            host.since = host.since if state is host.state else self.clock()
+            host.state, host.message = state, message
             self.tell(host.changed())
 
     def _next(self, host: HostWork) -> None:
@@ -431,14 +433,15 @@ class Driver:
 
     def _wake(self, pool: BrickPool) -> None:
         """Give hosts work that wait for bricks of a pool."""
-        for member in self.pools.members(pool):
+        for member in tuple(self.pools.members[pool]):
             if member.state is FleetHostState.IDLE:
                 self._next(member)
 
     def _budget_left(self, host: HostWork) -> float | None:
         """Return the seconds left of the time budget of a host; None without one."""
         budget = self.request.run.time_budget_seconds
-        return None if budget is None else max(0.0, budget - host.seconds_spent(self.clock()))
+        now = self.clock() - host.current.began if host.current else 0.0
+        return None if budget is None else max(0.0, budget - host.spent_seconds - now)
 
     def _give(
         self, host: HostWork, pool: BrickPool, jobs: Sequence[Job], seconds_left: float | None, *, is_probe: bool
