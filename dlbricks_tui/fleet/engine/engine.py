@@ -213,7 +213,7 @@ class Engine:
             called.future.add_done_callback(partial(self._ended, token))
         # A connection that was lost, which is found at the next look.
         except Exception:  # noqa: BLE001
-            del self._calls[token]
+            self._calls.pop(token, None)
             self.events.put(CallLost(host))
 
     def _hear(self, event: Any) -> None:
