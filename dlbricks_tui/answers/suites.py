@@ -191,7 +191,7 @@ class _Export:
             ) -> Sequence[SuiteModel]:
                 return self._taken(source, shapes, precision)
 
-            found += chosen_decoys(pool, self._options.decoys, seed, alike, take, self.packings)
+            found += chosen_decoys(pool, self._options.decoys, seed, alike, take)
         return tuple(found)
 
     def _of_kind(self, pool: Sequence[ModelSource], kind: str) -> Sequence[ModelSource]:

@@ -5,7 +5,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.decomposition import Occurrence, decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.content import GZIP_MAGIC
 from dlbricks_tui.models.errors import ModelError
@@ -282,15 +282,11 @@ class PackedOnce:
             is_onnx = graph.format is Format.ONNX
             # Of ONNX each layer and its neighbours.
             packing: Packing = OnnxPacking(partial(_same, graph)) if is_onnx else MXNetPacking(None)
-            self._packed[id(model)] = tuple(packing.packed(model, ()))
+            self._packed[id(model)] = tuple(packing.packed(model, model.bricks))
 
-    def pairs(self, model: SuiteModel) -> frozenset[SuitePair]:
-        """Return the bricks of a model."""
-        return frozenset(it.pair for it in self._packed[id(model)])
-
-    def packed(self, model: SuiteModel, known: Container[SuitePair]) -> Iterator[PackedBrick]:
-        """Return the bricks that are not known yet."""
-        return (it for it in self._packed[id(model)] if it.pair not in known)
+    def packed(self, model: SuiteModel, bricks: Mapping[SuitePair, Occurrence]) -> Iterator[PackedBrick]:
+        """Return these bricks."""
+        return (it for it in self._packed[id(model)] if it.pair in bricks)
 
 
 def _same(graph: LayerGraph, _: bytes) -> LayerGraph:
@@ -341,9 +337,9 @@ def test_decoys_cannot_be_distinguished_from_real_bricks(tmp_path: Path, form: F
         mine, seed = chance.choice(list(models)), seed_of(f"export {number}")
         private, others = [models[mine]], [source for source in sources if source.path != mine]
         packings = {models[mine].framework: packing}
-        decoys = chosen_decoys(others, 3, seed, private, take, packings)
+        decoys = chosen_decoys(others, 3, seed, private, take)
         suite = assemble(private, decoys, seed, Level.WRITTEN, packings)
-        exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in packing.pairs(decoy))))
+        exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in decoy.bricks)))
     of_file = None
     if form is Format.ONNX:
         contents = [content for each in exported for content in each.suite.networks.values()]
