@@ -292,12 +292,12 @@ class Driver:
         if host.current is None or host.current.task.id != task:
             return
         ended = None
-        if error:
-            # It may have lost its parcels, or have none of those that came with the task.
-            host.lacks.update(host.current.task.parcels)
-        else:
+        if not error:
             with self._distrusting(host):
                 (ended,) = read_messages(host.meter, [text], TaskEnded)
+        if ended is None or ended.state == "failed":
+            # It may have removed its parcels, or have none of those that came with the task.
+            host.lacks.update(self._parcels)
         current = host.end_task(self.clock())
         if current is None:
             return
