@@ -253,12 +253,9 @@ class FleetPart:
         users = (self.parcels[use.model] for use in job.uses)
         return [parcel for parcel in users if job.key.brick in parcel.bricks]
 
-    def keys_in(self, parcel: Parcel) -> Sequence[JobKey]:
-        """Return the keys of the bricks that a parcel holds."""
-        return self._keys.get(parcel.sha256, ())
-
     @cached_property
-    def _keys(self) -> Mapping[str, Sequence[JobKey]]:
+    def keys(self) -> Mapping[str, Sequence[JobKey]]:
+        """The keys of the bricks that each parcel holds, by its hash."""
         found: dict[str, dict[JobKey, None]] = {}
         for key, job in self.jobs.items():
             for parcel in self.holders(job):

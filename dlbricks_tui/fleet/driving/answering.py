@@ -238,7 +238,7 @@ def _works(pool: BrickPool, jobs: Iterable[Job]) -> list[ParcelWork]:
     open_keys = {job.key for job in jobs}
     works = []
     for parcel in {parcel.sha256: parcel for parcel in part.parcels.values()}.values():
-        keys = part.keys_in(parcel)
+        keys = part.keys.get(parcel.sha256, ())
         if bricks := tuple([key.brick for key in keys if key in open_keys]):
             works.append(ParcelWork(bricks, seconds_inside(sum(part.jobs[key].expected_ms for key in keys))))
     return works

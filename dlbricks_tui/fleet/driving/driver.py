@@ -131,7 +131,7 @@ class Driver:
 
     def tick(self) -> None:
         """Do what is due without a message: the user's commands, hosts that stay away, estimates, and progress."""
-        for command in self.control.new_commands():
+        for command in self.control.commands.new():
             self._obey(command)
         if self.control.is_paused is not self._is_paused:
             self._is_paused = self.control.is_paused

@@ -225,7 +225,7 @@ def _groups(pool: BrickPool, wanted: Iterable[Job]) -> Iterator[list[Job]]:
         if job.key.brick in seen or job.key not in free:
             continue
         parcel = pool.part.holders(job)[0]
-        group = [free[key] for key in pool.part.keys_in(parcel) if key in free and key.brick not in seen]
+        group = [free[key] for key in pool.part.keys.get(parcel.sha256, ()) if key in free and key.brick not in seen]
         seen.update(it.key.brick for it in group)
         yield group
 
