@@ -78,7 +78,7 @@ def check_report(report: HostReport) -> System:
     return system
 
 
-def reason_against(report: HostReport, parts: Iterable[RunRequest], now: datetime | None = None) -> str:
+def reason_against(report: HostReport, parts: Iterable[RunRequest]) -> str:
     """Return why a host cannot take part, in a line; empty if it can."""
     cure = "`dlbricks fleet doctor --install` sets it up"
     if report.dlbricks != __version__:
@@ -91,7 +91,7 @@ def reason_against(report: HostReport, parts: Iterable[RunRequest], now: datetim
             having = [f"{it.framework} {it.version}" for it in report.runtimes if it.framework == runtime.framework]
             known = ", ".join(dict.fromkeys(map(_short, having))) or "none"
             return f"lacks {runtime.traits.title} {runtime.version} (it has {known}): {cure}"
-    ahead = datetime.fromisoformat(report.clock) - (now or datetime.now(timezone.utc))
+    ahead = datetime.fromisoformat(report.clock) - datetime.now(timezone.utc)
     if abs(ahead) > _CLOCK_TOLERANCE:
         return f"has a clock that is {abs(ahead).total_seconds() / 60:.0f} minutes off: set it, for example by NTP"
     return ""
