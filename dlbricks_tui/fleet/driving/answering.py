@@ -72,14 +72,15 @@ class Answering:
         """True if results are stored that no estimate includes yet."""
         return bool(self._changed)
 
-    def note(self, pool: BrickPool, keys: Iterable[JobKey]) -> None:
-        """Note that bricks of a pool have new results or failures."""
-        users = {use.model for key in keys if (job := pool.part.jobs.get(key)) is not None for use in job.uses}
-        self._note(pool, (model for model in pool.part.models if model.name in users))
-
-    def note_all(self, pool: BrickPool) -> None:
-        """Note that all estimates of a pool are wanted."""
-        self._note(pool, pool.part.models)
+    def note(self, pool: BrickPool, keys: Iterable[JobKey] | None = None) -> None:
+        """Note that bricks of a pool have new results or failures, or that all of its estimates are wanted."""
+        models: dict[str, CutModel] = {model.name: model for model in pool.part.models}
+        if keys is not None:
+            users = {use.model for key in keys if (job := pool.part.jobs.get(key)) is not None for use in job.uses}
+            models = {name: model for name, model in models.items() if name in users}
+        # Without any result of its system, an estimate says little, and its interval often fails.
+        if models and pool.measured:
+            self._changed.setdefault(pool, {}).update(models)
 
     def wanted(self, pool: BrickPool) -> Iterable[Job]:
         """Return the free bricks of a pool that the answer needs, the most informative first."""
@@ -197,12 +198,6 @@ class Answering:
                 shared = self.predictors.of(known.way, traits).shared if predicts else 1.0
                 found.append(model_on_host(host, model.name, known.estimate, shared))
         return found
-
-    def _note(self, pool: BrickPool, models: Iterable[CutModel]) -> None:
-        found: Mapping[str, CutModel] = {model.name: model for model in models}
-        # Without any result of its system, an estimate says little, and its interval often fails.
-        if found and pool.measured:
-            self._changed.setdefault(pool, {}).update(found)
 
     def _told(self, pool: BrickPool, model: str, found: SystemEstimate, host: HostWork) -> HostEstimate:
         # A sum that leaves layers out tells nothing about the model.

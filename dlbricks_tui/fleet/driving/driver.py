@@ -196,7 +196,7 @@ class Driver:
     def tell_answers(self) -> None:
         """Tell the final estimates of all models on all hosts, and the orders of the hosts."""
         for pool in self.pools.all:
-            self._answering.note_all(pool)
+            self._answering.note(pool)
         self._answering.tell(at_once=True)
 
     def _host(self, name: str, entry: HostEntry | None = None) -> HostWork:
@@ -254,7 +254,7 @@ class Driver:
             host.lacks = set(report.lacks)
             for pool in host.pools:
                 # Another host of the same system may have measured bricks before.
-                self._answering.note_all(pool)
+                self._answering.note(pool)
             ways = [(pool.conditions.runtime, pool.conditions.protocol) for pool in host.pools]
             self._results.describe(host.name, report, system, ways)
             self._change(host, FleetHostState.IDLE)
