@@ -75,6 +75,7 @@ from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 # Bytes of all parcels that a host keeps.
 MOST_KEPT_BYTES = 1 << 30
 _SHA256 = re.compile("[0-9a-f]{64}")
+_CANCELLED = "cancelled"
 _ID = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 # Each is about 30 bytes long: the newest thousands stay.
 _MOST_BYTES = 1 << 17
@@ -171,31 +172,29 @@ def parcel_file(data: DataFolder, sha256: str) -> Path | None:
     return None
 
 
-def run_of(data: DataFolder, task: str) -> RunFolder | None:
-    """Return the run of a task; None if it has none yet, or has none any more."""
-    with suppress(OSError, ValueError):
-        folder = RunFolder(data.runs / read_text(data.tasks / _checked(task)).strip())
-        return folder if folder.request_file.is_file() else None
-    return None
-
-
-def keep_run(data: DataFolder, task: str, folder: RunFolder) -> None:
-    """Note the run of a task."""
-    path = data.tasks / _checked(task)
-    with _writing(path):
-        write_atomically(path, f"{folder.run}\n")
-    remove_oldest([data.tasks], _MOST_BYTES)
-
-
-def _checked(task: str) -> str:
+def _note(data: DataFolder, task: str) -> Path:
+    """Return the file with the id of the run of a task, or the word that it was cancelled before it had one."""
     if not _ID.fullmatch(task):
         raise HostError(f"{task[:80]!r} is no id of a task")
-    return task
+    return data.tasks / task
 
 
-def _cancelled(data: DataFolder, task: str) -> Path:
-    """Return the file that notes that a task was cancelled before it had a run."""
-    return data.tasks / f"{_checked(task)}.cancelled"
+def _noted(data: DataFolder, task: str) -> str:
+    with suppress(OSError, ValueError):
+        return read_text(_note(data, task)).strip()
+    return ""
+
+
+def run_of(data: DataFolder, task: str) -> RunFolder | None:
+    """Return the run of a task; None if it has none yet, or has none any more."""
+    folder = RunFolder(data.runs / (_noted(data, task) or _CANCELLED))
+    return folder if folder.request_file.is_file() else None
+
+
+def _write_note(data: DataFolder, task: str, text: str) -> None:
+    with _writing(path := _note(data, task)):
+        write_atomically(path, f"{text}\n")
+    remove_oldest([data.tasks], _MOST_BYTES)
 
 
 @contextmanager
@@ -216,10 +215,7 @@ def control(data_path: str, task_id: str, what: str) -> None:
     if folder is not None and folder.state().active:
         deed(folder)
     elif folder is None and what == "cancel":
-        path = _cancelled(data, task_id)
-        with _writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
+        _write_note(data, task_id, _CANCELLED)
 
 
 def found_in(
@@ -307,10 +303,10 @@ class _TaskRun:
                 lacking = self._lacking(store)
                 if not lacking:
                     return TaskEnded(task=task, state="finished")
-                if _cancelled(self._data, task).exists():
+                if _noted(self._data, task) == _CANCELLED:
                     return TaskEnded(task=task, state="cancelled")
                 folder = create_run(replace(self._request, only=tuple(lacking)), self._data)
-                keep_run(self._data, task, folder)
+                _write_note(self._data, task, folder.run)
             state = folder.state()
             # A process works on the run of an earlier call, or was killed; a new run has none yet.
             if state.state is not State.FINISHED and not (state.active and folder.lock_file.exists()):
