@@ -208,12 +208,8 @@ def _change(was: Timing, now: Timing, p_value: float | None, limits: Limits) -> 
     )
     if p_value is None:
         return replace(found, reason=f"fewer than {FEWEST_SAMPLES} samples")
-    return judged(found, fewest_processes([was.processes, now.processes]), limits)
-
-
-def fewest_processes(counts: Sequence[int | None]) -> int | None:
-    """Return the least of some numbers of processes; None if all are of estimates."""
-    return min((it for it in counts if it is not None), default=None)
+    processes = [it.processes for it in (was, now) if it.processes is not None]
+    return judged(found, min(processes, default=None), limits)
 
 
 def judged(found: Change, processes: int | None, limits: Limits) -> Change:

@@ -243,11 +243,6 @@ class Index:
         """Return the highest number that a document of the table has had, 0 if there was none."""
         return self.known_tables[table].last_id if table in self.known_tables else 0
 
-    def highest_id(self, table: str) -> int | None:
-        """Return the highest number that a document of the table has, None if there is none."""
-        rows = self.rows_of(table)
-        return int(self.column("id")[rows].max()) if len(rows) else None
-
     def put(self, table: str, document_id: int, document: Document, part: int, offset: int, length: int) -> None:
         """Add a document that is stored in a file at these bytes; it replaces an earlier one with its number."""
         values = _values_of(table, document, self.vocabularies) if table in TABLES else {}
