@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.fleets.requesting import require_extra
+from dlbricks_tui.answers.fleets import require_extra
 from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Actions, Parser, Status, add_action, add_schema_option
 from dlbricks_tui.fleet.errors import FleetError
@@ -14,7 +14,7 @@ from dlbricks_tui.fleet.errors import FleetError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.fleet.setting_up.judging import Examination
+    from dlbricks_tui.fleet.setting_up.doctor import Examination
 
 
 def add_host_actions(actions: Actions) -> None:
@@ -34,7 +34,7 @@ def _add_doctor(actions: Actions) -> None:
     )
     doctor.add_argument("--runtime", metavar="NAME", action="append", default=[], help="needed there; repeatable")
     doctor.add_argument("--all", action="store_true", help="list what is as it should be, too")
-    add_schema_option(doctor, "FleetExamination", module="fleets.results")
+    add_schema_option(doctor, "FleetExamination", module="fleets")
 
 
 def _add_worker(actions: Actions) -> None:
@@ -61,12 +61,11 @@ def add_hosts_option(parser: Parser) -> None:
 def examine_fleet(args: argparse.Namespace) -> int:
     """Examine the hosts of a hosts file, and set them up if asked to."""
     require_extra()
-    from dlbricks_tui.answers.fleets.results import fleet_examination
+    from dlbricks_tui.answers.fleets import fleet_examination
     from dlbricks_tui.fleet.engine.ssh import connected
     from dlbricks_tui.fleet.hosts_file import read_hosts
-    from dlbricks_tui.fleet.setting_up.doctor import examine_hosts
+    from dlbricks_tui.fleet.setting_up.doctor import Readiness, examine_hosts
     from dlbricks_tui.fleet.setting_up.installing import set_up_hosts, wanted
-    from dlbricks_tui.fleet.setting_up.judging import Readiness
     from dlbricks_tui.runtime.registry import Registry
 
     if args.wheels is not None and not args.install:
@@ -97,7 +96,7 @@ def _show(found: Sequence[Examination], *, everything: bool) -> None:
     """Show what the doctor found; without `everything` only what a host lacks or what is worth knowing."""
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import CellKind, Column, Table, name_column
-    from dlbricks_tui.fleet.setting_up.judging import FindingVerdict, HostFinding
+    from dlbricks_tui.fleet.setting_up.doctor import FindingVerdict, HostFinding
 
     signs = {FindingVerdict.FINE: " ", FindingVerdict.NOTE: "!", FindingVerdict.LACKS: "x"}
     rows: list[tuple[str, HostFinding]] = []

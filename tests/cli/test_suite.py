@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.suites.manifest import sha256
+from dlbricks_tui.share.suites.suite_files import sha256
 from tests.cli.people import People, one_line
 from tests.models.table_framework import TableFramework
 from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network
@@ -67,9 +67,7 @@ class TableOfTheOwner(TableFramework):
 @pytest.fixture
 def mxnet_of_the_owner_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """Export without starting MXNet."""
-    monkeypatch.setattr(
-        "dlbricks_tui.answers.suites.exporting.WorkerFramework", lambda *_: nullcontext(TableOfTheOwner())
-    )
+    monkeypatch.setattr("dlbricks_tui.answers.suites.WorkerFramework", lambda *_: nullcontext(TableOfTheOwner()))
 
 
 def document(out: str) -> Any:
