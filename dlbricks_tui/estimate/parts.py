@@ -104,8 +104,10 @@ def parts_of(decomposition: Decomposition, knowledge: Knowledge) -> tuple[Part, 
     found = [_part(graph, occurrence, knowledge) for occurrence in decomposition.occurrences]
     if decomposition.cutting.cut is Cut.OVERLAP:
         windows = [Window(len(part.layers), part.paid_ps if part.known else None) for part in found]
+        cover = [(found[begin], known) for begin, known in minimum_cover(windows)]
         found = [
-            found[begin] if known else _first_layer(graph, found[begin]) for begin, known in minimum_cover(windows)
+            part if known else replace(part, layers=part.layers[:1], times=times_paid(graph, part.layers[:1]))
+            for part, known in cover
         ]
     if all(part.known for part in found):
         return tuple(found)
@@ -185,10 +187,6 @@ def minimum_cover(windows: Sequence[Window]) -> tuple[Chosen, ...]:
         cover.append(last[position - 1])
         position = cover[-1].begin
     return tuple(reversed(cover))
-
-
-def _first_layer(graph: LayerGraph, part: Part) -> Part:
-    return replace(part, layers=part.layers[:1], times=times_paid(graph, part.layers[:1]))
 
 
 def _with_predictions(graph: LayerGraph, parts: Sequence[Part], predictor: Predictor) -> Iterator[Part]:

@@ -55,7 +55,7 @@ DECIDING = {
     ),
 }
 # The digests of the code for which the ids in measure/method.py were last confirmed.
-CONFIRMED = {Method.INSIDE: "88369479", Method.ALONE: "ad7262ff"}
+CONFIRMED = {Method.INSIDE: "760006a1", Method.ALONE: "7c93838f"}
 
 
 def code_of(source: str) -> str:
