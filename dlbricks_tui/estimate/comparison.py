@@ -25,12 +25,7 @@ _HOURS_PER_MS = 1.0 / 3_600_000.0
 _HIGHEST = 1_000_000
 
 # On demand, Linux, us-east-1, when the paper's experiments were made (2019 and 2020).
-DELIVERED: Mapping[str, float] = {
-    "c4.xlarge": 0.199,
-    "c4.2xlarge": 0.398,
-    "c5.xlarge": 0.17,
-    "c5.2xlarge": 0.34,
-}
+DELIVERED: Mapping[str, float] = {"c4.xlarge": 0.199, "c4.2xlarge": 0.398, "c5.xlarge": 0.17, "c5.2xlarge": 0.34}
 
 
 @dataclass(frozen=True, slots=True)

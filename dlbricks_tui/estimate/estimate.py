@@ -157,11 +157,7 @@ def estimate(decomposition: Decomposition, knowledge: Knowledge, options: Option
 
 
 def _compose(
-    graph: LayerGraph,
-    parts: Sequence[Part],
-    edges: Iterable[tuple[int, int]],
-    knowledge: Knowledge,
-    options: Options,
+    graph: LayerGraph, parts: Sequence[Part], edges: Iterable[tuple[int, int]], knowledge: Knowledge, options: Options
 ) -> Composed:
     after: list[list[int]] = [[] for _ in parts]
     for source, reader in edges:

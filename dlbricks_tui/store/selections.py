@@ -410,12 +410,7 @@ def _time_query(column: str, comparison: str, value: str) -> QueryInstance:
     except (ValueError, OverflowError):
         raise ValueError("needs a date such as 2026-11-21, or a date and time") from None
     time = where(column)
-    queries: Mapping[str, QueryInstance] = {
-        "<": time < begin,
-        "<=": time < end,
-        ">": time >= end,
-        ">=": time >= begin,
-    }
+    queries: Mapping[str, QueryInstance] = {"<": time < begin, "<=": time < end, ">": time >= end, ">=": time >= begin}
     return queries.get(comparison, (time >= begin) & (time < end))
 
 

@@ -338,10 +338,7 @@ def test_every_position_is_covered_or_listed_and_no_other_choice_leaves_fewer_un
     gaps = {begin for begin, known in chosen if not known}
     assert covered(given_windows, chosen) | gaps == set(range(len(given_windows)))
     assert not covered(given_windows, chosen) & gaps
-    mine = (
-        sum(not known for _, known in chosen),
-        cost(given_windows, [begin for begin, known in chosen if known]),
-    )
+    mine = (sum(not known for _, known in chosen), cost(given_windows, [begin for begin, known in chosen if known]))
     known_begins = [begin for begin, window in enumerate(given_windows) if window.latency_ps is not None]
     others = []
     for picks in product([False, True], repeat=len(known_begins)):

@@ -40,11 +40,7 @@ def convolution(*, bias: bool) -> Layer:
     inputs = (Wire(Origin.DATA, 0), Wire(Origin.WEIGHT, 0), Wire(Origin.WEIGHT, 1))
     weights = (TensorType((CHANNELS, 8, 3, 3)), TensorType((CHANNELS,)))
     count = 2 if bias else 1
-    return replace(
-        plain,
-        operators=(replace(plain.operators[0], inputs=inputs[: 1 + count]),),
-        weights=weights[:count],
-    )
+    return replace(plain, operators=(replace(plain.operators[0], inputs=inputs[: 1 + count]),), weights=weights[:count])
 
 
 def brick(layer: Layer) -> Brick:
@@ -217,11 +213,7 @@ def test_only_isolated_bricks_have_an_error_of_their_method(tmp_path: Path) -> N
         with store_of(tmp_path / protocol, *brick_records(MODEL, protocol=protocol)) as store:
             way = Way(SYSTEM, RUNTIME, Level.WRITTEN, protocol)
             doubts[protocol] = BrickResults(store, MODEL).knowledge(way).method_doubt
-    assert doubts == {
-        "alone-12345678": pytest.approx(0.188, abs=0.001),
-        "inside-12345678": 0.0,
-        PUBLISHED: 0.0,
-    }
+    assert doubts == {"alone-12345678": pytest.approx(0.188, abs=0.001), "inside-12345678": 0.0, PUBLISHED: 0.0}
 
 
 @pytest.mark.parametrize(("protocol", "expected"), [("hot", (40.0, 39.6, 40.4)), (PUBLISHED, (30.0, 29.7, 30.3))])
