@@ -127,7 +127,7 @@ class MeasuredExecutions:
             if batch is None:
                 self._usual_sizes[_network(source, runtime, level)] = graph.batch_size
             decomposition = decompose(graph.named(source.name), options.cutting, loader.cache)
-            return Inquiry(estimator.store, decomposition, replace(estimator.compositions, measured_only=True))
+            return Inquiry(estimator.store, decomposition, estimator.compositions._replace(measured_only=True))
         return None
 
     def _as_in_file(self, source: ModelSource, reading: _Reading) -> LayerGraph | None:

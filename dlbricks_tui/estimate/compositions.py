@@ -6,7 +6,6 @@ unlimited workers exactly the time of the critical path.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -24,8 +23,7 @@ def milliseconds(latency_ps: int) -> float:
     return latency_ps / PICOSECONDS_PER_MS
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
+class Sharing(NamedTuple):
     """The limits of a task that runs beside others. Tasks with equal `Sharing` count together towards `at_most`."""
 
     parallel: bool = True
@@ -39,8 +37,7 @@ class Sharing:
 FREELY = Sharing()
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceTask:
+class SequenceTask(NamedTuple):
     """A sequence to execute: its latency by itself, and the earlier tasks that must end before it begins."""
 
     latency_ps: int

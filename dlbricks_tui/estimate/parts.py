@@ -223,8 +223,7 @@ def _unmeasured(graph: LayerGraph, part: Part) -> Sequence[Unmeasured]:
     return [Unmeasured(brick_of(graph, (layer,)).canonical, part.context) for layer in layers]
 
 
-@dataclass(frozen=True, slots=True)
-class SlowPart:
+class SlowPart(NamedTuple):
     """A sequence of layers, its part in the sequential latency, and the part of it and of all slower ones together."""
 
     part: Part
@@ -233,8 +232,7 @@ class SlowPart:
     cumulative: float
 
 
-@dataclass(frozen=True, slots=True)
-class Slowest:
+class Slowest(NamedTuple):
     """The slowest sequences, the slowest first, of all sequences of a model with their latency."""
 
     parts: tuple[SlowPart, ...]

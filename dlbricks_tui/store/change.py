@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from math import hypot, inf, sqrt
 from statistics import stdev
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from dlbricks_tui.store.statistics import (
     adjusted,
@@ -57,8 +57,7 @@ class Verdict(str, Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """The smallest change that counts, and the largest one that the interval of `same` may reach."""
 
     by: float

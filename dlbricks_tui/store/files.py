@@ -47,8 +47,7 @@ def journal_name(number: int) -> str:
     return f"journal-{number}.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """The numbers of the generations that have a TinyDB file, and of those that have a journal."""
 
     bases: frozenset[int]

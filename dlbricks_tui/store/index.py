@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -433,8 +433,7 @@ _VERSION = 3
 _LATER_TABLES = ("provenance",)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedPart:
+class IndexedPart(NamedTuple):
     """The part of a file that an index covers, and the file's size and time when the index was saved."""
 
     file: str
@@ -459,7 +458,7 @@ def save_index(folder: Path, index: Index, coverage: Sequence[IndexedPart], dama
     head = {
         "version": _VERSION,
         "rows": index.rows,
-        "coverage": [asdict(each) for each in coverage],
+        "coverage": [each._asdict() for each in coverage],
         "damage": [asdict(each) for each in damage],
         "tables": {name: asdict(table) for name, table in index.known_tables.items()},
         "record_tables": list(TABLES),

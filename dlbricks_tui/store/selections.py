@@ -209,8 +209,7 @@ class Way(NamedTuple):
         return equal(system=self.system, runtime=self.runtime, level=self.level.value, protocol=self.protocol)
 
 
-@dataclass(frozen=True, slots=True)
-class Combination:
+class Combination(NamedTuple):
     """A system, runtime, level and method with results, and the numbers of them."""
 
     system: str

@@ -146,7 +146,7 @@ def predicted(width: float) -> SystemEstimate:
     interval = Interval(composed.sequential_ms * (1 - width / 2), composed.sequential_ms * (1 + width / 2))
     coverage = replace(found.estimate.coverage, measured=0, missing=3, predicted=3)
     return replace(
-        found, estimate=replace(found.estimate, coverage=coverage, composed=replace(composed, interval=interval))
+        found, estimate=replace(found.estimate, coverage=coverage, composed=composed._replace(interval=interval))
     )
 
 

@@ -38,8 +38,7 @@ SHARED = 0.3
 _MOST_MEASURED = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
+class Law(NamedTuple):
     """The variances of the logarithms of latencies on a new system, and the distances within which bricks are near."""
 
     # What all bricks have in common, those of a kind, and near ones of a kind.
