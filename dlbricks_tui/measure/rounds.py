@@ -42,13 +42,6 @@ class BatchLimits:
     round_ms: float = 4000.0
 
 
-class _SharedRounds(NamedTuple):
-    """Models that are timed in the same rounds, and the bricks that share these with them."""
-
-    wholes: Sequence[Job]
-    bricks: Sequence[Job]
-
-
 class Batch(NamedTuple):
     """Bricks that are timed in the same rounds, and the whole models, if any, that are timed with them."""
 
@@ -65,7 +58,7 @@ def single(job: Job) -> Batch:
 
 
 def batches(jobs: Sequence[Job], limits: BatchLimits) -> tuple[Batch, ...]:
-    """Cut the jobs into batches, in their order; a whole model shares the rounds of most of its bricks."""
+    """Cut the jobs into batches, in their order; a whole model shares the rounds of the first of its bricks."""
     groups = _by_models(jobs) if any(job.whole for job in jobs) else [jobs]
     shared = [it for group in groups for it in _divided(group, limits)]
     return tuple(batch for it in shared for batch in _batches_of(it, limits))
@@ -104,7 +97,7 @@ def _by_models(jobs: Sequence[Job]) -> list[Sequence[Job]]:
     return [list(group) for _, group in groupby(sorted(jobs, key=group_of), key=group_of)]
 
 
-def _divided(jobs: Sequence[Job], limits: BatchLimits) -> list[_SharedRounds]:
+def _divided(jobs: Sequence[Job], limits: BatchLimits) -> list[Batch]:
     """Divide a group so that its models leave room for bricks; a model that leaves none is timed without bricks."""
     bricks = [job for job in jobs if not job.whole]
     largest = max(map(_needed_bytes, bricks), default=0)
@@ -118,11 +111,11 @@ def _divided(jobs: Sequence[Job], limits: BatchLimits) -> list[_SharedRounds]:
             shared.append([whole])
         else:
             by_themselves.append(whole)
-    dealt = _dealt(bricks, shared) if shared else [_SharedRounds((), bricks)]
-    return [*dealt, *(_SharedRounds((whole,), ()) for whole in by_themselves)]
+    dealt = _dealt(bricks, shared) if shared else [Batch(tuple(bricks))]
+    return [*dealt, *map(single, by_themselves)]
 
 
-def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[_SharedRounds]:
+def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[Batch]:
     """Assign each brick to the models that need it and have the least work so far."""
     names = [{whole.uses[0].model for whole in group} for group in shared]
     parts: list[list[Job]] = [[] for _ in shared]
@@ -133,7 +126,7 @@ def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[_Shar
         place = min(wanting, key=taken_ms.__getitem__)
         parts[place].append(brick)
         taken_ms[place] += brick.expected_ms
-    return [_SharedRounds(*it) for it in zip(shared, parts, strict=True)]
+    return [Batch(tuple(part), tuple(wholes)) for wholes, part in zip(shared, parts, strict=True)]
 
 
 def _has_room(group: Sequence[Job], whole: Job, brick_bytes: int, limits: BatchLimits) -> bool:
@@ -147,9 +140,9 @@ def _has_room(group: Sequence[Job], whole: Job, brick_bytes: int, limits: BatchL
     )
 
 
-def _batches_of(group: _SharedRounds, limits: BatchLimits) -> Iterator[Batch]:
+def _batches_of(group: Batch, limits: BatchLimits) -> Iterator[Batch]:
     """Fill batches with bricks in their order; models are timed beside the first ones, which matter most to them."""
-    wholes, bricks = tuple(group.wholes), list[Job]()
+    wholes, bricks = group.wholes, list[Job]()
     for brick in group.bricks:
         if bricks and not _fits([*bricks, brick], wholes, limits):
             yield Batch(tuple(bricks), wholes)
