@@ -33,9 +33,9 @@ from dlbricks_tui.wording.answers import (
 from tests.analysis.executions import RUNTIME, executed
 from tests.bricks.graphs import chain
 from tests.estimate.knowledge_of import with_predictions
-from tests.estimate.test_accuracy import WAY
-from tests.estimate.test_curve import point
+from tests.estimate.test_comparison import WAY
 from tests.estimate.test_explanation import knowledge_by_op
+from tests.estimate.test_ranking import point
 
 GRAPH = chain("conv", "pool")
 KNOWN = knowledge_by_op(GRAPH, 0.01)
