@@ -17,7 +17,7 @@ from dlbricks_tui.answers.traces.tracing import (
 )
 from dlbricks_tui.api.estimating import Model, folder_at, source_of
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.wording.jobs import trace_line
+from dlbricks_tui.wording.scenarios import trace_line
 
 
 def trace(

@@ -20,11 +20,11 @@ from dlbricks_tui.documents.parts import (
     name_column,
 )
 from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings, accuracy, by_group
-from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import remarks_on
-from dlbricks_tui.wording.answers import doubts_about, engine_remarks, runtime_words
+from dlbricks_tui.wording.answers import runtime_words
+from dlbricks_tui.wording.doubts import doubts_about, engine_remarks
 from dlbricks_tui.wording.numbers import (
     PARTLY,
     PREDICTED_LEGEND,
@@ -39,6 +39,7 @@ from dlbricks_tui.wording.numbers import (
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.estimate import Composed
+    from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
     EstimateColumn = Column[SystemEstimate]
@@ -189,9 +190,10 @@ def _remarks(told: Iterable[str]) -> Iterator[Part]:
         yield Sentence(each)
 
 
+# By the name of its basis.
 _TOLD = {
-    PredictionBasis.HISTORY: "predicted from earlier results",
-    PredictionBasis.LEFT_OUT: "predicted from the results of other models, as there are no earlier ones",
+    "HISTORY": "predicted from earlier results",
+    "LEFT_OUT": "predicted from the results of other models, as there are no earlier ones",
 }
 NOTHING_TO_SCORE = (
     "no model was measured in full whose bricks could be predicted: measure two models that share operators"
@@ -228,7 +230,7 @@ def _summary(found: Sequence[Score]) -> list[str]:
         f"{counted(len(found), 'model')}: median error {percent(median(errors), 1)}, {within} within 20 %; "
         f"the 95 % interval was right {held} of {counted(len(found), 'time')}"
     ]
-    bases = Counter(it.basis for it in found)
+    bases = Counter(it.basis.name for it in found)
     lines += [f"{bases[basis]} {told}" for basis, told in _TOLD.items() if bases[basis]]
     refused = sum(it.refused_share > 0 for it in found)
     if refused:

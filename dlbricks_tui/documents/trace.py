@@ -26,8 +26,16 @@ from dlbricks_tui.traces.trace import (
     together,
 )
 from dlbricks_tui.wording.answers import execution_words, runtime_words
-from dlbricks_tui.wording.jobs import signed_ms
-from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, minute_of, or_dash, percent, signed_percent
+from dlbricks_tui.wording.numbers import (
+    counted,
+    in_ms,
+    milliseconds,
+    minute_of,
+    or_dash,
+    percent,
+    signed_ms,
+    signed_percent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
