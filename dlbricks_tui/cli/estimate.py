@@ -60,7 +60,7 @@ from dlbricks_tui.settings.loads import BOUND
 from dlbricks_tui.settings.variant import BATCH, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
-    from dlbricks_tui.estimate.curve import Point
+    from dlbricks_tui.estimate.ranking import Point
 
 
 def register(parser: Parser) -> None:
@@ -147,7 +147,7 @@ def _estimate_variants(
     bound_ms: float | None,
 ) -> int:
     from dlbricks_tui.documents.variants import best_line, curve_answer
-    from dlbricks_tui.estimate.curve import Point
+    from dlbricks_tui.estimate.ranking import Point
 
     found: dict[str, list[Point]] = {}
     answers: list[Answer] = []

@@ -19,8 +19,7 @@ from dlbricks_tui.documents.variants import (
     key_column,
     missing_figures,
 )
-from dlbricks_tui.estimate.curve import Point
-from dlbricks_tui.estimate.ranking import Ranked, Ranking
+from dlbricks_tui.estimate.ranking import Point, Ranked, Ranking
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import batch_in_words, remarks_on, threads_in_words

@@ -33,10 +33,9 @@ from dlbricks_tui.documents.variants import (
     variants_parts,
     variants_question,
 )
-from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.parts import Standing
-from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
+from dlbricks_tui.estimate.ranking import Comparable, Point, Ranked, Ranking, ranked
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision, Variant
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts

@@ -10,8 +10,8 @@ from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest
 from dlbricks_tui.runtime.registry import Registry

@@ -52,7 +52,7 @@ def start_export(session: Session, specs: Sequence[ModelSpec], choices: Choices,
     # Loaded here: exports are rare.
     from dlbricks_tui.answers.suites.exporting import EXPORT, ExportOrder, SuiteOptions
     from dlbricks_tui.jobs.process import start_detached
-    from dlbricks_tui.share.suites.seed import fresh_seed
+    from dlbricks_tui.share.suites.key_file import fresh_seed
 
     # Each model has its own shapes.
     sources = tuple(replace(it.source, inputs={**it.source.inputs, **it.shapes}) for it in specs)
