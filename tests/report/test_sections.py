@@ -12,11 +12,9 @@ from dlbricks_tui.analysis.bounds import Gap
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
 from dlbricks_tui.analysis.tables import BestGain
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.comparisons.changes import compare
-from dlbricks_tui.answers.comparisons.columns import hosts_of
-from dlbricks_tui.answers.comparisons.side_facts import facts_of
-from dlbricks_tui.answers.comparisons.sides import side_of
+from dlbricks_tui.answers.changes import compare, hosts_of
 from dlbricks_tui.answers.reported import ReportContents, ReportedModel
+from dlbricks_tui.answers.sides import facts_of, side_of
 from dlbricks_tui.bricks.corpus import compare as compare_models
 from dlbricks_tui.documents.analysis import analyses_parts
 from dlbricks_tui.documents.parts import Table
