@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.analysis.groups import MeasuredExecution
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.analysis.what_if import MeasuredGain
-    from dlbricks_tui.answers.analyses import GapShares, ModelAnalysis, ModelRow
+    from dlbricks_tui.answers.analyses import ModelAnalysis, ModelRow
     from dlbricks_tui.answers.analysing import Analysis
     from dlbricks_tui.documents.pictures import Plot
 
@@ -217,10 +217,15 @@ class AnalysisDocument:
         return tuple(rows)
 
     def latencies(self) -> Iterator[Part]:
-        """Yield the latencies and the bounds, and which of the executions were measured at another speed."""
+        """Yield the latencies and the bounds, and which executions of the best were measured at another speed."""
         yield Figures(self.bounds, has_bars=False)
-        if self.found.best is not None:
-            yield from _uneven(self.found.baseline, self.found.best)
+        best = self.found.best
+        won = set() if best is None else {winner.execution for winner in best.winners if winner.latency_ps}
+        for number, one in enumerate(() if best is None else best.executions):
+            share = speed_difference(self.found.baseline, one)
+            if number in won and share > _ANOTHER_SPEED:
+                speed = f"the host was {percent(share)} faster or slower"
+                yield Sentence(f"{_short_name(one)} was measured when {speed}: measure both in one run", "warn")
 
     @property
     def gap_parts(self) -> tuple[GapPart, ...]:
@@ -247,17 +252,11 @@ class AnalysisDocument:
         if with_bar:
             bar = "".join(it.sign.mark * round(max(0.0, it.share or 0.0) * _BAR) for it in parts)
             yield Sentence(f"[{bar.rjust(_BAR, BEST.mark)}]")
-        yield Figures(
-            tuple(
-                BarFigure(
-                    f"{it.sign.mark} {it.sign.name}",
-                    it.text,
-                    remarks=() if it.share is None else (f"{signed_percent(it.share):>7}",),
-                    style=it.sign.style,
-                )
-                for it in parts
-            )
-        )
+        rows = []
+        for it in parts:
+            remarks = () if it.share is None else (f"{signed_percent(it.share):>7}",)
+            rows.append(BarFigure(f"{it.sign.mark} {it.sign.name}", it.text, remarks=remarks, style=it.sign.style))
+        yield Figures(tuple(rows))
 
     @property
     def gap_sentence(self) -> str:
@@ -303,23 +302,21 @@ class AnalysisDocument:
 def layer_columns(common: str) -> tuple[Column[GroupTimes], ...]:
     """Return the columns of groups of layers, whose names all begin with some words that the title says."""
 
+    def layers(it: GroupTimes) -> str:
+        return ", ".join(name.removeprefix(common) for name in it.layers)
+
     def slower(it: GroupTimes) -> float | None:
         return it.latency_ps / it.best_ps - 1.0 if it.best_ps else None
 
+    def style(it: GroupTimes) -> str:
+        return "bad" if (slower(it) or 0.0) >= _SLOWER_FROM else "muted"
+
+    fit = each_fit(lambda text, width: names_in(text.split(", "), width))
     return (
-        Column(
-            "layers",
-            lambda it: ", ".join(name.removeprefix(common) for name in it.layers),
-            CellKind.NAME,
-            fit=each_fit(lambda text, width: names_in(text.split(", "), width)),
-        ),
+        Column("layers", layers, CellKind.NAME, fit=fit),
         Column("here ms", lambda it: milliseconds(from_picoseconds(it.latency_ps)), style="strong"),
         Column("best ms", lambda it: milliseconds(from_picoseconds(it.best_ps))),
-        Column(
-            "slower",
-            lambda it: or_dash(signed_percent, slower(it)),
-            style=lambda it: "bad" if (slower(it) or 0.0) >= _SLOWER_FROM else "muted",
-        ),
+        Column("slower", lambda it: or_dash(signed_percent, slower(it)), style=style),
         name_column("fastest", fastest_words, "muted"),
     )
 
@@ -363,16 +360,6 @@ def _shares(best: BestMeasured | None) -> str:
     shown, left = several[:_MOST_EXECUTIONS], len(several) - _MOST_EXECUTIONS
     told = [f"{percent(paid / best.latency_ps)} {_short_name(best.executions[it])}" for paid, it in shown]
     return ", ".join(told) + (f" and {left} more" if left > 0 else "")
-
-
-def _uneven(baseline: MeasuredExecution, best: BestMeasured) -> Iterator[Part]:
-    """Yield each execution that the best contains and that was measured at another speed of the host."""
-    won = {winner.execution for winner in best.winners if winner.latency_ps}
-    for number, one in enumerate(best.executions):
-        share = speed_difference(baseline, one)
-        if number in won and share > _ANOTHER_SPEED:
-            speed = f"the host was {percent(share)} faster or slower"
-            yield Sentence(f"{_short_name(one)} was measured when {speed}: measure both in one run", "warn")
 
 
 _UNKNOWN = "(the runtime does not tell)"
@@ -421,6 +408,7 @@ def _sum_ms(found: Sequence[TimedKernel]) -> float:
     return sum(it.latency_ms for it in found)
 
 
+_GAP_SHARES = ("BEST", "SLOWER", "CONVERSIONS")
 _LONGEST_NAME = 60
 _BOUND = "<"
 
@@ -507,13 +495,17 @@ def gains_remarks(models: Sequence[ModelRow]) -> Iterator[str]:
 
 
 def gaps_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
-    """Return the gap to the best, and the parts of the latency."""
+    """Return the gap to the best, and the parts of the latency in percent."""
+
+    def share(title: str, it: ModelRow) -> float | None:
+        parts, gap = it.shares, it.gap
+        if parts is None or gap is None or (title == "UNEXPLAINED" and gap.unexplained_ps is None):
+            return None
+        return 100 * dict(zip((*_GAP_SHARES, "UNEXPLAINED"), parts, strict=True))[title]
+
     columns = [
         _Numbers("GAP ms", lambda it: None if it.gap is None else from_picoseconds(it.gap.total_ps), milliseconds),
-        _share("BEST", lambda it: it.best),
-        _share("SLOWER", lambda it: it.slower_layers),
-        _share("CONVERSIONS", lambda it: it.conversions),
-        _Numbers("UNEXPLAINED", _unexplained, _percent, middle),
+        *(_Numbers(it, partial(share, it), "{:.1f}".format, middle) for it in (*_GAP_SHARES, "UNEXPLAINED")),
     ]
     return _table("GAP in % of the latency", "median", columns, models)
 
@@ -521,18 +513,17 @@ def gaps_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
 def _notes(models: Sequence[ModelRow]) -> list[str]:
     """Return what columns and signs mean, of those that the tables have."""
     gains = [gain for it in models for gain in it.gains.values()]
+    answers = [it.answer for it in models]
+    is_untimed = any(it.measured_ms is None and it.sequential_ms is not None for it in answers)
+    has_gaps = any(it.gap is not None for it in models)
     notes = {
         "x: the latency over the best, over the longest path through it, and over the roofline": True,
-        "( ) estimate: the model was not timed end to end": any(
-            it.answer.measured_ms is None and it.answer.sequential_ms is not None for it in models
-        ),
+        "( ) estimate: the model was not timed end to end": is_untimed,
         PREDICTED_LEGEND: any(it.predicted for it in models),
         f"{PARTLY}before a latency: the estimate leaves layers out": any(it.partial for it in models),
         "gains: the share of the latency that the best change of a kind saves, predicted/proved": bool(gains),
         f"{_BOUND} a bound that nobody can run": any(gain.is_bound for gain in gains),
-        "best + slower layers + conversions + unexplained are the whole latency": any(
-            it.gap is not None for it in models
-        ),
+        "best + slower layers + conversions + unexplained are the whole latency": has_gaps,
     }
     return [note for note, applies in notes.items() if applies]
 
@@ -556,20 +547,6 @@ def _gain(kind: WhatIfKind) -> _Numbers:
     return _Numbers(kind.value.upper(), lambda it: it.gain(kind), _points, mean_gain, text)
 
 
-def _share(title: str, of: Callable[[GapShares], float]) -> _Numbers:
-    return _Numbers(title, lambda it: None if it.shares is None else of(it.shares), _percent, middle)
-
-
-def _unexplained(it: ModelRow) -> float | None:
-    if it.shares is None or it.gap is None or it.gap.unexplained_ps is None:
-        return None
-    return it.shares.unexplained
-
-
 def _points(share: float) -> str:
     rounded = round(100 * share)
     return f"{rounded:+}" if rounded else "0"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"

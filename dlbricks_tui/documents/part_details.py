@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.estimate.estimate import Estimate
     from dlbricks_tui.estimate.parts import Part as EstimatePart
-    from dlbricks_tui.models.graph import Layer, Operator, Params, TensorType
+    from dlbricks_tui.models.graph import Layer, TensorType
     from dlbricks_tui.store.records import Measurement
 
 
@@ -194,7 +194,10 @@ class PartDetails:
         """Yield all but the layers of a longer sequence; the other models are None before they are known."""
         yield Sentence(self.node.title, "strong")
         yield from self._latency()
-        yield from self._named()
+        if self.node.names and not self._is_whole:
+            yield Fact("from" if self.node.sequence is None else "name", self.node.names)
+        if len(self._layers) == 1:
+            yield from _layer(self._layers[0])
         yield from self._identity()
         yield from self._whole()
         yield from self._other_models(other_models)
@@ -217,12 +220,6 @@ class PartDetails:
     @property
     def _is_whole(self) -> bool:
         return self.node.region is self.node.outline.root.region
-
-    def _named(self) -> Iterator[Part]:
-        if self.node.names and not self._is_whole:
-            yield Fact("from" if self.node.sequence is None else "name", self.node.names)
-        if len(self._layers) == 1:
-            yield from _layer(self._layers[0])
 
     def _latency(self) -> Iterator[Part]:
         if self.latencies is None or self.node.layer is not None:
@@ -337,29 +334,20 @@ def _layer(layer: Layer) -> Iterator[Part]:
     for operator in layer.operators:
         # Whole graphs in ONNX Runtime's packed layout have a domain of their own.
         packed = ", in a packed layout" if ".nchwc." in operator.op else ""
-        yield Fact("operator", plain_name(operator.op), f"{_params(operator.params)}{packed}")
-        yield from _compiled(operator)
+        told, compiled = "", dict(operator.params).get(COMPILED)
+        for name, value in operator.params:
+            if name != COMPILED:
+                told += f" {name}={'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
+        yield Fact("operator", plain_name(operator.op), f"{told}{packed}")
+        # The kernel of OpenVINO, and for a conversion between memory layouts these.
+        for text in compiled if isinstance(compiled, tuple) else ():
+            kind, kernel, *layouts = str(text).split()
+            if kind == CONVERSION:
+                yield Fact("layout", " ".join(layouts), ": the order of the dimensions in memory")
+            else:
+                yield Fact("kernel", kernel, ", in a packed layout" if {*layouts[:-1]} - {"plain", "->"} else "")
         if operator.parts and operator.parts != (operator.op,):
             yield Fact("", f"fused from {', '.join(operator.parts)}", style="muted")
-
-
-def _compiled(operator: Operator) -> Iterator[Part]:
-    """Yield the kernel of OpenVINO, and for a conversion between memory layouts these."""
-    found = dict(operator.params).get(COMPILED)
-    for text in found if isinstance(found, tuple) else ():
-        kind, kernel, *layouts = str(text).split()
-        if kind == CONVERSION:
-            yield Fact("layout", " ".join(layouts), ": the order of the dimensions in memory")
-        else:
-            yield Fact("kernel", kernel, ", in a packed layout" if {*layouts[:-1]} - {"plain", "->"} else "")
-
-
-def _params(params: Params) -> str:
-    return "".join(f" {name}={_value(value)}" for name, value in params if name != COMPILED)
-
-
-def _value(value: object) -> str:
-    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _types(types: Sequence[TensorType]) -> str:
