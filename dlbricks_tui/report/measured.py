@@ -33,9 +33,9 @@ from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Plot, Rows
 from dlbricks_tui.documents.what_ifs import roofline_plot
 from dlbricks_tui.printable import printable
-from dlbricks_tui.report.drawing import draw
+from dlbricks_tui.report.drawing import draw, series_meaning
 from dlbricks_tui.report.page import CsvTable, Exhibit, Section
-from dlbricks_tui.report.paper import bar_from_zero, command, marked, series_meaning
+from dlbricks_tui.report.paper import bar_from_zero, command, marked
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import stated_threads, threads_in_words
 from dlbricks_tui.scenarios.scenario import latencies_ms, measured_load, meets_bound, percentile_ms
