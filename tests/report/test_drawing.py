@@ -48,7 +48,7 @@ def test_both_papers_have_all_colours() -> None:
 def test_series_are_distinguished_without_colours() -> None:
     styles = [series_meaning(number, "") for number in range(12)]
     assert len(set(styles)) == 12
-    assert len({mark for _, mark in styles[:6]}) == 6
+    assert len({it.mark for it in styles[:6]}) == 6
 
 
 ROWS = Rows(
