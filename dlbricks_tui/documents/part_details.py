@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import accumulate
+from operator import add
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import Span
@@ -20,7 +20,7 @@ from dlbricks_tui.wording.layers import input_text, layer_title, shape_text
 from dlbricks_tui.wording.numbers import CANNOT, LEFT_OUT, UNKNOWN, WIDE, counted, milliseconds, percent, sign_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from dlbricks_tui.bricks.regions import Region
     from dlbricks_tui.documents.outline import Outline, OutlineNode
@@ -86,13 +86,18 @@ class PartLatencies:
         on_path = [sequence.layers[0] in critical for sequence in sequences]
         self._total_ms = composed.sequential_ms if composed else 0.0
         self._parts = dict(zip(outline.sequences, parts, strict=True))
-        self._paid_ps = _sums(parts, lambda part: part.paid_ps if part.counts else 0)
-        self._half_widths_ms = list(accumulate(map(_half_width_ms, parts), initial=0.0))
-        self._layers = _sums(parts, lambda part: len(part.layers))
-        self._predicted = _sums_of(parts, Standing.PREDICTED)
-        self._missing = _sums_of(parts, Standing.MISSING)
-        self._unmeasurable = _sums_of(parts, Standing.UNMEASURABLE)
-        self._critical = list(accumulate(on_path, initial=0))
+        self._sums: list[tuple[float, ...]] = [(0.0, 0, 0, 0, 0, 0, 0)]
+        for part, is_critical in zip(parts, on_path, strict=True):
+            added: Sequence[float] = (0, is_critical, 0, 0, 0, 0, 0)
+            if part is not None:
+                standing, count = part.standing, len(part.layers)
+                # Half of the interval of what the model pays for a measured part.
+                half_ms = part.times * (part.latency.high_ms - part.latency.low_ms) / 2
+                half_ms = half_ms if standing is Standing.MEASURED else 0.0
+                kinds = (Standing.PREDICTED, Standing.MISSING, Standing.UNMEASURABLE)
+                counts = [count if standing is kind else 0 for kind in kinds]
+                added = (half_ms, is_critical, part.paid_ps if part.counts else 0, count, *counts)
+            self._sums.append(tuple(map(add, self._sums[-1], added)))
         # Positions in the outline.
         self.critical = tuple(place for place, each in enumerate(on_path) if each)
         self.missing = tuple(place for place, part in enumerate(parts) if part is not None and not part.known)
@@ -113,39 +118,16 @@ class PartLatencies:
     def of(self, region: Region) -> PartLatency:
         """Return the latency of a region."""
         inside = self.outline.span_of(region)
-
-        def within(sums: list[int]) -> int:
-            return sums[inside.stop] - sums[inside.start]
-
-        latency_ms = from_picoseconds(within(self._paid_ps))
+        ends = zip(self._sums[inside.stop], self._sums[inside.start], strict=True)
+        half_width_ms, critical, paid_ps, *counts = (end - begin for end, begin in ends)
+        latency_ms = from_picoseconds(int(paid_ps))
         if region is self.outline.root.region and not self._total_ms:
             # Too few layers make no figure of the model.
             latency_ms = 0.0
-        return PartLatency(
-            latency_ms,
-            latency_ms / self._total_ms if self._total_ms else 0.0,
-            within(self._layers),
-            within(self._predicted),
-            within(self._missing),
-            within(self._unmeasurable),
-            within(self._critical) > 0,
-            is_wide(latency_ms, self._half_widths_ms[inside.stop] - self._half_widths_ms[inside.start]),
-        )
-
-
-def _half_width_ms(part: EstimatePart | None) -> float:
-    """Return half of the interval of what the model pays for a measured part."""
-    if part is None or part.standing is not Standing.MEASURED:
-        return 0.0
-    return part.times * (part.latency.high_ms - part.latency.low_ms) / 2
-
-
-def _sums(parts: list[EstimatePart | None], value: Callable[[EstimatePart], int]) -> list[int]:
-    return list(accumulate((0 if part is None else value(part) for part in parts), initial=0))
-
-
-def _sums_of(parts: list[EstimatePart | None], standing: Standing) -> list[int]:
-    return _sums(parts, lambda part: len(part.layers) if part.standing is standing else 0)
+        share = latency_ms / self._total_ms if self._total_ms else 0.0
+        layers, predicted, missing, unmeasurable = map(int, counts)
+        wide = is_wide(latency_ms, half_width_ms)
+        return PartLatency(latency_ms, share, layers, predicted, missing, unmeasurable, critical > 0, wide)
 
 
 _KEY_DIGITS = 12
