@@ -46,12 +46,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.pairs import ComparedPart, ComparedTwo
     from dlbricks_tui.answers.sides import NamedSelection
 
-VERDICT_STYLES = {
-    Verdict.SLOWER: "bad",
-    Verdict.FASTER: "good",
-    Verdict.SAME: "muted",
-    Verdict.UNKNOWN: "warn",
-}
+VERDICT_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.SAME: "muted", Verdict.UNKNOWN: "warn"}
 
 
 def comparison_parts(found: ComparedTwo, most: int) -> Iterator[Part]:

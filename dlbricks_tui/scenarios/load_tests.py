@@ -199,10 +199,7 @@ class LoadTeller:
         if latencies_ms:
             self.write(
                 LoadProgress(
-                    number=self._number,
-                    queries=end - self.first,
-                    seconds=now - self.began,
-                    latencies_ms=latencies_ms,
+                    number=self._number, queries=end - self.first, seconds=now - self.began, latencies_ms=latencies_ms
                 )
             )
 

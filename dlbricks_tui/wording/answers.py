@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import runtime_title
-from dlbricks_tui.runtime.variant import (
-    Precision,
-    batch_in_words,
-    stated_variant,
-    threads_in_words,
-    variant_in_words,
-)
+from dlbricks_tui.runtime.variant import Precision, batch_in_words, stated_variant, threads_in_words, variant_in_words
 from dlbricks_tui.wording.numbers import PREDICTED, age_words, counted, milliseconds, part_of, rough_range
 
 if TYPE_CHECKING:

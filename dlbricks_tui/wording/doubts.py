@@ -10,11 +10,7 @@ from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import TRAITS
-from dlbricks_tui.runtime.variant import (
-    AskedVariant,
-    Precision,
-    stated_threads,
-)
+from dlbricks_tui.runtime.variant import AskedVariant, Precision, stated_threads
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.setting import options_in_words
 from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, THREADS, USUAL_EXECUTION

@@ -122,14 +122,8 @@ COMMAND = "dlbricks run generated --runtime onnxruntime --threads 2 --batch 4 --
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (
-            doubted(3.0, bricks_reference_ms=1.28),
-            "the host was 2.00 times as slow for its bricks than for the model",
-        ),
-        (
-            doubted(9.0, bricks_reference_ms=0.40),
-            "the host was 1.60 times as slow for the model than for its bricks",
-        ),
+        (doubted(3.0, bricks_reference_ms=1.28), "the host was 2.00 times as slow for its bricks than for the model"),
+        (doubted(9.0, bricks_reference_ms=0.40), "the host was 1.60 times as slow for the model than for its bricks"),
         (doubted(samples=3), "Doubt the measurement: it has 3 samples only"),
         (doubted(doubt=0.2), "Doubt the estimate: its interval is wider than that of the measurement"),
         (doubted(half_ms=2.0), "Doubt the measurement: its interval is wider than that of the estimate"),
