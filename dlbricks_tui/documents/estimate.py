@@ -182,7 +182,11 @@ class EstimateDocument:
         one, composed = self.one, self.one.estimate.composed
         if composed is None:
             return
-        rows = [self._sequential(composed), self._parallel(composed)]
+        # The gain of a part says little about the whole model.
+        of_part, gain = ", this part" if one.estimate.is_partial else "", parallel_gain(composed)
+        remarks = f"{gain:.2f} times as fast{of_part}", f"{gain:.2f} times{of_part}"
+        parallel = BarFigure("parallel", self._sum(composed.parallel_ms), composed.parallel_ms, remarks=remarks)
+        rows = [self._sequential(composed), parallel]
         if workers and composed.workers_ms is not None:
             name = counted(one.estimate.options.workers or 1, "worker")
             rows.append(BarFigure(name, self._sum(composed.workers_ms), composed.workers_ms))
@@ -327,12 +331,6 @@ class EstimateDocument:
             part = part_of(coverage.measured + coverage.predicted, coverage.layers)
             return BarFigure("sequential", text, value_ms, remarks=(f"only {part} of its layers", f"only {part}"))
         return BarFigure("sequential", text, value_ms, low, high, (f"95 %: {ends}", ends.removesuffix(" ms")))
-
-    def _parallel(self, composed: Composed) -> BarFigure:
-        # The gain of a part says little about the whole model.
-        part, gain = ", this part" if self.one.estimate.is_partial else "", parallel_gain(composed)
-        remarks = f"{gain:.2f} times as fast{part}", f"{gain:.2f} times{part}"
-        return BarFigure("parallel", self._sum(composed.parallel_ms), composed.parallel_ms, remarks=remarks)
 
     def _sum(self, latency_ms: float) -> str:
         found = self.one.estimate

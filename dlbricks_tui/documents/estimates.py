@@ -67,7 +67,10 @@ def estimates_parts(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
     yield Table(tuple(columns), estimates)
     yield from _marks(estimates)
     yield from _remarks(engine_remarks(estimates))
-    yield from _remarks(_doubts(estimates))
+    doubts = [(it.estimate.model, told) for it in estimates for told in doubts_about(it)]
+    shown = [f"in doubt: {printable(model)}: {told}" for model, told in doubts[:_MOST_DOUBTS]]
+    more = len(doubts) - len(shown)
+    yield from _remarks(shown + [f"{more} more: `dlbricks estimate MODEL` says which"] * bool(more))
     if judged := judged_by_way(estimates):
         yield from accuracy_parts(judged)
 
@@ -164,13 +167,6 @@ def _marks(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
     if any(it.is_partial for it in known):
         told.append(f"{PARTLY}before a latency: a sum of layers with a latency; the model may take more or less")
     yield from _remarks(told)
-
-
-def _doubts(estimates: Sequence[SystemEstimate]) -> list[str]:
-    found = [(it.estimate.model, told) for it in estimates for told in doubts_about(it)]
-    shown = [f"in doubt: {printable(model)}: {told}" for model, told in found[:_MOST_DOUBTS]]
-    more = len(found) - len(shown)
-    return shown + [f"{more} more: `dlbricks estimate MODEL` says which"] * bool(more)
 
 
 def _remarks(told: Iterable[str]) -> Iterator[Part]:

@@ -228,8 +228,15 @@ class LoadCurve:
 
 
 def load_plot(curve: LoadCurve, scenario: Scenario) -> Plot:
-    """Return the latency of a percentile by requests per second; both axes begin where something is drawn."""
-    across, up = _axes(curve)
+    """Return the latency of a percentile by requests per second."""
+    # Both axes begin where something is drawn.
+    least_ms = min(latency_ms for _, latency_ms in curve.points)
+    most_ms = max((curve.bound_ms or 0.0) * _OVER_BOUND, least_ms * _OVER_LEAST)
+    within = [rate for rate, latency_ms in curve.predicted if latency_ms <= most_ms]
+    running = curve.running[0] if curve.running else 0.0
+    most_rate = max([*within, *(it.rate for it in curve.tests), running, curve.highest or 0.0])
+    lowest_ms = min(least_ms, curve.bound_ms or least_ms) / _UNDER_LEAST
+    across, up = Axis(0.0, most_rate * _BEYOND_MOST or 1.0), Axis(lowest_ms, most_ms, is_log=True)
     name = percentile_name(scenario.percentile)
     # The prediction leaves the picture at its upper edge; tests stay there.
     predicted = tuple((rate, ms) for rate, ms in curve.predicted if ms <= up.high)
@@ -240,24 +247,10 @@ def load_plot(curve: LoadCurve, scenario: Scenario) -> Plot:
         Series("now", _RUNNING, "strong", () if curve.running is None else (curve.running,)),
     )
     levels = () if curve.bound_ms is None else (StraightLine(f"bound {curve.bound_ms:g} ms", curve.bound_ms),)
-    highest = curve.highest
-    uprights = (
-        ()
-        if highest is None
-        else (StraightLine(f"highest rate {PREDICTED}{milliseconds(highest)}", highest, "accent"),)
-    )
+    highest = [] if curve.highest is None else [curve.highest]
+    uprights = tuple(StraightLine(f"highest rate {PREDICTED}{milliseconds(it)}", it, "accent") for it in highest)
     drawn = tuple(it for it in series if it.points)
     return Plot("ms by requests per second", _sentence(curve, name), across, up, drawn, levels, uprights)
-
-
-def _axes(curve: LoadCurve) -> tuple[Axis, Axis]:
-    least_ms = min(latency_ms for _, latency_ms in curve.points)
-    most_ms = max((curve.bound_ms or 0.0) * _OVER_BOUND, least_ms * _OVER_LEAST)
-    within = [rate for rate, latency_ms in curve.predicted if latency_ms <= most_ms]
-    running = curve.running[0] if curve.running else 0.0
-    most_rate = max([*within, *(it.rate for it in curve.tests), running, curve.highest or 0.0])
-    lowest_ms = min(least_ms, curve.bound_ms or least_ms) / _UNDER_LEAST
-    return Axis(0.0, most_rate * _BEYOND_MOST or 1.0), Axis(lowest_ms, most_ms, is_log=True)
 
 
 def _sentence(curve: LoadCurve, name: str) -> str:

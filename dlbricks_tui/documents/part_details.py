@@ -168,7 +168,10 @@ class PartDetails:
         yield from self.facts(other_models)
         if measured is not None:
             yield from sample_parts(measured.newest)
-            yield from _history(measured)
+            if len(measured.history_ms) > 1:
+                values = ", ".join(map(milliseconds, measured.history_ms[-_MOST_HISTORY:]))
+                yield Fact("history", f"{len(measured.history_ms)} runs: {values} ms", style="muted")
+            yield from (Fact("flagged", flag, style="warn") for flag in measured.newest.flags)
         if len(self._layers) > 1:
             yield from self.layers()
 
@@ -182,7 +185,12 @@ class PartDetails:
             yield from _layer(self._layers[0])
         yield from self._identity()
         yield from self._whole()
-        yield from self._other_models(other_models)
+        if self.node.sequence is not None and other_models:
+            names, left = ", ".join(other_models[:_MOST_MODELS]), len(other_models) - _MOST_MODELS
+            more = f" and {left:,} more" if left > 0 else ""
+            yield Fact("elsewhere", f"{counted(len(other_models), 'model')}: ", names + more)
+        elif self.node.sequence is not None and other_models is not None:
+            yield Fact("elsewhere", "in no other model of the library", style="muted")
 
     def layers(self) -> Iterator[Part]:
         """Yield each layer of a sequence."""
@@ -259,15 +267,6 @@ class PartDetails:
                 layer = graph.layers[head.layer]
                 yield Fact("output", f"{_types([layer.outputs[head.output]])} ", layer.name)
 
-    def _other_models(self, names: Sequence[str] | None) -> Iterator[Part]:
-        if self.node.sequence is None or names is None:
-            return
-        if not names:
-            yield Fact("elsewhere", "in no other model of the library", style="muted")
-            return
-        more = f" and {len(names) - _MOST_MODELS:,} more" if len(names) > _MOST_MODELS else ""
-        yield Fact("elsewhere", f"{counted(len(names), 'model')}: ", ", ".join(names[:_MOST_MODELS]) + more)
-
 
 def _once(part: EstimatePart) -> Iterator[Part]:
     low, high = milliseconds(part.latency.low_ms), milliseconds(part.latency.high_ms)
@@ -293,14 +292,6 @@ def _lacking(part: EstimatePart | None, latency: PartLatency) -> Iterator[Part]:
         yield Fact("measured", f"{latency.known:,} of {counted(latency.layers, 'layer')}", style="warn")
     if latency.unmeasurable:
         yield Fact("cannot run", f"{counted(latency.unmeasurable, 'layer')}, marked !", style="bad")
-
-
-def _history(measured: Measurements) -> Iterator[Part]:
-    if len(measured.history_ms) > 1:
-        values = ", ".join(map(milliseconds, measured.history_ms[-_MOST_HISTORY:]))
-        yield Fact("history", f"{len(measured.history_ms)} runs: {values} ms", style="muted")
-    for flag in measured.newest.flags:
-        yield Fact("flagged", flag, style="warn")
 
 
 def _layer(layer: Layer) -> Iterator[Part]:

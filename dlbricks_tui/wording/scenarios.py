@@ -152,17 +152,12 @@ def progress_line(message: LoadTestStarted, scenario: Scenario, answered: int, s
     words.append(f"{answered:,} of {counted(max(answered, message.queries), _counted_as(scenario))}")
     if scenario.bound_ms is not None and answered:
         words.append(f"{percent(slower / answered, 2)} over {scenario.bound_ms:g} ms")
-    if left := _seconds_left(message, answered, seconds):
-        words.append(f"about {duration(left)} left")
-    return ", ".join(words)
-
-
-def _seconds_left(message: LoadTestStarted, answered: int, seconds: float) -> float:
-    """Return how long all tests still take: those after this one about as long as this one."""
+    left = max(0.0, (message.seconds_left or 0.0) - seconds)
     if 0 < answered <= message.queries:
+        # The tests after this one take about as long as this one.
         whole = seconds * message.queries / answered
-        return whole - seconds + whole * max(0, message.tests - message.number)
-    return max(0.0, (message.seconds_left or 0.0) - seconds)
+        left = whole - seconds + whole * max(0, message.tests - message.number)
+    return ", ".join([*words, f"about {duration(left)} left"] if left else words)
 
 
 def _counted_as(scenario: Scenario) -> str:
