@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -115,8 +115,8 @@ def open_loader(
     taken = {**Registry(data.path).one_of_each_format(), **{it.traits.format: it for it in runtimes}}
     memory = ShapeMemory(data.path, inputs_used)
     log = data.log / "framework.log"
-    with frameworks.open_loader_of(taken, data.cache, log, memory, most_bytes, tell) as loader:
-        yield loader
+    with closing(frameworks.Frameworks(taken, data.cache, log, memory, most_bytes, tell)) as opened:
+        yield opened.loader()
 
 
 class ModelLoaders:
@@ -160,7 +160,7 @@ class ModelLoaders:
 def loader_from_cache(data: DataFolder) -> Loader:
     """Return a loader that starts no framework; it refuses models that need one."""
     runtimes = Registry(data.path).one_of_each_format()
-    return frameworks.loader_from_cache(runtimes, data.cache, data.log / "framework.log")
+    return frameworks.Frameworks(runtimes, data.cache, data.log / "framework.log").loader_from_cache()
 
 
 def load_all(

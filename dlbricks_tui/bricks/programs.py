@@ -5,7 +5,7 @@ A sheet, on which a network is written, has one implementation per file format.
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from dlbricks_tui.bricks.contexts import (
     expected_numbers,
@@ -53,26 +53,8 @@ class Waker(NamedTuple):
     weights: Sequence[TensorType]
 
 
-class Sheet(Protocol):
-    """Collects the nodes of one network. Nodes are known by number."""
-
-    def fresh(self, name: str) -> str:
-        """Return the name, or a similar one if it is taken."""
-
-    def variable(self, name: str, found: TensorType, *, learned: bool) -> int:
-        """Write an array of that name."""
-
-    def operator(self, native: NativeNode, name: str, inputs: Sequence[SheetOutput]) -> int:
-        """Write an operator that reads these outputs; `name` is the name of its layer."""
-
-    def in_passing(self, entry: SheetOutput) -> Sequence[tuple[int, int]]:
-        """Return the outputs to request so that `entry` is computed at the same cost as in the middle of a model."""
-
-    def text(self, heads: Sequence[SheetOutput]) -> str:
-        """Return the network with these outputs, as a worker reads it."""
-
-
-_SHEETS: Mapping[Format, Callable[[], Sheet]] = {Format.MXNET: SymbolSheet, Format.ONNX: OnnxSheet}
+# A sheet collects the nodes of one network, which are known by number.
+_SHEETS: Mapping[Format, Callable[[], SymbolSheet | OnnxSheet]] = {Format.MXNET: SymbolSheet, Format.ONNX: OnnxSheet}
 
 # Enough channels to fill the blocks of any oneDNN layout.
 _CHANNELS = 16

@@ -115,7 +115,27 @@ def _without_functions(model: "ModelProto") -> "ModelProto":
     from onnx.checker import ValidationError
     from onnx.inliner import inline_local_functions
 
-    if _Expansion(model).nodes(model.graph.node) > _MOST_NODES:
+    functions = {(it.domain, it.name): it for it in model.functions}
+    # The nodes that each function expands to; None for a function that is being counted.
+    known: dict[tuple[str, str], int | None] = {}
+
+    def count(nodes: Iterable["NodeProto"]) -> int:
+        return sum(map(count_of, nodes))
+
+    def count_of(node: "NodeProto") -> int:
+        called = node.domain, node.op_type
+        if called not in functions:
+            return 1 + sum(count(graph.node) for graph in graphs_inside(node))
+        if called not in known:
+            if sum(it is None for it in known.values()) >= _DEEPEST_CALLS:
+                raise _FlawError(f"its functions call each other more than {_DEEPEST_CALLS} deep")
+            known[called] = None
+            known[called] = count(functions[called].node)
+        if (found := known[called]) is None:
+            raise _FlawError(f"its function {node.op_type[:80]!r} calls itself")
+        return found
+
+    if count(model.graph.node) > _MOST_NODES:
         raise _FlawError(f"its functions stand for more than {_MOST_NODES:,} nodes")
     try:
         return inline_local_functions(model)
@@ -123,34 +143,6 @@ def _without_functions(model: "ModelProto") -> "ModelProto":
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         first = (lines or [type(error).__name__])[0][:200]
         raise _FlawError(f"its functions cannot be expanded: {first}") from None
-
-
-class _Expansion:
-    """Counts the nodes of a model after its functions are expanded."""
-
-    def __init__(self, model: "ModelProto") -> None:
-        self._functions = {(it.domain, it.name): it for it in model.functions}
-        # None for a function that is being counted.
-        self._known: dict[tuple[str, str], int | None] = {}
-
-    def nodes(self, nodes: Iterable["NodeProto"]) -> int:
-        """Return the number of nodes that these expand to."""
-        return sum(self._of(node) for node in nodes)
-
-    def _of(self, node: "NodeProto") -> int:
-        called = node.domain, node.op_type
-        function = self._functions.get(called)
-        if function is None:
-            return 1 + sum(self.nodes(graph.node) for graph in graphs_inside(node))
-        if called not in self._known:
-            if sum(count is None for count in self._known.values()) >= _DEEPEST_CALLS:
-                raise _FlawError(f"its functions call each other more than {_DEEPEST_CALLS} deep")
-            self._known[called] = None
-            self._known[called] = self.nodes(function.node)
-        count = self._known[called]
-        if count is None:
-            raise _FlawError(f"its function {node.op_type[:80]!r} calls itself")
-        return count
 
 
 def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
