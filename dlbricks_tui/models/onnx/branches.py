@@ -1,14 +1,11 @@
-"""Nodes that stand for others: the branch of an `If` that runs in its place, and layers composed of several nodes."""
+"""The branch of an `If` that runs in its place."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.models.composites import AnnotatedNode, GroupedNodes, group_nodes
 from dlbricks_tui.models.digraphs import needed_for, topological_order
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, LayerReads, Origin, Wire
-from dlbricks_tui.models.kinds import heaviest
 from dlbricks_tui.models.onnx.model_file import NAMES_OF_ONNX, graphs_inside, reads
 from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, array_of
 
@@ -151,58 +148,3 @@ def _rename_all(found: "list[str]", names: Mapping[str, str]) -> None:
 
 def _label(node: "NodeProto") -> str:
     return repr((node.name or node.op_type)[:80])
-
-
-def with_composites(graph: LayerGraph, nodes: "Sequence[NodeProto]") -> LayerGraph:
-    """Return the graph with the layers that the metadata of its nodes declares; `nodes` has one for each layer."""
-    annotations = [{it.key: it.value for it in node.metadata_props} for node in nodes]
-    if not any(annotations):
-        return graph
-    annotated = {
-        layer.index: AnnotatedNode(layer.name, layer.op, said, [it.layer for it in layer.feeds if it.layer is not None])
-        for layer, said in zip(graph.layers, annotations, strict=True)
-    }
-    read = [(*feed, layer.index) for layer in graph.layers for feed in layer.feeds]
-    groups = GroupedNodes(group_nodes(annotated, graph.name), [*read, *((*head, None) for head in graph.heads)])
-    layers = tuple([_composite_layer(graph, groups, index) for index in range(len(groups.layers))])
-    return replace(graph, layers=layers, heads=tuple([_feed(groups, head) for head in graph.heads]))
-
-
-def _feed(groups: GroupedNodes, feed: Feed) -> Feed:
-    return feed if feed.layer is None else groups.feed(feed.layer, feed.output)
-
-
-def _composite_layer(graph: LayerGraph, groups: GroupedNodes, index: int) -> Layer:
-    group, results = groups.layers[index], groups.results[index]
-    members = [graph.layers[member] for member in group.members]
-    inside = {member: number for number, member in enumerate(group.members)}
-    reads, operators = LayerReads(), []
-    for layer in members:
-        (operator,) = layer.operators
-        wires = []
-        for wire in operator.inputs:
-            feed = layer.feeds[wire.number] if wire.origin is Origin.DATA else None
-            if feed is None:
-                wires.append(reads.weight(layer.arrays[wire.number], layer.weights[wire.number]))
-            elif feed.layer is not None and feed.layer in inside:
-                made = graph.layers[feed.layer].results[feed.output]
-                wires.append(Wire(Origin.OPERATOR, inside[feed.layer], made.output))
-            else:
-                wires.append(reads.tensor(_feed(groups, feed), layer.data[wire.number]))
-        operators.append(replace(operator, inputs=tuple(wires)))
-    return Layer(
-        index=index,
-        name=group.name,
-        op="+".join(member.op for member in members),
-        kind=group.kind or heaviest([member.kind for member in members]),
-        operators=tuple(operators),
-        feeds=tuple(reads.feeds),
-        data=tuple(reads.data),
-        weights=tuple(reads.weights),
-        results=tuple([Wire(Origin.OPERATOR, it, members[it].results[place].output) for it, place in results]),
-        outputs=tuple([members[it].outputs[place] for it, place in results]),
-        times=group.times,
-        unmeasurable=next((it.unmeasurable for it in members if it.unmeasurable is not None), None),
-        nodes=tuple(sorted(node for part in group.repetitions for it in part for node in graph.layers[it].nodes)),
-        arrays=tuple(reads.arrays),
-    )

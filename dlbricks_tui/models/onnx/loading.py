@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, CachedTypes, ReadModel, answer_key
+from dlbricks_tui.models.composites import with_composites
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import example_shape, refuse_unfit, value_advice
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
-from dlbricks_tui.models.onnx.branches import is_if, with_composites
+from dlbricks_tui.models.onnx.branches import is_if
 from dlbricks_tui.models.onnx.constants import ConstantAnalysis, analyse
 from dlbricks_tui.models.onnx.execution_graph import executed_graph, written_layers_behind
 from dlbricks_tui.models.onnx.inputs import (
@@ -256,7 +257,8 @@ class OnnxLoader:
             if self._complete(model, found, written):
                 written = model.graph(found, Level.WRITTEN)
             # The optimiser gets the nodes as they are: some layers stand for several repetitions of them.
-            layers = with_composites(written, found.analysis.layers)
+            said = [{it.key: it.value for it in node.metadata_props} for node in found.analysis.layers]
+            layers = with_composites(written, said)
         except MissingShapeError as missing:
             axes = implied_axes(file)
             raise MissingShapeError(str(missing), {it: example_shape(axes[it]) for it in missing.examples}) from None
