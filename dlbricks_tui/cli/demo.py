@@ -12,7 +12,7 @@ def register(parser: Parser) -> None:
     add_speed_option(parser, default=4.0)
     add_quiet_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "ReplayedRun", module="run_results")
+    add_schema_option(parser, "ReplayedRun", module="measuring")
     parser.set_defaults(handler=demonstrate, reads_config=False)
 
 
@@ -21,7 +21,7 @@ def demonstrate(args: argparse.Namespace) -> int:
     # Loaded here: `dlbricks demo --help` needs none of them.
     from dlbricks_tui.answers.demonstration import open_demonstration
     from dlbricks_tui.cli.runs import ReplayShowing, replay_run
-    from dlbricks_tui.config.reading import Sources
+    from dlbricks_tui.config.config import Sources
     from dlbricks_tui.jobs.folder import RunFolders
     from dlbricks_tui.jobs.replay import checked_speed
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.answers.documents import document
+from dlbricks_tui.answers.estimates import ModelEstimate, SlowSequence, model_estimate
 from dlbricks_tui.answers.estimating import Answer, Estimator
 from dlbricks_tui.answers.opening import reference_to
-from dlbricks_tui.answers.results import ModelEstimate, SlowSequence, model_estimate
 from dlbricks_tui.answers.scope import EstimateOptions, MeasurementScope
 from dlbricks_tui.cli.output import narrate, write_csv, write_json
 from dlbricks_tui.config.config import Config
@@ -29,8 +29,8 @@ from dlbricks_tui.wording.numbers import counted, duration, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings
-    from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.ranking import Point
 
 # The gaps of more models share a line.
 _MOST_TOLD = 5

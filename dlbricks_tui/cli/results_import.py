@@ -17,8 +17,8 @@ from dlbricks_tui.wording.numbers import counted, in_ms, names_of
 if TYPE_CHECKING:
     from dlbricks_tui.share.galleries import ImportedPath
     from dlbricks_tui.store.claims import Claim
-    from dlbricks_tui.store.dlbricks_2019.results import SystemReport
     from dlbricks_tui.store.files import Damage
+    from dlbricks_tui.store.published import SystemReport
 
 _OWN, _PUBLISHED = "dlbricks", "dlbricks-2019"
 _MOST_NAMED = 20
@@ -41,7 +41,7 @@ def add_import(actions: Actions) -> None:
     add_repeatable(parser, "--signers", "FILE", about, type=Path)
     about = "import signed files as unsigned, without verifying them"
     parser.add_argument("--ignore-signatures", action="store_true", help=about)
-    add_schema_option(parser, "ImportResult", module="imports", many=True)
+    add_schema_option(parser, "ImportResult", module="store_contents", many=True)
     parser.add_argument(
         "--format",
         choices=(_OWN, _PUBLISHED),
@@ -64,7 +64,7 @@ def run_import(args: argparse.Namespace) -> int:
 def _import_files(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
     """Import exported files and folders; return a document for each, and True if all of each could be read."""
     # Loaded here: the other format has no signatures.
-    from dlbricks_tui.answers.imports import import_results
+    from dlbricks_tui.answers.store_contents import import_results
     from dlbricks_tui.share.galleries import Trust, import_paths
     from dlbricks_tui.share.signatures import signers_of
 
@@ -80,8 +80,7 @@ def _import_files(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
 def _import_published(data: DataFolder, checkouts: Sequence[Path]) -> tuple[Sequence[Any], bool]:
     """Import checkouts like `_import_files` imports files."""
     from dlbricks_tui.answers.opening import library
-    from dlbricks_tui.store.dlbricks_2019.checkout import PublishedModels
-    from dlbricks_tui.store.dlbricks_2019.results import import_checkout
+    from dlbricks_tui.store.published import PublishedModels, import_checkout
 
     documents: list[Any] = []
     broken = False

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.parts import (
-    BLANK_LINE,
-    Column,
-    Part,
-    Sentence,
-    Table,
-    bar_column,
-    name_column,
-)
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table, bar_column, name_column
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.fleet.request import FleetHostState, HostRow
 from dlbricks_tui.wording.answers import runtime_words
@@ -23,7 +15,7 @@ from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, counted, duration, m
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from dlbricks_tui.answers.fleets.results import FleetEstimate, FleetModel, FleetResult
+    from dlbricks_tui.answers.fleets import FleetEstimate, FleetModel, FleetResult
 
 _STYLES: Mapping[FleetHostState, str] = {
     FleetHostState.PROBING: "good",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, replace
 from typing import NamedTuple, TypeVar
 
-from dlbricks_tui.answers.language.results import Bounds, LanguageAnswer, LanguageOptions, PartTime
+from dlbricks_tui.answers.language import Bounds, LanguageAnswer, LanguageOptions, PartTime
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     BarFigure,
@@ -32,16 +32,21 @@ from dlbricks_tui.runtime.variant import threads_in_words, without_variant
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import options_in_words
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
-from dlbricks_tui.wording.language import (
+from dlbricks_tui.wording.numbers import (
+    PREDICTED,
+    ago,
     between,
+    counted,
     delay_text,
     memory_text,
+    or_dash,
     parameters_text,
     parameters_words,
+    percent,
     rate_text,
     rate_words,
+    signed_percent,
 )
-from dlbricks_tui.wording.numbers import PREDICTED, ago, counted, or_dash, percent, signed_percent
 
 # A smaller share of the time is not mentioned.
 _LEAST_COVERAGE = 0.005
@@ -228,6 +233,8 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
         each, own = need.weights * 8 / answer.parameters, WeightPrecision(answer.precision).bits
         told = f"its own {own}, scales of each {BLOCK_SIZE} weights, and what ONNX Runtime keeps twice"
         yield Sentence(f"a weight takes {each:.1f} bits of memory: {told}", "muted")
+    if answer.runtime.startswith("openvino"):
+        yield Sentence("memory as ONNX Runtime takes it: OpenVINO keeps the file of weights mapped besides", "muted")
     fits = f"it fits: {difference} are left" if answer.fits else f"it does not fit: {difference} are missing"
     yield Sentence(fits, "good" if answer.fits else "bad")
 

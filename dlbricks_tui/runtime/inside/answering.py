@@ -36,7 +36,7 @@ def _answer(
             return write_quantised(request)
         if type(request) not in performers:
             is_of_engine = isinstance(request, (protocol.OpenEngine, protocol.Generate))
-            performers.update(_engine_performers() if is_of_engine else _performers(BACKENDS[framework]()))
+            performers.update(_engine_performers(framework) if is_of_engine else _performers(BACKENDS[framework]()))
         return performers[type(request)](request)
     except RefusalError as refusal:
         return refusal.refused
@@ -71,9 +71,15 @@ def _openvino() -> Backend:
 BACKENDS: dict[str, Callable[[], Backend]] = {"mxnet": _mxnet, "onnxruntime": _onnxruntime, "openvino": _openvino}
 
 
-def _engine_performers() -> dict[type[protocol.Request[Any]], Callable[[Any], protocol.Reply]]:
+def _engine_performers(framework: str) -> dict[type[protocol.Request[Any]], Callable[[Any], protocol.Reply]]:
     # Without a backend, which would bring threads of its own.
     refuse_without("numpy")
+    if framework == "openvino":
+        from dlbricks_tui.runtime.inside.openvino_decoders import OpenVinoEngine
+        from dlbricks_tui.runtime.inside.openvino_models import load_openvino
+
+        decoding = OpenVinoEngine(load_openvino())
+        return {protocol.OpenEngine: decoding.open, protocol.Generate: decoding.generate}
     from dlbricks_tui.runtime.inside.genai_engine import GenaiEngine, load_genai
 
     engine = GenaiEngine(load_genai())

@@ -162,6 +162,7 @@ class _BoundProgram:
 def _durations_ns(network: BoundNetwork, warm: int, repeat: int, before: Callable[[], Any]) -> list[int]:
     """Return the durations of the last `repeat` runs; `before` is called ahead of each run."""
     durations = []
+    network.begin()
     for _ in range(warm + repeat):
         before()
         durations.append(_duration_ns(network))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from textual import on
 
-from dlbricks_tui.answers.scenarios.load_process import load_process
+from dlbricks_tui.answers.loads import load_process
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Sentence
 from dlbricks_tui.documents.scenario import load_answer, load_question
@@ -19,7 +19,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Waiting
 from dlbricks_tui.jobs.process import JobProcess
 from dlbricks_tui.runtime.variant import stated_threads
-from dlbricks_tui.scenarios.messages import (
+from dlbricks_tui.scenarios.scenario import (
     LOAD_TEST,
     LoadDone,
     LoadProgress,
@@ -27,8 +27,8 @@ from dlbricks_tui.scenarios.messages import (
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
+    ScenarioKind,
 )
-from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
@@ -49,14 +49,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from dlbricks_tui.answers.estimating import Estimator
-    from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer, ScenarioOptions
+    from dlbricks_tui.answers.scenarios import ScenarioAnswer, ScenarioOptions
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.load_pictures import LoadPoint
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.events import Event
-    from dlbricks_tui.scenarios.messages import ScenarioOrder
-    from dlbricks_tui.scenarios.scenario import PredictedLoad, Scenario
+    from dlbricks_tui.scenarios.scenario import PredictedLoad, Scenario, ScenarioOrder
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
@@ -90,7 +89,7 @@ def predict_scenario(
     session: Session, spec: ModelSpec, choices: Choices, config: Config, settings: ScenarioSettings
 ) -> ScenarioView:
     """Predict a scenario from stored results; raise a UserError where that is not possible."""
-    from dlbricks_tui.answers.scenarios.predicting import scenario_answer
+    from dlbricks_tui.answers.scenarios import scenario_answer
 
     options = replace(options_of(spec, choices, config), batch=None)
     if settings.threads is not None:
@@ -107,7 +106,7 @@ def predict_scenario(
 
 
 def _options_for(estimator: Estimator, spec: ModelSpec, settings: ScenarioSettings) -> ScenarioOptions:
-    from dlbricks_tui.answers.scenarios.predicting import ScenarioOptions, scenario_answer
+    from dlbricks_tui.answers.scenarios import ScenarioOptions, scenario_answer
     from dlbricks_tui.scenarios.scenario import ScenarioError
 
     asked = ScenarioOptions(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.documents.lines import Line, Span, contains_all, cut, cut_start, highlighted, width_of
-from dlbricks_tui.settings.kinds import next_of
+from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import MARK, ComparableRow
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.workbench.model_columns import KnownLatency, ModelColumn
-    from dlbricks_tui.wording.text_tables import TextTable
+    from dlbricks_tui.wording.plain_text import TextTable
 
 _MARK_WIDTH = 2
 # The width of frame, cursor, marks and scroll bar.
@@ -230,7 +230,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         return (Span(" "), *heading_line(shown, self.sorted_by, name_width))
 
     def as_texts(self) -> TextTable:
-        from dlbricks_tui.wording.text_tables import TextTable
+        from dlbricks_tui.wording.plain_text import TextTable
 
         now = numbers.now()
         rows = [
@@ -415,7 +415,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def comparable(self, item: ModelSource) -> ComparableRow:
         # Loaded here: the first screen appears without it.
-        from dlbricks_tui.answers.comparisons.named import PairKind
+        from dlbricks_tui.answers.sides import PairKind
 
         return ComparableRow(PairKind.MODEL, id_of(item), item.name, item)
 
