@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import Layouts
+from dlbricks_tui.bricks.programs import Excerpt, excerpt
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape

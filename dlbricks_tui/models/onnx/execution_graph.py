@@ -147,7 +147,13 @@ class _Builder:
             self._converter |= {(conversion.tensor, reader): number for reader in readers}
         self._order = self._in_order()
         self._index = {unit: index for index, unit in enumerate(self._order)}
-        self._results = self._leaving()
+        # The tensors of each group that others read, or that are outputs.
+        leaving: list[set[Feed]] = [set() for _ in groups]
+        read = [(tensor, self._place[layer.index]) for layer in written.layers for tensor in layer.feeds]
+        for tensor, reader in (*read, *((head, -1) for head in written.heads)):
+            if tensor.layer is not None and self._place[tensor.layer] != reader:
+                leaving[self._place[tensor.layer]].add(tensor)
+        self._results = [sorted(tensors) for tensors in leaving]
         # What was compiled of each group.
         self._compiled: list[list[str]] = [[] for _ in groups]
         for it in executed:
@@ -191,15 +197,6 @@ class _Builder:
         rank = {number: place for place, (_, number, _) in enumerate(units)}
         sources = [sorted(rank[it] for it in read if it is not None) for _, _, read in units]
         return [units[place][1] for place in topological_order(sources)]
-
-    def _leaving(self) -> list[list[Feed]]:
-        """Return for each group the tensors that others read, or that are outputs."""
-        found: list[set[Feed]] = [set() for _ in self._groups]
-        read = [(tensor, self._place[layer.index]) for layer in self._written.layers for tensor in layer.feeds]
-        for tensor, reader in (*read, *((head, -1) for head in self._written.heads)):
-            if tensor.layer is not None and self._place[tensor.layer] != reader:
-                found[self._place[tensor.layer]].add(tensor)
-        return [sorted(tensors) for tensors in found]
 
     def _compiled_form(self, it: _Executed) -> str:
         """Return the kind and kernel of an executed node, the layouts that it reads, and the one that it writes."""

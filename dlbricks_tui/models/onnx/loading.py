@@ -5,7 +5,7 @@ A framework tells the types that inference leaves open: by its own inference, an
 
 import time
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -23,16 +23,24 @@ from dlbricks_tui.models.onnx.branches import is_if
 from dlbricks_tui.models.onnx.constants import ConstantAnalysis, analyse
 from dlbricks_tui.models.onnx.execution_graph import executed_graph, written_layers_behind
 from dlbricks_tui.models.onnx.inputs import (
+    candidates,
     compared_numbers,
     depending_on_data,
+    implied_axes,
     input_types,
     set_shapes,
     stated_inputs,
     stored_settings,
 )
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, OnnxGraphBuilder
-from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING, OnnxFile, parse_onnx, reads
-from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
+from dlbricks_tui.models.onnx.model_file import (
+    DEEPEST_NESTING,
+    OnnxFile,
+    parse_onnx,
+    read_onnx,
+    reads,
+    refuse_too_many_parts,
+)
 from dlbricks_tui.models.onnx.stored_arrays import (
     DamagedValueError,
     checked_array_file_sizes,
@@ -40,7 +48,6 @@ from dlbricks_tui.models.onnx.stored_arrays import (
     stored_bytes,
     type_of_weight,
 )
-from dlbricks_tui.models.onnx.suggestions import candidates, implied_axes
 from dlbricks_tui.models.onnx.writer import model_text, whole_model
 from dlbricks_tui.recorded_host import host_name
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
@@ -368,27 +375,27 @@ class OnnxLoader:
     def _optimised(self, model: _Model, optimiser: "WorkerFramework") -> str:
         """Return the graph that the framework executes, which is the same for inputs of all shapes."""
         key = answer_key(model.content, {}, "onnx", "optimised", optimiser.identity, host_name())
+        return self._symbol(key, optimiser, lambda: optimiser.optimised(model.path.absolute()))
+
+    def _symbol(self, key: str, framework: "WorkerFramework", ask: Callable[[], str]) -> str:
+        """Return a graph that the framework tells, from the cache if it is known."""
         known = self.cache.read_types(FUSED, key)
-        if known is not None and known.symbol is not None:
-            return known.symbol
-        symbol = optimiser.optimised(model.path.absolute())
-        self.cache.write_types(FUSED, key, CachedTypes((), framework=optimiser.identity, symbol=symbol))
-        return symbol
+        if known is None or known.symbol is None:
+            known = CachedTypes((), framework=framework.identity, symbol=ask())
+            self.cache.write_types(FUSED, key, known)
+        return known.symbol or ""
 
     def _executed_layers(self, written: LayerGraph, framework: "WorkerFramework", key: str) -> LayerGraph:
         reasons = [f"layer {it.name[:80]!r}: {it.unmeasurable}" for it in written.layers if it.unmeasurable is not None]
         if reasons:
             raise FusionRefusedError(f"{written.name}: {reasons[0]}")
         whole = whole_model(written)
-        cached = self.cache.read_types(FUSED, key)
-        if cached is None or cached.symbol is None:
-            try:
-                nodes = framework.executed(whole.text, whole.inputs, whole.weights)
-            except WorkerRefusedError as refused:
-                raise FusionRefusedError(f"{written.name}: {refused}") from None
-            cached = CachedTypes((), framework=framework.identity, symbol=nodes)
-            self.cache.write_types(FUSED, key, cached)
-        return executed_graph(written, whole.owners, cached.symbol or "")
+        asked = whole.text, whole.inputs, whole.weights
+        try:
+            nodes = self._symbol(key, framework, lambda: framework.executed(*asked))
+        except WorkerRefusedError as refused:
+            raise FusionRefusedError(f"{written.name}: {refused}") from None
+        return executed_graph(written, whole.owners, nodes)
 
     def _executed(self, symbol: str, model: _Model) -> OnnxFile:
         """Return the graph that a framework executes, with the branch that runs in place of each `If`."""

@@ -16,8 +16,7 @@ from dlbricks_tui.models.composites import KIND_ATTRIBUTE, LAYER_ATTRIBUTE, TIME
 from dlbricks_tui.models.graph import GraphInput, LayerGraph
 from dlbricks_tui.models.input_shapes import names_a_batch, names_a_length
 from dlbricks_tui.models.onnx.inputs import KEY, stating
-from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx, reads
-from dlbricks_tui.models.onnx.reading import read_onnx
+from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx, read_onnx, reads
 from dlbricks_tui.share.errors import UnsuitableLayersError
 from dlbricks_tui.share.networks.onnx_weights import (
     LONGEST_LIST,

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.contexts import COLD
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.bricks.excerpts import Excerpt
+from dlbricks_tui.bricks.programs import Excerpt
 from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model, expected_ms, memory_bytes
 from dlbricks_tui.measure.plan import keys_of
