@@ -89,6 +89,8 @@ class _BoundModel(OnnxNetwork):
         # The last one is in use. In versions such as 1.28 the outputs are references into the binding that returned
         # them: it stays as it is.
         self._bindings = [self._session.io_binding()]
+        # Outputs that an engine of language models makes anew in each run.
+        self._made_anew: dict[str, protocol.ArrayType] = {}
 
     def _bind_arrays(self) -> None:
         ort_session.bind_inputs(self._bindings[-1], self._network.inputs, self.inputs)
@@ -100,6 +102,7 @@ class _BoundModel(OnnxNetwork):
     def _run(self) -> None:
         if self.allocates:
             ort_session.bind_new_outputs(self._bindings[-1], self._names, self._in_place)
+        ort_session.bind_large_outputs(self._ort, self._bindings[-1], self._made_anew)
         try:
             self._session.run_with_iobinding(self._bindings[-1])
         except ort_session.errors_of(self._ort):
@@ -116,6 +119,8 @@ class _BoundModel(OnnxNetwork):
                 self._use_new_binding()
                 for place, value in enumerate(self.outputs):
                     self._bindings[-1].bind_ortvalue_output(self._names[place], value)
+                if self._network.distinct:
+                    self._made_anew = ort_session.large_outputs(self._names, self._types(), self._in_place)
 
     def _use_new_binding(self) -> None:
         self._bindings.append(self._session.io_binding())
@@ -126,7 +131,8 @@ class _BoundModel(OnnxNetwork):
         return [None if it is None else it.shape for it in self._types()] != self._declared or None in self._declared
 
     def profiled(self) -> ProfiledNetwork:
-        return ProfiledModel(self._ort, self._network, self._weights, self.inputs, self._in_place, self.may_allocate)
+        given = self._network, self._weights, self.inputs, self._in_place
+        return ProfiledModel(self._ort, *given, self.may_allocate, self._made_anew)
 
     def _types(self) -> list[protocol.ArrayType | None]:
         return [
@@ -156,8 +162,10 @@ class ProfiledModel(ProfiledNetwork):
         inputs: Sequence[Any],
         in_place: Mapping[int, Any],
         allocates: bool,
+        made_anew: Mapping[str, protocol.ArrayType],
     ) -> None:
         """With `allocates`, each run makes new arrays for the outputs that are not written in place."""
+        self._made_anew = made_anew
         self._ort = ort
         self._network = network
         self._weights = weights
@@ -208,6 +216,7 @@ class ProfiledModel(ProfiledNetwork):
         def run() -> None:
             if self._allocates:
                 ort_session.bind_new_outputs(binding, names, self._in_place)
+            ort_session.bind_large_outputs(self._ort, binding, self._made_anew)
             ort_session.ask(self._ort, lambda: profiled.run_with_iobinding(binding), protocol.Reason.UNBUILDABLE)
 
         return profiled, run
