@@ -23,7 +23,7 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.choices import Choices, choices_from
 from dlbricks_tui.tui.diff_driver import DiffDriver
 from dlbricks_tui.tui.door import Connection, has_shell, leave_without_terminal, stop_job
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
@@ -69,7 +69,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     CSS_PATH: ClassVar[list[str | PurePath]] = ["app.tcss", "workbench/workbench.tcss"]
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = LAYOUTS
-    scope = actions.EVERYWHERE
+    scope = scopes.EVERYWHERE
 
     def __init__(
         self,

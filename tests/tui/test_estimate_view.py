@@ -22,7 +22,7 @@ from dlbricks_tui.settings.variant import SYSTEM
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import BASIC_SETTINGS, CHOSEN, Available, Choices, change_setting
 from dlbricks_tui.tui.estimator import ThreadSafeEstimator
-from dlbricks_tui.tui.keys.registry import BY_ID
+from dlbricks_tui.tui.keys.scopes import BY_ID
 from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.estimate import Headline
 from dlbricks_tui.tui.workbench.estimate_rows import (

@@ -17,7 +17,7 @@ from dlbricks_tui.tui.analysis import work
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.dialog import Box
-from dlbricks_tui.tui.keys.actions import DIALOG
+from dlbricks_tui.tui.keys.scopes import DIALOG
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.run.updates import Replayed

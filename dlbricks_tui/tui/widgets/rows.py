@@ -12,9 +12,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dlbricks_tui.documents.lines import Line, Span, column, wrapped_lines
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.keys.registry import bindings
 from dlbricks_tui.tui.marks.marks import MARK, ComparableRow, marks_of
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, LineWidget, NamesKeys
 
@@ -63,7 +62,7 @@ def _in_columns(first: Span, cells: Sequence[tuple[ListColumn, tuple[str, str]]]
 class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
     """A list with a cursor; subclasses define the rows."""
 
-    BINDINGS = bindings(actions.LIST)
+    BINDINGS = scopes.LIST.bindings
 
     cursor: reactive[int] = reactive(0, repaint=False)
 

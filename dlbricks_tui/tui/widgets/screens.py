@@ -16,7 +16,7 @@ from dlbricks_tui.documents.lines import Line, Span, line, width_of, wrapped_lin
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace
-from dlbricks_tui.tui.keys.registry import ACTIONS
+from dlbricks_tui.tui.keys.scopes import ACTIONS
 from dlbricks_tui.tui.messages import Failed, NewResults, RunStateNeeded
 from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.run.status import StatusLine
