@@ -16,7 +16,7 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
 from dlbricks_tui.tui import estimator as judging
-from dlbricks_tui.tui.analysis import work
+from dlbricks_tui.tui.analysis import screen as analysing
 from dlbricks_tui.tui.analysis.panels import LayersPanel, RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.messages import NewResults
@@ -91,7 +91,7 @@ async def test_a_key_analyses_the_open_model_once_during_a_run_and_again_if_the_
         assert "no other execution has results of all layers" in screen_text(pilot)
         await press(pilot, "escape")
 
-        monkeypatch.setattr(work, "analyse", analyse)
+        monkeypatch.setattr(analysing, "analyse", analyse)
         workbench._run = RUNNING
         await press(pilot, "A")
         assert len(analysed) == 1 and "the runtime cannot read it" in screen_text(pilot)

@@ -24,7 +24,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.analysis.work import analyse
+from dlbricks_tui.tui.analysis.screen import analyse
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
 from dlbricks_tui.tui.scenario.panels import ScenarioSettings

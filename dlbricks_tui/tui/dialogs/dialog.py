@@ -11,7 +11,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.parts import Part
+from dlbricks_tui.documents.parts import BLANK_LINE, Part, Sentence
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import keys_of, shown, types_text
@@ -135,6 +135,14 @@ class TextDialog(Dialog[Result], Generic[Result]):
 
 class ConfirmingScreen(TextDialog[bool]):
     """Asks for a confirmation; returns True if the user gives it."""
+
+    # What is to be confirmed, and what follows, unless they are given.
+    ASKS: ClassVar[tuple[str, ...]] = ()
+
+    def parts(self) -> Iterable[Part]:
+        if self._parts:
+            return self._parts
+        return [part for asked in self.ASKS for part in (BLANK_LINE, Sentence(asked))][1:]
 
     def action_confirm(self) -> None:
         self.dismiss(True)
