@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from dlbricks_tui.answers.analysis.results import model_row
+from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel, ScenarioSettings
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.config.config import Config
@@ -27,8 +28,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.analysis.screen import analyse
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
-from dlbricks_tui.tui.scenario.panels import ScenarioSettings
-from dlbricks_tui.tui.scenario.screen import ScenarioView, predict_scenario
+from dlbricks_tui.tui.scenario.screen import predict_scenario
 from dlbricks_tui.tui.session import Session, options_of
 from dlbricks_tui.tui.systems.screen import rank
 from dlbricks_tui.tui.workbench import work as workbench_work
@@ -186,7 +186,7 @@ def analysis(session: Session, spec: ModelSpec, choices: Choices) -> Told:
 
 def load(session: Session, spec: ModelSpec, choices: Choices) -> Told:
     view = predict_scenario(session, spec, choices, Config(), ScenarioSettings(bound_ms=1000.0))
-    assert isinstance(view, ScenarioView)
+    assert isinstance(view, ScenarioOfModel)
     (found,) = view.results
     return told(found)
 

@@ -54,9 +54,9 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         "{analysis.prove} carries out the selected change and measures its gain, in a minute at most; "
         "{analysis.measure} measures what the what-ifs and the roofline lack."
     )
+    WORK = "The proof"
     UNDER_WAY = "The proof goes on ({job.title})"
     CANCELLED = "The proof is cancelled; those before it are kept."
-    GOES_ON = "The proof goes on in the background; this screen shows it again."
 
     def __init__(
         self, session: Session, spec: ModelSpec, choices: Choices, config: Config, run: RunSnapshot | None

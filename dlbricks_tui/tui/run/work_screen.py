@@ -20,10 +20,11 @@ Job = TypeVar("Job", bound="FollowedJob[Any]")
 class WorkScreen(AnswerScreen[Result], Generic[Result, Job]):
     """A screen of work in a process of its own, which goes on when the user leaves and is shown again later."""
 
-    # What is said: that there is such work already, that it is cancelled, and that it goes on.
+    # The word for the work.
+    WORK: ClassVar[str] = "The measurement"
+    # What is said: that there is such work already, and that it is cancelled.
     UNDER_WAY: ClassVar[str] = ""
     CANCELLED: ClassVar[str] = ""
-    GOES_ON: ClassVar[str] = ""
     # The box that asks before work is cancelled.
     ASKS_TO_CANCEL: ClassVar[type[ConfirmingScreen] | None] = None
     # The work in progress, and why the last one failed.
@@ -84,7 +85,12 @@ class WorkScreen(AnswerScreen[Result], Generic[Result, Job]):
     def action_leave(self) -> None:
         self.leave_with(None)
 
+    @property
+    def goes_on(self) -> str:
+        """What is said when the user leaves the work."""
+        return f"{self.WORK} goes on in the background; this screen shows it again."
+
     def leave_with(self, result: Result | None) -> None:
         if self.job is not None:
-            show_message(self.app, self.GOES_ON)
+            show_message(self.app, self.goes_on)
         self.dismiss(result)

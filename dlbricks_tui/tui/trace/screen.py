@@ -86,9 +86,9 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
         "each level also tells what its instruments cost. {trace.measure} traces the model, {trace.cancel} cancels, "
         "and {trace.write} writes the trace to a file for Perfetto or chrome://tracing."
     )
+    WORK = "The trace"
     UNDER_WAY = "The model is being traced"
     CANCELLED = "The trace is cancelled; stored traces are kept."
-    GOES_ON = "The trace goes on in the background; this screen shows it again."
     ASKS_TO_CANCEL = CancelTraceScreen
 
     def __init__(
