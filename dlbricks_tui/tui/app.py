@@ -16,6 +16,7 @@ from textual import events, on
 from textual.app import App
 from textual.screen import ModalScreen, Screen
 
+from dlbricks_tui.answers.run_watch import Replayed
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable
@@ -30,7 +31,7 @@ from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, pl
 from dlbricks_tui.tui.marks.marks import MARKABLE, TWO, WHAT_IF, ComparableRow, Marks
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences, PreferenceFiles
-from dlbricks_tui.tui.run.updates import Replayed, RunUpdates
+from dlbricks_tui.tui.run.updates import RunUpdates
 from dlbricks_tui.tui.saving import (
     SavedCopy,
     SavingError,
@@ -149,14 +150,8 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._runs.watch.close()
         self._session.close()
 
-    def on_run_seen(self, event: messages.RunSeen) -> None:
-        self._runs.take(event.run)
-
-    def on_queue_seen(self, event: messages.QueueSeen) -> None:
-        self._runs.take_queue(event.places)
-
-    def on_host_load_seen(self, event: messages.HostLoadSeen) -> None:
-        self._runs.take_load(event.words)
+    def on_watch_told(self, event: messages.WatchTold) -> None:
+        self._runs.take(event.news)
 
     def on_run_end_seen(self, event: messages.RunEndSeen) -> None:
         self._runs.take_end_seen(event.run)

@@ -9,6 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.answers import scope
+from dlbricks_tui.answers.followed_runs import SnapshotBuilder
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -21,7 +22,6 @@ from dlbricks_tui.tui.analysis.panels import LayersPanel, RooflineScreen, WhatIf
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.open_model import ModelSpec
-from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen

@@ -15,6 +15,7 @@ from dlbricks_tui.analysis.proving import RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.answers import analysis_of_model
 from dlbricks_tui.answers.analysis import lacking
+from dlbricks_tui.answers.followed_runs import SnapshotBuilder
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event, Waiting
@@ -25,7 +26,6 @@ from dlbricks_tui.store.records import Peaks
 from dlbricks_tui.tui.analysis.panels import RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.runs import Runs
 from dlbricks_tui.tui.session import Session
 from tests.jobs.carrying import stands_for_processes

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+    from dlbricks_tui.answers.followed_runs import RunSnapshot
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.session import Session
 
 

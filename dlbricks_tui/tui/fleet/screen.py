@@ -9,6 +9,7 @@ from textual import on
 
 from dlbricks_tui.documents.fleet import fastest_sentence, fleet_question
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.run import STATE_STYLES
 from dlbricks_tui.fleet.request import FleetHostState
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.fleet.panels import (
@@ -23,7 +24,6 @@ from dlbricks_tui.tui.fleet.panels import (
 )
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.run.snapshot import STATE_STYLES
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.fleets import settled_line
 from dlbricks_tui.wording.numbers import ago

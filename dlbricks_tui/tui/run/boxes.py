@@ -11,8 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic
 
 from dlbricks_tui.answers.comparisons.named import PairKind
+from dlbricks_tui.answers.followed_runs import RunSnapshot
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread, wrapped
 from dlbricks_tui.documents.parts import BLANK_LINE, MarkedSentence, Part, Sentence
+from dlbricks_tui.documents.run import STATE_STYLES, joined
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, Dialog, Result, SearchedDialog, TextDialog
 from dlbricks_tui.tui.keys import scopes
@@ -20,7 +22,6 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.messages import ReplayWanted, RunBegun
 from dlbricks_tui.tui.run.settings import RUN_ROWS, RunSettings, shown_rows
-from dlbricks_tui.tui.run.snapshot import STATE_STYLES, RunSnapshot, joined
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.form import FormDialog
 from dlbricks_tui.tui.widgets.rows import ItemRows, place_of

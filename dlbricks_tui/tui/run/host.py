@@ -18,6 +18,7 @@ from dlbricks_tui.tui.widgets.screens import PanelledScreen
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from dlbricks_tui.answers.followed_runs import RunSnapshot
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.host.queue import Place, WorkKind
     from dlbricks_tui.models.library import ModelSource
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.open_model import ModelId
     from dlbricks_tui.tui.run.runs import RunPreview
     from dlbricks_tui.tui.run.settings import RunSettings, WantedCombination
-    from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.session import Session
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual.app import ComposeResult
 from textual.containers import Container
 
+from dlbricks_tui.answers.followed_runs import BrickState, ReplayChange, RunBrick, RunModel, RunSnapshot
 from dlbricks_tui.documents.lines import (
     BLANK,
     Line,
@@ -21,22 +22,11 @@ from dlbricks_tui.documents.lines import (
     spread,
     wrapped,
 )
+from dlbricks_tui.documents.run import how_far, joined, state_of, what_now
 from dlbricks_tui.estimate.intervals import WIDEST_MS, WIDEST_SHARE
-from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.messages import ReplayChanged
-from dlbricks_tui.tui.run.follower import ReplayChange
-from dlbricks_tui.tui.run.snapshot import (
-    BrickState,
-    RunBrick,
-    RunModel,
-    RunSnapshot,
-    how_far,
-    joined,
-    state_of,
-    what_now,
-)
 from dlbricks_tui.tui.run.status import StatusLine
 from dlbricks_tui.tui.widgets.panel import Panel, SearchLine
 from dlbricks_tui.tui.widgets.rows import ItemRows, ListColumn, TailRows, list_heading, list_row, place_of
@@ -429,7 +419,7 @@ class RunScreen(PanelledScreen["RunSnapshot"]):
         # Drawing disturbs measurements.
         if self.size.width and self._drawn != head_lines(run, self.size.width):
             self._head.refresh()
-        waiting = "waiting " if run.state is State.WAITING else ""
+        waiting = "waiting " if run.waits else ""
         self._bricks.show(run.bricks, f"{waiting}{run.message}" or run.at_work)
         self._estimates.show(run.estimates)
         self._notes.show(run.notes)

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, wrapped_lines
 from dlbricks_tui.documents.parts import BLANK_LINE
+from dlbricks_tui.documents.run import on_its_way
 from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.tui.choices import CHOSEN, Available, Choices
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.run.snapshot import on_its_way
 from dlbricks_tui.wording.numbers import in_ms, measured_ago, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from dlbricks_tui.answers.followed_runs import RunBrick, RunModel, RunSnapshot
     from dlbricks_tui.documents.estimate import EstimateDocument
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.parts import Slowest
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.store.records import RuntimeRecord, System
-    from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
 
 # Fewer samples of the whole model tell less than the short burst that times it at first.
 _ENOUGH_SAMPLES = 8

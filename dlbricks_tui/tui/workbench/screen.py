@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
+    from dlbricks_tui.answers.followed_runs import RunSnapshot
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.part_details import Measurements
     from dlbricks_tui.documents.part_latencies import PartLatencies
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.marks.marks import ComparableRow
     from dlbricks_tui.tui.model_reader import ModelReader
     from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
     from dlbricks_tui.tui.workbench.model_columns import KnownLatency
