@@ -10,8 +10,8 @@ from textual.message import Message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dlbricks_tui.answers.pairs.marked import ComparableRow
     from dlbricks_tui.host.queue import Place
-    from dlbricks_tui.tui.marks.marks import ComparableRow
     from dlbricks_tui.tui.run.follower import ReplayChange
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
 

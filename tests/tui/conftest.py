@@ -16,6 +16,7 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
 
+from dlbricks_tui.answers import library_scans as work
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents import drawing
 from dlbricks_tui.folders import DataFolder
@@ -28,7 +29,6 @@ from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
 from dlbricks_tui.tui.run.updates import RunWatch
 from dlbricks_tui.tui.widgets import rows
-from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.wording import numbers
 from tests.tui import actions_run
 from tests.tui.application import NOW, draw, small_library

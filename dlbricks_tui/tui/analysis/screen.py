@@ -8,6 +8,9 @@ from textual import on
 from dlbricks_tui.analysis.kernels import TimedKernel
 from dlbricks_tui.analysis.what_if import WhatIf
 from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.documents.lines import Line, Span, line
@@ -28,13 +31,10 @@ from dlbricks_tui.tui.analysis.panels import (
     WhatIfsPanel,
 )
 from dlbricks_tui.tui.analysis.work import Proving
-from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.saving import show_message
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.numbers import duration, measured_ago, names_of, percent
 from dlbricks_tui.wording.what_ifs import what_if_words
@@ -267,7 +267,9 @@ class AnalysisScreen(AnswerScreen[None]):
 
     def _start_runs(self, requests: Sequence[RunRequest]) -> str:
         """Start runs, which have their turns in this order, and return the first."""
-        first, *_ = [self._session.runs.start(request) for request in requests]
+        from dlbricks_tui.tui.run.runs import Runs
+
+        first, *_ = map(Runs(self._session.data).start, requests)
         return first
 
     async def _measure_peaks(self, threads: int) -> None:

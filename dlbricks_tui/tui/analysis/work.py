@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.analysis.jobs import PEAKS, PROOF, PeaksOrder, ProofDone
 from dlbricks_tui.analysis.proving import ProofError, RoundsDone
+from dlbricks_tui.answers.session import options_of, own_estimator
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Waiting
 from dlbricks_tui.jobs.process import JobProcess
-from dlbricks_tui.tui.session import options_of, own_estimator
 from dlbricks_tui.wording.what_ifs import what_if_words
 
 if TYPE_CHECKING:
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.answers.analysis.analysing import Analysis
     from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+    from dlbricks_tui.answers.choices import Choices
+    from dlbricks_tui.answers.open_models import ModelSpec
+    from dlbricks_tui.answers.session import Session
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.analysis import AnalysisDocument
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.events import Event
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.runtime.process import Worker
-    from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.session import Session
 
 
 def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config) -> AnalysisDocument:

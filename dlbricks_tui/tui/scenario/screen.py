@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual import on
 
 from dlbricks_tui.answers.scenarios.load_process import load_process
+from dlbricks_tui.answers.session import options_of, own_estimator
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Sentence
 from dlbricks_tui.documents.scenario import load_answer, load_question
@@ -40,7 +41,6 @@ from dlbricks_tui.tui.scenario.panels import (
     ScenarioSettings,
     SettingsPanel,
 )
-from dlbricks_tui.tui.session import options_of, own_estimator
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.numbers import measured_ago
 from dlbricks_tui.wording.scenarios import execution_line, progress_line, scenario_line
@@ -48,8 +48,11 @@ from dlbricks_tui.wording.scenarios import execution_line, progress_line, scenar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from dlbricks_tui.answers.choices import Choices
     from dlbricks_tui.answers.estimating import Estimator
+    from dlbricks_tui.answers.open_models import ModelSpec
     from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer, ScenarioOptions
+    from dlbricks_tui.answers.session import Session
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.load_pictures import LoadPoint
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -58,9 +61,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.scenarios.messages import ScenarioOrder
     from dlbricks_tui.scenarios.scenario import PredictedLoad, Scenario
     from dlbricks_tui.store.records import LoadTest
-    from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.session import Session
 
 
 # The usual bound over the time of a single request.

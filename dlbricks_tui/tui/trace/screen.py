@@ -11,6 +11,10 @@ from typing import NamedTuple
 
 from textual import on
 
+from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.following import FollowedProcess
+from dlbricks_tui.answers.open_models import LayerPlace, ModelSpec, index_of
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.answers.traces.tracing import trace_process
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, line
@@ -24,13 +28,9 @@ from dlbricks_tui.traces.file import StoredTrace
 from dlbricks_tui.traces.layer_times import LayerTime
 from dlbricks_tui.traces.messages import TRACE, LevelDone, LevelStarted, RoundStarted, TraceDone, TraceOrder
 from dlbricks_tui.traces.trace import TraceLevel
-from dlbricks_tui.tui.choices import Choices
-from dlbricks_tui.tui.followed import FollowedProcess
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.open_model import LayerPlace, ModelSpec, index_of
 from dlbricks_tui.tui.saving import show_message
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.trace.panels import (
     CancelTraceScreen,
     SpanPanel,
