@@ -1,14 +1,17 @@
 """Runs and probes as plain values: the results of the Python API, and the JSON documents of the commands."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import fsum, sqrt
 from pathlib import Path
 
 from dlbricks_tui.answers.documents import OMIT_NONE
 from dlbricks_tui.answers.results import ModelEstimate
+from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.jobs.folder import JobState, State, Tally
 from dlbricks_tui.runs.events import EstimateChanged
 from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.store.statistics import trimmed_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +187,29 @@ def run_summary(state: JobState) -> RunSummary:
 
 def _counts(tally: Tally) -> Counts:
     return Counts(tally.total, tally.measured, tally.reused, tally.failed)
+
+
+# Fewer samples of the whole model tell less than the short burst that times it at first.
+_ENOUGH_SAMPLES = 8
+# A mean lies within this many standard errors with 95 % confidence.
+_TWO_SIDED_95 = 1.96
+
+
+def estimate_so_far(value_ms: float | None, low_ms: float | None, high_ms: float | None) -> Latency | None:
+    """Return the estimate of a run in progress; None until each layer has samples."""
+    return Latency(value_ms, low_ms, high_ms) if value_ms and low_ms is not None and high_ms is not None else None
+
+
+def latency_so_far(samples_ms: Sequence[float], latency_ms: float | None, half_width: float | None) -> Latency | None:
+    """Return the latency of a whole model that a run times, from its samples, or as it was measured at first."""
+    if len(samples_ms) >= _ENOUGH_SAMPLES:
+        # Samples of the rounds of the bricks saw the host at the same speed as these. The bootstrap of the final
+        # interval would take the processor from the run.
+        value_ms, samples = trimmed_mean(samples_ms), len(samples_ms)
+        squares = fsum((it - value_ms) ** 2 for it in samples_ms)
+        half_ms = _TWO_SIDED_95 * sqrt(squares / (samples - 1) / samples)
+        return Latency(value_ms, max(0.0, value_ms - half_ms), value_ms + half_ms)
+    if not latency_ms:
+        return None
+    half_ms = latency_ms * (half_width or 0.0)
+    return Latency(latency_ms, latency_ms - half_ms, latency_ms + half_ms)

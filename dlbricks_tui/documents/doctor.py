@@ -8,7 +8,7 @@ from dlbricks_tui.documents.parts import MarkedSentence, Part, Sentence
 from dlbricks_tui.host.noise import NoiseVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dlbricks_tui.host.noise import Finding
 
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 OF_THE_LIVE_HOST = "These are findings about the host of this demonstration, not about the recorded one."
 _STYLES = {NoiseVerdict.NOISY: "warn", NoiseVerdict.UNKNOWN: "muted", NoiseVerdict.QUIET: "good"}
 _WIDTH = max(len(it.value) for it in NoiseVerdict)
+
+
+def noisy_words(found: Sequence[Finding]) -> str:
+    """Return how many sources of noise are noisy: `2 noisy`; empty if none is."""
+    noisy = sum(it.verdict is NoiseVerdict.NOISY for it in found)
+    return f"{noisy} noisy" if noisy else ""
 
 
 def finding_parts(found: Finding) -> Iterator[Part]:

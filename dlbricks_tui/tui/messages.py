@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.answers.followed_runs import ReplayChange
+    from dlbricks_tui.answers.pairs.marked import ComparableRow
     from dlbricks_tui.answers.run_watch import News
-    from dlbricks_tui.tui.marks.marks import ComparableRow
 
 
 @dataclass

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dlbricks_tui.answers.open_models import ModelId
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.regular_files import read_json
-from dlbricks_tui.tui.open_model import ModelId
 
 # The number of models opened lately that are kept.
 MOST_RECENT = 5

@@ -1,9 +1,9 @@
 from collections.abc import Iterator
 
+from dlbricks_tui.answers.library_scans import GroupAccuracy
 from dlbricks_tui.bricks.corpus import Corpus, ModelBricks, compare
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.documents.corpus import (
-    GroupAccuracy,
     common_words,
     corpus_parts,
     granularity_columns,

@@ -3,11 +3,12 @@ from datetime import datetime, timezone
 
 import pytest
 
+from dlbricks_tui.answers.shared_estimates import Measurements
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.outline import Outline
-from dlbricks_tui.documents.part_details import Measurements, PartDetails
+from dlbricks_tui.documents.part_details import PartDetails
 from dlbricks_tui.documents.part_latencies import PartLatencies
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import Measurement

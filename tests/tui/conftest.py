@@ -17,6 +17,7 @@ from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
 
 from dlbricks_tui.answers import followed_runs, run_watch
+from dlbricks_tui.answers import library_scans as work
 from dlbricks_tui.answers.run_watch import RunWatch
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents import drawing
@@ -27,7 +28,6 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.scenarios.scenario import fewest_queries
 from dlbricks_tui.tui.widgets import rows
-from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.wording import numbers
 from tests.tui import actions_run
 from tests.tui.application import NOW, draw, small_library

@@ -11,6 +11,7 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.bricks.corpus import compare, model_bricks
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.results import RESULT_COLUMNS
@@ -25,7 +26,6 @@ from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import FIRST_COLUMNS, ResultsPanel
 from dlbricks_tui.tui.run.screen import BricksPanel, EstimatesPanel, NotesPanel
 from dlbricks_tui.tui.scenario.panels import LoadTestsPanel
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.systems.screen import DoctorPanel, MachinesPanel, SystemsPanel
 from dlbricks_tui.tui.trace.panels import TimelinePanel, TracesPanel
 from dlbricks_tui.tui.variants.screen import VariantsPanel

@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers.choices import BASIC_SETTINGS, CHOSEN, Available, Choices, change_setting
 from dlbricks_tui.answers.estimating import Answer
+from dlbricks_tui.answers.session import SharedStore
+from dlbricks_tui.answers.shared_estimates import KnownAlready, ThreadSafeEstimator
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.documents.estimate import EstimateDocument
 from dlbricks_tui.documents.lines import width_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -20,15 +24,11 @@ from dlbricks_tui.runtime.variant import INSTRUCTIONS_VARIABLE
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import SYSTEM
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.choices import BASIC_SETTINGS, CHOSEN, Available, Choices, change_setting
-from dlbricks_tui.tui.estimator import ThreadSafeEstimator
 from dlbricks_tui.tui.keys.scopes import BY_ID
-from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.estimate import Headline
 from dlbricks_tui.tui.workbench.estimate_rows import (
     EstimateRow,
     EstimateView,
-    KnownAlready,
     NextStep,
     UnderWay,
     estimate_rows,
@@ -54,7 +54,9 @@ def measured(_measured_once: DataFolder) -> DataFolder:
 def view_of(data: DataFolder, name: str, choices: Choices = WRITTEN) -> EstimateView:
     estimator = ThreadSafeEstimator(SharedStore(data.store), data)
     read = partial(decompose, graph_of(name), choices.cutting)
-    return estimator.explain(estimator.answer(source_called(name), choices, lambda _: read()))
+    answer = estimator.answer(source_called(name), choices, lambda _: read())
+    document = EstimateDocument(answer.decomposition.graph, answer.found, answer.is_chosen, answer.fastest)
+    return EstimateView(document, estimator.other_systems(answer))
 
 
 def about(view: EstimateView, one: SystemEstimate) -> EstimateView:

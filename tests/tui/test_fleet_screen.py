@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import (
     FleetHostState,
@@ -28,7 +29,6 @@ from dlbricks_tui.tui.fleet.panels import (
     StartFleetScreen,
 )
 from dlbricks_tui.tui.fleet.screen import FleetScreen
-from dlbricks_tui.tui.session import Session
 from tests.fleet.sample_fleet import RUN, changed, estimate, progress, sample_fleet, tell
 from tests.runs.runs import Site
 from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text, settled, showing, told

@@ -202,7 +202,7 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
             raise LanguageError("no language model 'nosuch': `dlbricks llm --list` shows all names")
         return replace(opened, name="mine" if "mine" in text else SMALL)
 
-    monkeypatch.setattr("dlbricks_tui.language.opening.open_language_model", open_)
+    monkeypatch.setattr(asking, "open_language_model", open_)
     async with language_screen(new, MEDIUM) as pilot:
         await press(pilot, "o", '"mi"')
         assert isinstance(pilot.app.screen, OpenLanguageModelScreen)

@@ -5,6 +5,7 @@ import re
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.answers import systems as systems_work
 from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide
 from dlbricks_tui.folders import DataFolder
@@ -14,7 +15,6 @@ from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.marks.marks import MARK as MARK_SIGN
 from dlbricks_tui.tui.marks.screen import CircumstancesPanel, MarkedScreen, PartsPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.systems import screen as systems_work
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.documents.test_ranking import MIXED
 from tests.runs.live_runs import in_the_middle, put_run

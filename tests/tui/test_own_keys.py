@@ -6,6 +6,7 @@ from itertools import chain
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
@@ -15,7 +16,6 @@ from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.keys.keymap import Hint, Keymap, shown, with_keys
 from dlbricks_tui.tui.keys.scopes import ACTIONS, DIALOG
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.runs.live_runs import NOBODY, in_the_middle, put_run

@@ -10,7 +10,9 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
+from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.run_watch import Replayed
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -19,10 +21,8 @@ from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.keys.scopes import DIALOG
-from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.trace.screen import TraceScreen
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen

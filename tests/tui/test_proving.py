@@ -16,6 +16,7 @@ from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.answers import analysis_of_model
 from dlbricks_tui.answers.analysis import lacking
 from dlbricks_tui.answers.followed_runs import SnapshotBuilder
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event, Waiting
@@ -27,7 +28,6 @@ from dlbricks_tui.tui.analysis.panels import RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.run.runs import Runs
-from dlbricks_tui.tui.session import Session
 from tests.jobs.carrying import stands_for_processes
 from tests.tui.application import NARROW, WIDE, AppWithoutWorkbench, eventually, press, screen_text, settled
 from tests.tui.results import store_run

@@ -16,6 +16,7 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.answers.followed_jobs import LoadJob
 from dlbricks_tui.answers.scenario_of_model import ScenarioSettings
 from dlbricks_tui.answers.scenarios import predicting as scenarios
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, JobEnded, Waiting, to_line
 from dlbricks_tui.jobs.folder import stored_request
@@ -32,7 +33,6 @@ from dlbricks_tui.scenarios.scenario import PredictedLoad
 from dlbricks_tui.settings.loads import KIND
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.scenario.screen import CancelLoadScreen, ScenarioScreen
-from dlbricks_tui.tui.session import Session
 from tests.jobs.carrying import stands_for_processes
 from tests.tui.application import NARROW, WIDE, WRITTEN, AppWithoutWorkbench, eventually, press, screen_text, settled
 from tests.tui.results import store_run

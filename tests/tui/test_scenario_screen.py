@@ -9,7 +9,10 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.answers import scope
+from dlbricks_tui.answers import shared_estimates as judging
+from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
@@ -21,13 +24,10 @@ from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
-from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.dialogs.notices import WritingScreen
-from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.scenario import screen as work
 from dlbricks_tui.tui.scenario.panels import SCENARIO_ROWS, LoadTestsPanel, SettingsPanel
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import load_test, system
 from tests.tui import results

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
+from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.timeline_rows import TimelineState
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.traces.trace import Trace
 from dlbricks_tui.tui.dialogs.paths import PathScreen
-from dlbricks_tui.tui.open_model import ModelSpec
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.trace.panels import TimelinePanel, TracesPanel
 from dlbricks_tui.tui.trace.screen import TraceScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen

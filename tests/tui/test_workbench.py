@@ -5,6 +5,10 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.model_reading import ModelReader, Refusal
+from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.models.frameworks import Frameworks
@@ -16,14 +20,10 @@ from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import OLDEST_FIRST
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
 from dlbricks_tui.tui.language.screen import LanguageScreen
-from dlbricks_tui.tui.model_reader import ModelReader
-from dlbricks_tui.tui.open_model import ModelSpec
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows
 from dlbricks_tui.tui.workbench.estimate_rows import UnderWay
@@ -31,7 +31,6 @@ from dlbricks_tui.tui.workbench.model_columns import ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import FIRST_SAMPLE, WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
-from dlbricks_tui.tui.workbench.work import Refusal
 from tests.models.table_framework import TableFramework
 from tests.store.samples import measurement
 from tests.tui.application import (

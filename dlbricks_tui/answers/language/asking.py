@@ -21,7 +21,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.composing import StepTime, memory_need, step_time, steps_time
 from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
-from dlbricks_tui.language.opening import NamedModel, library_models
+from dlbricks_tui.language.opening import NamedModel, library_models, open_language_model
 from dlbricks_tui.language.orders import (
     LANGUAGE,
     LanguageOrder,
@@ -66,6 +66,11 @@ def library_answers(
 ) -> tuple[LanguageAnswer, ...]:
     """Return answers without curves: of other models, and of the library."""
     return stored_answers((*others, *library_models()), options, data, has_curves=False)
+
+
+def named_model(model: NamedModel | str) -> NamedModel:
+    """Return a model, or that of a path or a name; raise a UserError where there is none."""
+    return open_language_model(model) if isinstance(model, str) else model
 
 
 def measure(

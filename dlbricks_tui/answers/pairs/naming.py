@@ -7,19 +7,26 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.comparisons.named import NamedSelection, PairKind, select_named
+from dlbricks_tui.answers.comparisons.named import KINDS, NamedSelection, PairKind, select_named
 from dlbricks_tui.answers.comparisons.sides import ComparisonError, side_of_selection
 from dlbricks_tui.answers.pairs.compared import ComparedTwo, NotComparableError, compare_results
+from dlbricks_tui.answers.pairs.estimates import EstimatedSide, compare_estimates
 from dlbricks_tui.answers.pairs.selections import compare_selections
 from dlbricks_tui.answers.results import Comparison
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.selections import equal
 from dlbricks_tui.wording.numbers import minute_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dlbricks_tui.answers.comparisons.sides import Side
+    from dlbricks_tui.answers.estimating import Answer
+    from dlbricks_tui.answers.pairs.marked import ComparableRow
+    from dlbricks_tui.answers.session import Session
     from dlbricks_tui.store.columns import Summary
-    from dlbricks_tui.store.database import ResultsDatabase
     from dlbricks_tui.store.selections import Selection
 
 # What `dlbricks compare` prints: of one model, or of two things.
@@ -68,6 +75,52 @@ def compare_named(store: ResultsDatabase, first: NamedSelection, second: NamedSe
         return compare_selections(PairKind.SELECTION, *(side_of_selection(store, it) for it in (first, second)))
     except ComparisonError as error:
         raise NotComparableError(str(error)) from None
+
+
+def compare_rows(
+    session: Session,
+    first: ComparableRow,
+    second: ComparableRow,
+    answer_for: Callable[[ModelSource], Answer] | None = None,
+    cure: str = "",
+) -> ComparedTwo:
+    """Compare two rows; raise a UserError where that is not possible.
+
+    `answer_for` answers for models, and `cure` tells what gives one a latency.
+    """
+    if first.kind in (PairKind.MODEL, PairKind.VARIANT):
+        sides = [_estimated(session, row, answer_for) for row in (first, second)]
+        return compare_estimates(first.kind, sides[0], sides[1], cure=cure)
+    if first.kind == PairKind.SELECTION:
+        # They were found in the shared store.
+        with session.store.held() as store:
+            return compare_named(store, *(_named(store, row) for row in (first, second)))
+    # Opened a second time, as reading many results takes long, and others need the shared store meanwhile.
+    with ResultsDatabase(session.data.store) as store:
+        return compare_named(store, *(_named(store, row) for row in (first, second)))
+
+
+def _estimated(
+    session: Session, row: ComparableRow, answer_for: Callable[[ModelSource], Answer] | None
+) -> EstimatedSide:
+    if isinstance(row.subject, EstimatedSide):
+        return row.subject
+    if not isinstance(row.subject, ModelSource) or answer_for is None:
+        raise NotComparableError(f"{row.name} is no model")
+    answer = answer_for(row.subject)
+    return EstimatedSide(row.name, answer.found, session.estimator.timing(answer))
+
+
+def _named(store: ResultsDatabase, row: ComparableRow) -> NamedSelection:
+    if isinstance(row.subject, NamedSelection):
+        return row.subject
+    identity = str(row.subject)
+    if row.kind == PairKind.RESULT:
+        return result_side(store, identity)
+    found = store.results(equal(**{KINDS[row.kind].column: identity}))
+    if not found:
+        raise NotComparableError(f"{row.kind} {row.name} has no results of its own: nothing was measured in it")
+    return NamedSelection(row.name, found, row.kind)
 
 
 def _side_called(store: ResultsDatabase, named: NamedSelection) -> Side:

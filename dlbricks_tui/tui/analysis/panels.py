@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dlbricks_tui.answers import analysis_of_model
 from dlbricks_tui.answers.analysis.lacking import MeasuringPlan, lacks_in_words
+from dlbricks_tui.answers.pairs.marked import ComparableRow
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,
     fastest_words,
@@ -30,7 +31,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen, Dialog, TextDialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import WHAT_IF, ComparableRow
+from dlbricks_tui.tui.marks.marks import WHAT_IF
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.text import PictureView
 from dlbricks_tui.wording.layers import common_beginning

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
+from dlbricks_tui.analysis.kernels import TimedKernel
 from dlbricks_tui.answers import analysis_of_model as work
 from dlbricks_tui.answers.analysis.analysing import Analyser
+from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+from dlbricks_tui.answers.choices import Choices
 from dlbricks_tui.answers.followed_jobs import PeaksJob, ProofJob
+from dlbricks_tui.answers.followed_runs import RunSnapshot
+from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.session import Session, options_of, own_estimator
+from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.what_ifs import gains_sentence
@@ -25,8 +32,8 @@ from dlbricks_tui.tui.analysis.panels import (
 )
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
+from dlbricks_tui.tui.run.runs import Runs
 from dlbricks_tui.tui.run.work_screen import WorkScreen
-from dlbricks_tui.tui.session import options_of, own_estimator
 from dlbricks_tui.wording.numbers import duration, measured_ago, names_of, percent
 
 if TYPE_CHECKING:
@@ -34,11 +41,11 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+    from dlbricks_tui.answers.choices import Choices
     from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.answers.open_models import ModelSpec
+    from dlbricks_tui.answers.session import Session
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.session import Session
 
 
 class AnalysisScreen(WorkScreen[None, ProofJob]):
@@ -66,7 +73,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         self._change = ChangePanel()
         self._layers = LayersPanel()
         super().__init__(self._bounds, self._what_ifs, self._change, self._layers)
-        self._runs = session.runs
+        self._runs = Runs(session.data)
         self._data = session.data
         self._analyse = partial(analyse, session, spec, choices, config)
         self._model = spec.source.name

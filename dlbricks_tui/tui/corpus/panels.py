@@ -1,15 +1,15 @@
 """The panels of unique layers, of repeated kinds, of accuracy by granularity, and of alike models."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 
-from dlbricks_tui.bricks.corpus import Corpus, RepeatedType
 from dlbricks_tui.documents.corpus import (
     CountedLayers,
-    GroupAccuracy,
     common_words,
     granularity_columns,
     kind_columns,
@@ -29,6 +29,10 @@ from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import counted, percent
 from dlbricks_tui.wording.text_tables import TextTable
+
+if TYPE_CHECKING:
+    from dlbricks_tui.answers.library_scans import GroupAccuracy
+    from dlbricks_tui.bricks.corpus import Corpus, RepeatedType
 
 
 class UniquenessPanel(TablePanel[CountedLayers]):
@@ -76,7 +80,7 @@ class UniquenessPanel(TablePanel[CountedLayers]):
     action_show_likeness = TablePanel.action_open
 
 
-class KindsPanel(TablePanel[RepeatedType]):
+class KindsPanel(TablePanel["RepeatedType"]):
     """The kinds of layers that repeat, the most repeated first (figure 6 of the paper)."""
 
     ID = "kinds"
@@ -103,7 +107,7 @@ class KindsPanel(TablePanel[RepeatedType]):
         self.show_title(f": {repeated:,} of {self._layers:,}" if self._layers else "")
 
 
-class GranularitiesPanel(TablePanel[GroupAccuracy]):
+class GranularitiesPanel(TablePanel["GroupAccuracy"]):
     """Speed-up and accuracy by granularity, as measured here (figures 9 and 10 of the paper).
 
     One row per granularity, for each system and way of measuring.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
 
+from dlbricks_tui.answers.open_models import GivenInputs
 from dlbricks_tui.documents.lines import Line, Span, line, wrapped
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.errors import ModelError
@@ -14,15 +15,14 @@ from dlbricks_tui.models.input_shapes import parse_input
 from dlbricks_tui.models.input_values import parse_value_option
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import scopes
-from dlbricks_tui.tui.open_model import GivenInputs
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.text import TextLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from dlbricks_tui.answers.open_models import AskedShape
     from dlbricks_tui.models.graph import Numbers, Shape
-    from dlbricks_tui.tui.open_model import AskedShape
 
     Inputs = Mapping[str, AskedShape]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request, require_resumable
 from dlbricks_tui.answers.fleets.results import FleetResult, fleet_result
 from dlbricks_tui.answers.measuring import MeasureOptions
+from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.fleet.driving.running import start_detached
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, create_fleet
 from dlbricks_tui.fleet.hosts_file import read_hosts
@@ -17,7 +18,6 @@ from dlbricks_tui.jobs.folder import JobState, StoredJobs
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.tui.fleet.panels import FleetSettings
-from dlbricks_tui.tui.open_model import ModelSpec
 
 
 class Fleets:

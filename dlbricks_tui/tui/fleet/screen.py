@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from dlbricks_tui.answers.session import Session
     from dlbricks_tui.fleet.folder import FleetFolder
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.fleet.fleets import FleetReader, Fleets, FleetView
-    from dlbricks_tui.tui.session import Session
 
 # Over SSH each change of the screen costs time.
 _SECONDS_BETWEEN_LOOKS = 0.5

@@ -21,7 +21,6 @@ from dlbricks_tui.documents.language import (
 )
 from dlbricks_tui.documents.lines import Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading
-from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.settings.kinds import with_own
 from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.measuring import END_TO_END
@@ -163,7 +162,7 @@ class LanguageSettings(LanguageOptions):
     def alternatives(self) -> LanguageOptions:
         """The options that compare all precisions and runtimes, and one thread with all cores."""
         threads = with_own((1, os.cpu_count() or 1), next(iter(self.threads), None))
-        return replace(self, precisions=tuple(WeightPrecision), threads=threads, runtimes=self.registered)
+        return replace(self, precisions=WEIGHTS.kind.offered, threads=threads, runtimes=self.registered)
 
 
 class LanguageSettingsPanel(FormPanel):

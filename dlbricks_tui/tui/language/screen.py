@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
+from dlbricks_tui.answers.following import LanguageMeasuring
 from dlbricks_tui.answers.language import asking
 from dlbricks_tui.documents.language import execution_words, line_of
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.process import JobProcess
-from dlbricks_tui.language import opening
-from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageMeasured
 from dlbricks_tui.tui.dialogs.paths import PathScreen
-from dlbricks_tui.tui.followed import FollowedProcess
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.language.panels import (
@@ -29,23 +25,22 @@ from dlbricks_tui.tui.language.panels import (
 )
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.wording.jobs import language_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dlbricks_tui.answers.language.results import LanguageAnswer
+    from dlbricks_tui.answers.session import Session
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.language.opening import NamedModel
-    from dlbricks_tui.tui.session import Session
 
     Answers = tuple[LanguageAnswer, ...]
 
 
 def read_details(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> Iterator[Answers]:
     """Yield the answer of a model with its curves, then the same before those of other executions."""
-    named = named_model(model)
+    named = asking.named_model(model)
     (answer,) = asking.stored_answers([named], settings, data)
     yield (answer,)
     yield (answer, *asking.stored_answers([named], settings.alternatives, data))
@@ -53,47 +48,6 @@ def read_details(model: NamedModel | str, settings: LanguageSettings, data: Data
 
 def _ignore(_: str) -> None:
     """Leave out what the list of models tells, too."""
-
-
-def named_model(model: NamedModel | str) -> NamedModel:
-    """Return a model, or that of a path or a name; raise a UserError where there is none."""
-    return opening.open_language_model(model) if isinstance(model, str) else model
-
-
-class LanguageMeasuring(FollowedProcess):
-    """A language model that is measured."""
-
-    def __init__(self, process: JobProcess) -> None:
-        super().__init__(process)
-        # The last message; None until the process has written one.
-        self._last: Event | None = None
-
-    @classmethod
-    def new(cls, model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> LanguageMeasuring:
-        """Return a measurement that starts when it is followed; raise a UserError if the model cannot be measured."""
-        return cls(asking.language_process([named_model(model)], settings, data, end_to_end=settings.end_to_end))
-
-    @classmethod
-    def begun(cls, data: DataFolder) -> LanguageMeasuring | None:
-        """Return the newest measurement that was begun before, and that nobody has followed to its end."""
-        found = LANGUAGE.last_unseen(data)
-        return None if found is None else cls(JobProcess.started_before(LANGUAGE, found, data))
-
-    @property
-    def progress(self) -> str:
-        if self.cancelled:
-            return "cancelling"
-        return "the measurement starts" if self._last is None else language_line(self._last)
-
-    @property
-    def has_result(self) -> bool:
-        return isinstance(self._last, LanguageMeasured)
-
-    def take(self, message: Event) -> None:
-        if language_line(message):
-            self._last = message
-        if isinstance(message, LanguageFailed):
-            self.failure = message.line
 
 
 class OpenLanguageModelScreen(PathScreen):
@@ -193,7 +147,7 @@ class LanguageScreen(AnswerScreen[None]):
     def _open(self, path: Path) -> None:
         # A name looks like a file of the folder that this process is in.
         named = str(path) if path.exists() else str(path).removeprefix(f"{Path.cwd()}/")
-        self.run_in_thread(partial(named_model, named), "open", self._add)
+        self.run_in_thread(partial(asking.named_model, named), "open", self._add)
 
     def _add(self, model: NamedModel) -> None:
         self._wanted = model.name
@@ -256,7 +210,8 @@ class LanguageScreen(AnswerScreen[None]):
         elif answer is None:
             self.notify("Select a model to measure.")
         else:
-            new = partial(LanguageMeasuring.new, self._named(answer), self._settings, self._data)
+            how = self._settings
+            new = partial(LanguageMeasuring.new, self._named(answer), how, self._data, end_to_end=how.end_to_end)
             self.run_in_thread(new, "order", self._go_on, self._fail)
 
     def _fail(self, reason: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic
 
 from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.followed_runs import RunSnapshot
+from dlbricks_tui.answers.pairs.marked import ComparableRow
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread, wrapped
 from dlbricks_tui.documents.parts import BLANK_LINE, MarkedSentence, Part, Sentence
 from dlbricks_tui.documents.run import STATE_STYLES, joined
@@ -19,7 +20,6 @@ from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, Dialog, Result, SearchedDialog, TextDialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.messages import ReplayWanted, RunBegun
 from dlbricks_tui.tui.run.settings import RUN_ROWS, RunSettings, shown_rows
 from dlbricks_tui.tui.saving import show_message

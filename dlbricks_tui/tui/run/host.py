@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.open_models import ListedModels, ModelSpec, id_of
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.open_model import ListedModels, ModelSpec, id_of
 from dlbricks_tui.tui.run.status import StatusLine
 from dlbricks_tui.tui.view_state import read_view, write_view
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
@@ -18,16 +18,16 @@ from dlbricks_tui.tui.widgets.screens import PanelledScreen
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from dlbricks_tui.answers.choices import Choices
     from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.answers.open_models import ModelId
+    from dlbricks_tui.answers.session import Session
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.host.queue import Place, WorkKind
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runs.request import RunRequest
-    from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.open_model import ModelId
-    from dlbricks_tui.tui.run.runs import RunPreview
+    from dlbricks_tui.tui.run.runs import RunPreview, Runs
     from dlbricks_tui.tui.run.settings import RunSettings, WantedCombination
-    from dlbricks_tui.tui.session import Session
 
 
 class RunHostScreen(PanelledScreen[None]):
@@ -54,6 +54,13 @@ class RunHostScreen(PanelledScreen[None]):
 
     def run_has_stopped(self) -> None:
         """Do the work that waited for the run to pause or end."""
+
+    @property
+    def _runs(self) -> Runs:
+        # Loaded here, in a thread or for a box: the first screen starts no run.
+        from dlbricks_tui.tui.run.runs import Runs
+
+        return Runs(self.session.data)
 
     @property
     def is_expert(self) -> bool:
@@ -152,12 +159,12 @@ class RunHostScreen(PanelledScreen[None]):
             self.post_message(wanted)
             self._show(None)
 
-        self.ask(AllJobsScreen(self.session.runs), chosen)
+        self.ask(AllJobsScreen(self._runs), chosen)
 
     def _show(self, run: RunSnapshot | None) -> None:
         from dlbricks_tui.tui.run.screen import RunScreen
 
-        self.app.push_screen(RunScreen(self.session.runs, run), self._end_seen)
+        self.app.push_screen(RunScreen(self._runs, run), self._end_seen)
 
     def _end_seen(self, run: RunSnapshot | None) -> None:
         """Tell nothing more of a run that has ended, unless it is resumed."""
@@ -178,7 +185,7 @@ class RunHostScreen(PanelledScreen[None]):
         from dlbricks_tui.tui.run.runs import request_for
 
         request = request_for(sources, self._library.shapes, settings, self.session.data)
-        self.post_message(messages.RunBegun(self.session.runs.start(request)))
+        self.post_message(messages.RunBegun(self._runs.start(request)))
 
     def _preview_run(self, sources: Sequence[ModelSource], settings: RunSettings) -> RunPreview:
         from dlbricks_tui.tui.run.runs import RunPreview, preview_run, request_for

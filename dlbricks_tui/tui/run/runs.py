@@ -7,7 +7,9 @@ from itertools import product
 from typing import Any
 
 from dlbricks_tui.answers.measuring import run_request
+from dlbricks_tui.answers.open_models import ModelId, ModelSpec, id_of
 from dlbricks_tui.answers.probing import ProbeOptions, probe_request
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -31,9 +33,7 @@ from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision, remarks_on, s
 from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.settings.variant import VARIANT
 from dlbricks_tui.share.suites.running import start_detached
-from dlbricks_tui.tui.open_model import ModelId, ModelSpec, id_of
 from dlbricks_tui.tui.run.settings import RunSettings
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.wording.numbers import too_many_threads
 
 

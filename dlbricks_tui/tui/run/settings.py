@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from dlbricks_tui.answers.choices import Choices
 from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
@@ -35,7 +36,6 @@ from dlbricks_tui.settings.variant import (
     THREADS,
     USUAL_EXECUTION,
 )
-from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.widgets.form import FormRow
 from dlbricks_tui.wording.numbers import duration, percent
 

@@ -11,6 +11,7 @@ from textual import on
 from dlbricks_tui.answers.followed_jobs import LoadJob
 from dlbricks_tui.answers.run_settings import runtimes_for
 from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel, ScenarioSettings, predicted_scenario
+from dlbricks_tui.answers.session import options_of, own_estimator
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.load_progress import progress_words
 from dlbricks_tui.documents.scenario import load_answer, load_question
@@ -18,20 +19,24 @@ from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.run.work_screen import WorkScreen
-from dlbricks_tui.tui.scenario.panels import LatenciesPanel, LoadPanel, LoadTestsPanel, SettingsPanel
-from dlbricks_tui.tui.session import options_of, own_estimator
+from dlbricks_tui.tui.scenario.panels import (
+    LatenciesPanel,
+    LoadPanel,
+    LoadTestsPanel,
+    SettingsPanel,
+)
 from dlbricks_tui.wording.numbers import measured_ago
 from dlbricks_tui.wording.scenarios import execution_line, scenario_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from dlbricks_tui.answers.choices import Choices
+    from dlbricks_tui.answers.open_models import ModelSpec
+    from dlbricks_tui.answers.session import Session
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.scenarios.scenario import PredictedLoad
     from dlbricks_tui.store.records import LoadTest
-    from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.session import Session
 
 
 def predict_scenario(

@@ -11,7 +11,10 @@ from pathlib import Path
 from textual import on
 
 from dlbricks_tui.answers import traces_of_model
+from dlbricks_tui.answers.choices import Choices
 from dlbricks_tui.answers.followed_jobs import TraceJob
+from dlbricks_tui.answers.open_models import LayerPlace, ModelSpec, index_of
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.answers.traces_of_model import TracesOfModel
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, line
@@ -23,13 +26,10 @@ from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.traces.file import StoredTrace
 from dlbricks_tui.traces.messages import LevelDone, TraceOrder
 from dlbricks_tui.traces.trace import Trace
-from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.open_model import LayerPlace, ModelSpec, index_of
 from dlbricks_tui.tui.run.work_screen import WorkScreen
 from dlbricks_tui.tui.saving import show_message
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.trace.panels import (
     CancelTraceScreen,
     SpanPanel,

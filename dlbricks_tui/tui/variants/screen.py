@@ -1,16 +1,19 @@
 """The screen of a model in several variants: a matrix of runtime, threads and batch size, and what a cell says."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide
+from dlbricks_tui.answers.pairs.marked import ComparableRow
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.matrix import (
@@ -29,16 +32,18 @@ from dlbricks_tui.documents.parts import Column
 from dlbricks_tui.documents.pictures import Picture
 from dlbricks_tui.documents.ranking import common_words, figure_remarks, ranking_answer
 from dlbricks_tui.documents.variants import curve_pictures, variant_name, variants_question
-from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.marks.marks import TWO, ComparableRow
+from dlbricks_tui.tui.marks.marks import TWO
 from dlbricks_tui.tui.run.settings import WantedCombination
 from dlbricks_tui.tui.widgets.panel import TablePanel, TableRows, marks_text
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, PictureView, TextLines
 from dlbricks_tui.wording.numbers import measured_ago
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.ranking import Ranking
 
 # The bounds to choose from, in milliseconds.
 BOUNDS_MS = tuple(step * 10.0**power for power in range(5) for step in (1, 2, 5))

@@ -11,10 +11,11 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from dlbricks_tui.answers.pairs.marked import ComparableRow
 from dlbricks_tui.documents.lines import Line, Span, column, wrapped_lines
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import MARK, ComparableRow, marks_of
+from dlbricks_tui.tui.marks.marks import MARK, marks_of
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, LineWidget, NamesKeys
 
 # Long enough that a held key passes many rows, short enough not to be noticed.
@@ -242,6 +243,33 @@ class DrawnRows(ItemRows[Item]):
 
     def row(self, index: int, width: int) -> Line:
         return self._draw(index, width)
+
+
+class CheckedRows(ItemRows[str]):
+    """Columns of a list by name, each with its title and meaning; a check says which of them are shown."""
+
+    def __init__(self, shown: Iterable[str], about: Callable[[str], tuple[str, str]], title_width: int) -> None:
+        super().__init__()
+        self.chosen = set(shown)
+        self._about = about
+        self._title_width = title_width
+
+    def show(self, names: Iterable[str]) -> None:
+        self.items = tuple(names)
+        self.rows_changed()
+
+    def row(self, index: int, width: int) -> Line:
+        name = self.items[index]
+        title, about = self._about(name)
+        mark = Span("[x] ", "mark") if name in self.chosen else Span("[ ] ", "muted")
+        return (mark, column(title, self._title_width, "strong"), Span(about, "muted"))
+
+    def check(self) -> None:
+        """Check the selected column, or take its check away."""
+        if self.selected is not None:
+            self.chosen ^= {self.selected}
+            self.action_down()
+            self.refresh()
 
 
 class LineRows(RowsView, NamesKeys):

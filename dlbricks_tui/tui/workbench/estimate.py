@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 
+from dlbricks_tui.answers.choices import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
 from dlbricks_tui.documents.lines import Line, Span, line, spread, width_of
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL, WORKERS
 from dlbricks_tui.settings.setting import Setting
-from dlbricks_tui.tui.choices import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Panel

@@ -4,36 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from dlbricks_tui.answers.choices import CHOSEN, Available, Choices
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, wrapped_lines
 from dlbricks_tui.documents.parts import BLANK_LINE
 from dlbricks_tui.documents.run import on_its_way
 from dlbricks_tui.documents.table_layout import TableLayout
-from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM, THREADS
-from dlbricks_tui.tui.choices import CHOSEN, Available, Choices
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.wording.numbers import in_ms, measured_ago, milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from dlbricks_tui.answers.followed_runs import RunBrick, RunModel, RunSnapshot
+    from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.answers.shared_estimates import KnownAlready
     from dlbricks_tui.documents.estimate import EstimateDocument
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.estimate.knowledge import Latency
-    from dlbricks_tui.estimate.parts import Slowest
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
-    from dlbricks_tui.store.records import RuntimeRecord, System
-
-# Fewer samples of the whole model tell less than the short burst that times it at first.
-_ENOUGH_SAMPLES = 8
-# A mean lies within this many standard errors with 95 % confidence.
-_TWO_SIDED_95 = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,38 +56,14 @@ def under_way(run: RunSnapshot, model: str) -> UnderWay:
     wholes = [it for it in run.bricks if it.whole and model in it.used_by]
     if len(estimates) > 1 or len(wholes) > 1:
         return UnderWay(words)
+    # Loaded here: the first screen shows no run, and needs no NumPy.
+    from dlbricks_tui.answers.run_results import estimate_so_far, latency_so_far
+
     return UnderWay(
         words,
-        next((found for it in estimates if (found := _estimate_so_far(it)) is not None), None),
-        next((found for it in wholes if (found := _timed(it)) is not None), None),
+        next((estimate_so_far(it.sequential_ms, it.low_ms, it.high_ms) for it in estimates if not it.is_partial), None),
+        next((latency_so_far(it.samples_ms, it.latency_ms, it.half_width) for it in wholes), None),
     )
-
-
-def _estimate_so_far(model: RunModel) -> Latency | None:
-    from dlbricks_tui.estimate.knowledge import Latency
-
-    if model.is_partial or not model.sequential_ms or model.low_ms is None or model.high_ms is None:
-        return None
-    return Latency(model.sequential_ms, model.low_ms, model.high_ms)
-
-
-def _timed(whole: RunBrick) -> Latency | None:
-    from dlbricks_tui.estimate.knowledge import Latency
-
-    if len(whole.samples_ms) >= _ENOUGH_SAMPLES:
-        # Loaded here: the first screen needs no NumPy.
-        from dlbricks_tui.store.statistics import trimmed_mean
-
-        # Samples of the rounds of the bricks saw the host at the same speed as these. The bootstrap of the final
-        # interval would take the processor from the run.
-        value_ms, samples = trimmed_mean(whole.samples_ms), len(whole.samples_ms)
-        squares = fsum((it - value_ms) ** 2 for it in whole.samples_ms)
-        half_ms = _TWO_SIDED_95 * sqrt(squares / (samples - 1) / samples)
-        return Latency(value_ms, max(0.0, value_ms - half_ms), value_ms + half_ms)
-    if not whole.latency_ms:
-        return None
-    half_ms = whole.latency_ms * (whole.half_width or 0.0)
-    return Latency(whole.latency_ms, whole.latency_ms - half_ms, whole.latency_ms + half_ms)
 
 
 def replaces(under_way: UnderWay, found: SystemEstimate) -> bool:
@@ -119,18 +87,6 @@ def so_far_parts(under_way: UnderWay) -> Iterator[Part]:
     if estimate is not None:
         ends = f"{milliseconds(estimate.low_ms)} to {milliseconds(estimate.high_ms)} ms"
         yield Sentence(f"{ends}, the 95 % interval so far; more samples narrow it.", "muted")
-
-
-class KnownAlready(NamedTuple):
-    """The facts that the store and the library have about a model and around it."""
-
-    # Combinations of runtime, threads, batch size and precision in which the whole model was timed on the system.
-    combinations: int = 0
-    proofs: int = 0
-    load_tests: int = 0
-    systems: int = 0
-    # Models that the user has added to the library.
-    own_models: int = 0
 
 
 class NextStep(Enum):
@@ -171,20 +127,8 @@ def setting_text(setting: Setting[Any], choices: Choices, available: Available) 
     if value is None:
         return _USUAL[setting]
     if setting is SYSTEM:
-        return _name_of(value, available.systems)
-    return _runtime_name(value, available.runtimes) if setting is RUNTIME else setting.kind.text(value)
-
-
-def _name_of(id_: str, known: Iterable[System | RuntimeRecord]) -> str:
-    return next((it.name for it in known if it.id == id_), id_)
-
-
-def _runtime_name(id_: str, known: Sequence[RuntimeRecord]) -> str:
-    """Return the name of a runtime, with its threads and limits on kernels if others have the same name."""
-    name = _name_of(id_, known)
-    several = sum(it.name == name for it in known) > 1
-    words = threads_in_words(stated_threads(id_)), *stated_kernels(id_).words
-    return ", ".join([name, *words]) if several else name
+        return available.system_name(value)
+    return available.runtime_name(value) if setting is RUNTIME else setting.kind.text(value)
 
 
 _NAME = 12
@@ -215,8 +159,6 @@ class EstimateView:
     """The answer of one model with its explanation."""
 
     document: EstimateDocument
-    # The slowest layers.
-    slow: Slowest
     # The names of other systems that have measured some of it.
     other_systems: tuple[str, ...] = ()
     step: NextStep | None = None
@@ -256,7 +198,7 @@ def estimate_rows(
         so_far = laid_out(so_far_parts(under_way), width)
         return (*_plain((*so_far, hint), width), EstimateRow(BLANK), *settings)
     is_here = choices.system in (None, available.host)
-    answer = _answer(content, under_way, width, "" if is_here else _name_of(choices.system or "", available.systems))
+    answer = _answer(content, under_way, width, "" if is_here else available.system_name(choices.system or ""))
     return (
         *_plain(answer, width),
         EstimateRow(BLANK),
@@ -308,11 +250,12 @@ def _latencies(view: EstimateView, under_way: UnderWay, width: int, *, more: boo
 
 
 def _slowest(view: EstimateView, width: int) -> Iterator[EstimateRow]:
-    if view.slow.parts and view.document.one.estimate.composed is not None:
-        table = TableLayout(view.document.slow_layers(view.slow), width)
+    slow = view.document.slow_layers(MOST_SLOW)
+    if slow.rows and view.document.one.estimate.composed is not None:
+        table = TableLayout(slow, width)
         yield EstimateRow(_heading("Slowest layers"))
         yield EstimateRow(table.heading)
-        for index, each in enumerate(view.slow.parts):
+        for index, each in enumerate(slow.rows):
             yield EstimateRow(table.row(index), LayerStop(each.part.layers[0]))
         yield EstimateRow(BLANK)
 

@@ -3,73 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.documents.lines import Line, Span, column, cut, line
+from dlbricks_tui.answers.open_models import id_of
+from dlbricks_tui.documents.lines import Line, Span, column, cut
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.model_names import family_rows, longest, room_for, told_apart
-from dlbricks_tui.tui.open_model import id_of
-from dlbricks_tui.tui.widgets.rows import DrawnRows
-from dlbricks_tui.wording.answers import combination_words, figure_number
+from dlbricks_tui.tui.widgets.rows import CheckedRows
 from dlbricks_tui.wording.numbers import PREDICTED, UNKNOWN, age, milliseconds, part_of, percent, task_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.answers.open_models import KnownLatency, ModelId
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.open_model import ModelId
 
 # Narrower names would tell little: the first columns are dropped before. The last one leaves less room for names.
 LEAST_NAME, _GOOD_NAME = 16, 20
 # From this width on names are shown whole, up to a length; in a wide screen beside the most important columns, too.
 _ROOMY, _LONG_NAME, _MOST_IMPORTANT = 80, 70, 3
 _GAP = 1
-
-
-@dataclass(frozen=True, slots=True)
-class KnownLatency:
-    """The answer of a model, for the cells of its row."""
-
-    # In milliseconds: `16.70`, `~8.1-15`; empty if there is none.
-    figure: str
-    # The latency that the list is sorted by; None without a figure.
-    whole_ms: float | None
-    # The number of measured layers.
-    measured: int
-    layers: int
-    # True if an estimate is possible at all.
-    possible: bool = True
-    # True if the figure is a prediction.
-    predicted: bool = False
-    end_to_end_ms: float | None = None
-    per_second: float | None = None
-    # The runtime and its variant: `MXNet, 2 threads, batch 1`.
-    combination: str = ""
-    # The time of the oldest measurement in it, in seconds since 1970; None if nothing was measured.
-    since: float | None = None
-
-
-def known_latency(one: SystemEstimate) -> KnownLatency:
-    """Return an answer as the list shows it."""
-    found, timed, figure = one.estimate, one.end_to_end, one.figure
-    whole_ms = None if figure is None else figure.latency.value_ms
-    return KnownLatency(
-        figure_number(one),
-        whole_ms,
-        found.coverage.measured if one.is_measured else 0,
-        found.coverage.layers,
-        not found.obstacle or figure is not None,
-        figure is not None and not figure.is_measured,
-        None if timed is None else timed.value_ms,
-        one.variant.batch / whole_ms * 1000 if whole_ms else None,
-        combination_words(one),
-        figure.between[0] if figure is not None and figure.between is not None else None,
-    )
 
 
 class ModelColumn(NamedTuple):
@@ -370,9 +326,6 @@ def names_room(names: int, columns: Sequence[ModelColumn], width: int, *, is_wid
     return names if width >= roomy else _GOOD_NAME
 
 
-_NAME = 12
-
-
 class ModelColumnsScreen(Dialog[tuple[str, ...]]):
     """Returns the names of the selected columns."""
 
@@ -383,24 +336,15 @@ class ModelColumnsScreen(Dialog[tuple[str, ...]]):
     )
 
     def __init__(self, shown: Iterable[str]) -> None:
-        self._chosen = set(shown)
-        self._list: DrawnRows[ModelColumn] = DrawnRows(self._row)
-        self._list.items = COLUMNS
+        about = {it.name: (it.title, it.about) for it in COLUMNS}
+        self._list = CheckedRows(shown, about.__getitem__, 12)
         super().__init__(self._list)
 
     def on_mount(self) -> None:
-        self._list.rows_changed()
+        self._list.show(it.name for it in COLUMNS)
 
     def action_show_or_hide(self) -> None:
-        if self._list.selected is not None:
-            self._chosen ^= {self._list.selected.name}
-            self._list.action_down()
-            self._list.refresh()
+        self._list.check()
 
     def action_use(self) -> None:
-        self.dismiss(tuple(each.name for each in COLUMNS if each.name in self._chosen))
-
-    def _row(self, index: int, width: int) -> Line:
-        each = self._list.items[index]
-        mark = Span("[x] ", "mark") if each.name in self._chosen else Span("[ ] ", "muted")
-        return line(mark, column(each.title, _NAME, "strong"), Span(each.about, "muted"))
+        self.dismiss(tuple(name for name in self._list.items if name in self._list.chosen))

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from dlbricks_tui.answers.open_models import ModelId, id_of
+from dlbricks_tui.answers.pairs.marked import ComparableRow
 from dlbricks_tui.documents.lines import Line, Span, contains_all, cut, cut_start, highlighted, width_of
 from dlbricks_tui.settings.kinds import next_of
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import MARK, ComparableRow
+from dlbricks_tui.tui.marks.marks import MARK
 from dlbricks_tui.tui.model_names import FAMILY_INDENT
-from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.tui.widgets.panel import ItemPanel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.screens import WIDE
@@ -43,8 +44,9 @@ from dlbricks_tui.wording.numbers import task_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
+    from dlbricks_tui.answers.open_models import KnownLatency
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.workbench.model_columns import KnownLatency, ModelColumn
+    from dlbricks_tui.tui.workbench.model_columns import ModelColumn
     from dlbricks_tui.wording.text_tables import TextTable
 
 _MARK_WIDTH = 2

@@ -8,45 +8,52 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Container
 
+from dlbricks_tui.answers.open_models import AskedShape, GivenInputs, asked_inputs, id_of, known_latency
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.open_model import AskedShape, GivenInputs, OpenModel, asked_inputs, id_of
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline
 from dlbricks_tui.tui.workbench.estimate_rows import NOTHING_UNDER_WAY, replaces, under_way
-from dlbricks_tui.tui.workbench.model_columns import known_latency
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from dlbricks_tui.tui.workbench.views import ViewsScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from textual.app import ComposeResult
 
+    from dlbricks_tui.answers.choices import Available, Choices, CutAt
+    from dlbricks_tui.answers.estimating import Answer
     from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.answers.library_scans import BrickIndex
+    from dlbricks_tui.answers.model_reading import ModelReader, Refusal
+    from dlbricks_tui.answers.open_models import KnownLatency
+    from dlbricks_tui.answers.pairs.marked import ComparableRow
+    from dlbricks_tui.answers.session import Session
+    from dlbricks_tui.answers.shared_estimates import Measurements
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.documents.part_details import Measurements
     from dlbricks_tui.documents.part_latencies import PartLatencies
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.choices import Available, Choices, CutAt
     from dlbricks_tui.tui.dialogs.input_shapes import Inputs
-    from dlbricks_tui.tui.marks.marks import ComparableRow
-    from dlbricks_tui.tui.model_reader import ModelReader
-    from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
-    from dlbricks_tui.tui.workbench.model_columns import KnownLatency
 
 
 # Small, with parallel branches, so that the compositions differ.
 FIRST_SAMPLE = "squeezenet1.1"
+
+
+# What to do about a model that cannot be read, by the name of the cure.
+_CURES = {
+    "LAYERS_AS_WRITTEN": "Press {workbench.other_level} for layers as written.",
+    "OTHER_BATCH_SIZE": "{workbench.show_settings} goes to the settings: choose another batch there.",
+}
 
 
 class WorkbenchScreen(ViewsScreen):
@@ -71,7 +78,7 @@ class WorkbenchScreen(ViewsScreen):
         # Without results there is nothing to estimate.
         self._has_results = False
         # The bricks of the library as they are cut now; None until all models were indexed.
-        self._index: work.BrickIndex | None = None
+        self._index: BrickIndex | None = None
         self._indexed_cut: CutAt | None = None
         self._wants_sample = False
         # True: the sample is read while the user reads the welcome box.
@@ -246,16 +253,17 @@ class WorkbenchScreen(ViewsScreen):
             self._has_results = True
             self._look_for_results()
 
-    def _model_read(self, found: OpenModel | work.Refusal) -> None:
-        if isinstance(found, OpenModel):
+    def _model_read(self, found: work.OpenModel | Refusal) -> None:
+        if isinstance(found, work.OpenModel):
             self._opened = found
             self._tree.show(found)
             self.show_wanted_layer()
             self._update_estimate()
             self._look_for_bricks()
             return
-        self._tree.show_problem(found.reason, found.next_step)
-        self._estimate.show_problem(found.reason, found.next_step)
+        cure = _CURES.get(found.cure.name, "")
+        self._tree.show_problem(found.reason, cure)
+        self._estimate.show_problem(found.reason, cure)
         if found.inputs and self._spec is not None:
             self._ask_for_inputs(self._spec.source, found.inputs, found.reason)
 
@@ -319,7 +327,13 @@ class WorkbenchScreen(ViewsScreen):
         """Estimate the models of the library, if there are any results."""
         if self._has_results:
             choices, specs = self.choices, self._library.specs(self.choices)
-            scan = partial(work.estimate_library, self.session, specs, choices, measuring=self.measuring)
+            measuring = self.measuring
+
+            def scan() -> Iterator[tuple[ModelSource, KnownLatency | None]]:
+                from dlbricks_tui.answers.library_scans import estimate_library
+
+                return estimate_library(self.session, specs, choices, measuring=measuring)
+
             self.run_steps_in_thread(scan, "latencies", partial(self._latency_found, choices))
 
     def _latency_found(self, choices: Choices, found: tuple[ModelSource, KnownLatency | None]) -> None:
@@ -339,10 +353,16 @@ class WorkbenchScreen(ViewsScreen):
         if self._opened is not None and cut_at != self._indexed_cut:
             self._index, self._indexed_cut = None, cut_at
             specs = self._library.specs(self.choices)
-            scan = partial(work.index_bricks, self.session.reader, specs, measuring=self.measuring)
+            measuring = self.measuring
+
+            def scan() -> Iterator[BrickIndex]:
+                from dlbricks_tui.answers.library_scans import index_bricks
+
+                return index_bricks(self.session.reader, specs, work.is_wanted, measuring=measuring)
+
             self.run_steps_in_thread(scan, "index", partial(self._bricks_indexed, cut_at))
 
-    def _bricks_indexed(self, cut_at: CutAt, index: work.BrickIndex) -> None:
+    def _bricks_indexed(self, cut_at: CutAt, index: BrickIndex) -> None:
         if cut_at == self._indexed_cut:
             self._index = index
             self._show_details()
@@ -391,9 +411,9 @@ class WorkbenchScreen(ViewsScreen):
         """The marked models, as rows to compare."""
         return self._models.compared
 
-    def spec_of(self, source: ModelSource) -> ModelSpec:
-        """Return how a model is read under the current settings."""
-        return self._library.spec(source, self.choices)
+    def answer_for(self, source: ModelSource) -> Answer:
+        """Return the answer of a model under the current settings; raise UserError if it cannot be read."""
+        return self.session.answer(self._library.spec(source, self.choices), self.choices)
 
     def action_open_path(self) -> None:
         from dlbricks_tui.tui.dialogs.paths import OpenPathScreen

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from textual.message import Message
 
+from dlbricks_tui.answers.open_models import id_of
 from dlbricks_tui.documents.lines import (
     Line,
     Span,
@@ -21,7 +22,6 @@ from dlbricks_tui.documents.lines import (
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import WIDTH, text_of
@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
+    from dlbricks_tui.answers.open_models import ModelId
+    from dlbricks_tui.answers.shared_estimates import Measurements
     from dlbricks_tui.documents.outline import OutlineNode
-    from dlbricks_tui.documents.part_details import Measurements, PartDetails
+    from dlbricks_tui.documents.part_details import PartDetails
     from dlbricks_tui.documents.part_latencies import PartLatencies, PartLatency
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.graph import Level
-    from dlbricks_tui.tui.open_model import ModelId, OpenModel
     from dlbricks_tui.tui.workbench.unfolded import Unfolded
+    from dlbricks_tui.tui.workbench.work import OpenModel
 
     _Graph: TypeAlias = tuple[ModelId, Level]
 
@@ -134,7 +136,7 @@ class TreePanel(Panel):
         """Show a model from its top, or from the selected layer if it was only cut anew."""
         from dlbricks_tui.tui.workbench.unfolded import Unfolded
 
-        left, self._graph = self._left, (id_of(opened.spec.source), opened.spec.level)
+        left, self._graph = self._left, (id_of(opened.spec.source), opened.graph.level)
         unfolded = Unfolded(opened.outline)
         self._list.unfolded, self._list.latencies = unfolded, None
         self._list.cursor = 0

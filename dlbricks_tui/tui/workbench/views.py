@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.tui.choices import change_setting, setting_named
+from dlbricks_tui.answers.choices import change_setting, setting_named
+from dlbricks_tui.answers.open_models import LayerPlace, index_of
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.open_model import LayerPlace, index_of
 from dlbricks_tui.tui.run.host import RunHostScreen
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.view_state import STEP, STEP_UPPER, USUAL, fitted, taller, usual_sizes, wider
@@ -28,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from dlbricks_tui.answers.choices import Choices
+    from dlbricks_tui.answers.open_models import ModelSpec
+    from dlbricks_tui.answers.session import Session
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.host.queue import WorkKind
     from dlbricks_tui.jobs.folder import JobFolder
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
-    from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.view_state import PanelSizes
 
 # The screen of results keeps its state.
@@ -57,7 +55,7 @@ class ViewsScreen(RunHostScreen):
         self._models = ModelsPanel(view.columns, orders.get(view.order, ModelOrder.LIBRARY), view.recent, unfolded)
         # The open model.
         self._spec: ModelSpec | None = None
-        self._opened: OpenModel | None = None
+        self._opened: work.OpenModel | None = None
         # The layer of a trace to select, once the model is read at its level.
         self._wanted_layer: LayerPlace | None = None
         self._tree = TreePanel()
@@ -155,12 +153,13 @@ class ViewsScreen(RunHostScreen):
         }[kind.value]()
 
     def action_show_variants(self) -> None:
+        from dlbricks_tui.answers.comparisons.combinations import compare_in_steps
         from dlbricks_tui.tui.variants.screen import VariantsScreen
 
         self.open_selected("Open a model to compare its runtimes, threads and batch sizes.")
         if self._spec is None:
             return
-        read = partial(work.read_matrix, self.session, self._spec, self.choices)
+        read = partial(compare_in_steps, self._spec, self.choices, self.session.data, work.is_wanted)
         measure = partial(self.start_run, (self._spec.source,))
         self.app.push_screen(VariantsScreen(self._spec.source.name, read, measure))
 
@@ -222,7 +221,7 @@ class ViewsScreen(RunHostScreen):
         from dlbricks_tui.tui.workbench.suites import ScoresScreen
 
         specs, choices = self._library.specs(self.choices), self.choices
-        self.app.push_screen(ScoresScreen(partial(work.read_scores, self.session, specs, choices)))
+        self.app.push_screen(ScoresScreen(partial(self.session.scores, specs, choices)))
 
     def action_show_results(self) -> None:
         from dlbricks_tui.tui.results.screen import ResultsScreen
@@ -266,15 +265,18 @@ class ViewsScreen(RunHostScreen):
             self.ask(box, partial(self._export_suite, specs, self.choices))
 
     def _export_suite(self, specs: Sequence[ModelSpec], choices: Choices, path: Path) -> None:
-        from dlbricks_tui.tui.workbench.suites import start_export
+        def start() -> JobFolder:
+            # Loaded here, in a thread: exports are rare.
+            from dlbricks_tui.answers.suites.exporting import start_export
 
-        start = partial(start_export, self.session, specs, choices, path)
-        self.run_in_thread(start, _SUITE, self._follow_export)
+            return start_export(specs, choices, path, self.session.data)
 
-    def _follow_export(self, job: JobFolder) -> None:
-        self._exporting = job
-        self._show_export(job)
-        self.run_worker(self._await_export(job), group=_SUITE, exit_on_error=False)
+        def follow(job: JobFolder) -> None:
+            self._exporting = job
+            self._show_export(job)
+            self.run_worker(self._await_export(job), group=_SUITE, exit_on_error=False)
+
+        self.run_in_thread(start, _SUITE, follow)
 
     def _show_export(self, job: JobFolder) -> None:
         from dlbricks_tui.tui.run.boxes import JobScreen
@@ -282,25 +284,20 @@ class ViewsScreen(RunHostScreen):
         self.app.push_screen(JobScreen(job))
 
     async def _await_export(self, job: JobFolder) -> None:
-        from dlbricks_tui.share.suites.exporting import SuiteWritten
+        from dlbricks_tui.answers.suites.exporting import written_suite
         from dlbricks_tui.tui.run.boxes import JobScreen
-        from dlbricks_tui.tui.workbench.suites import SuiteWrittenScreen, follow_export
+        from dlbricks_tui.tui.workbench.suites import SuiteWrittenScreen
 
-        written: list[SuiteWritten] = []
         try:
-            await follow_export(job, self.session).follow(
-                lambda event: written.append(event) if isinstance(event, SuiteWritten) else None
-            )
-        except JobError:
-            if job.state().state is not State.CANCELLED:
-                raise
-            show_message(self.app, "The export is cancelled; nothing was written.")
+            written = await written_suite(job, self.session.data)
         finally:
             self._exporting = None
-        if written:
-            if isinstance(self.app.screen, JobScreen):
-                self.app.pop_screen()
-            self.app.push_screen(SuiteWrittenScreen(written[0]))
+        if written is None:
+            show_message(self.app, "The export is cancelled; nothing was written.")
+            return
+        if isinstance(self.app.screen, JobScreen):
+            self.app.pop_screen()
+        self.app.push_screen(SuiteWrittenScreen(written))
 
     def action_show_systems(self) -> None:
         from dlbricks_tui.tui.systems.screen import SystemsScreen

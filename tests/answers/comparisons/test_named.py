@@ -11,15 +11,14 @@ from dlbricks_tui.answers.comparisons.contrasts import compared_results
 from dlbricks_tui.answers.comparisons.named import KINDS, Naming, PairKind, select_named
 from dlbricks_tui.answers.comparisons.sides import named_sides
 from dlbricks_tui.answers.pairs.compared import ComparedTwo
-from dlbricks_tui.answers.pairs.naming import compare_named, named_side
+from dlbricks_tui.answers.pairs.marked import ComparableRow
+from dlbricks_tui.answers.pairs.naming import compare_named, compare_rows, named_side
 from dlbricks_tui.documents.comparison import question_words
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import QueryError
-from dlbricks_tui.tui.marks.marks import ComparableRow
-from dlbricks_tui.tui.marks.work import compare_rows
 from tests.answers.comparisons.exports import DEFINITIONS, ONE, in_three_runs, model
 
 

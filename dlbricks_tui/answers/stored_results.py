@@ -1,32 +1,54 @@
-"""Work of the results screens that takes time; they run it in threads."""
+"""Stored results from a shared store: find, read, delete, restore, export and import them."""
+
+from __future__ import annotations
 
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from tinydb import where
 from tinydb.queries import QueryInstance
 
-from dlbricks_tui.documents.results import results_answer
-from dlbricks_tui.store.columns import Summary
-from dlbricks_tui.store.errors import DamagedResultError, QueryError
-from dlbricks_tui.store.exporting import export_selection
-from dlbricks_tui.store.records import Provenance, Result
-from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, SortOrder, equal, parse_filter
-from dlbricks_tui.tui.session import SharedStore
+from dlbricks_tui.store.columns import COLUMNS, Content
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.errors import DamagedResultError, ExchangeError, QueryError
+from dlbricks_tui.store.exporting import export_format, export_selection
+from dlbricks_tui.store.selections import NEWEST_FIRST, OLDEST_FIRST, SortOrder, equal, parse_filter
+from dlbricks_tui.wording.fleets import import_outcome
+from dlbricks_tui.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from dlbricks_tui.answers.session import SharedStore
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.store.columns import Summary
+    from dlbricks_tui.store.records import Provenance, Result
+    from dlbricks_tui.store.selections import Selection
 
 # A quoted value may contain blanks; the closing quote may still be missing.
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
 _BEGUN = re.compile(r"\w+(==|!=|<=|>=|=|<|>|~)")
 
 
-class ResultQuery(NamedTuple):
-    """The search text and the order of the wanted results."""
+# Later orders would only decide between a few equal results.
+_MOST_ORDERS = 3
 
-    text: str
-    orders: tuple[SortOrder, ...]
+
+class ResultQuery(NamedTuple):
+    """The search text and the sort orders of the wanted results, the first order first."""
+
+    text: str = ""
+    orders: tuple[SortOrder, ...] = NEWEST_FIRST
+
+    def sorted_by(self, column: str) -> ResultQuery:
+        """Return the query sorted by a column; the current one is reversed."""
+        first = self.orders[0]
+        # Users mostly look for the greatest number and the newest time.
+        begins = COLUMNS[column] in (Content.NUMBER, Content.TIME)
+        descending = not first.descending if first.column == column else begins
+        rest = [order for order in self.orders if order.column != column]
+        return self._replace(orders=(SortOrder(column, descending), *rest)[:_MOST_ORDERS])
 
 
 def queries_of(text: str) -> tuple[QueryInstance, ...]:
@@ -60,16 +82,23 @@ def find(shared: SharedStore, query: ResultQuery) -> QueriedResults:
             return QueriedResults(query, None, total, str(error))
 
 
-def overview(shared: SharedStore) -> str:
-    """Return what there is in one sentence; empty without results."""
+class Overview(NamedTuple):
+    """The number of results and of their models, and the time of the newest."""
+
+    results: int
+    models: int
+    newest: str
+
+
+def overview(shared: SharedStore) -> Overview | None:
+    """Return what there is; None without results."""
     with shared.held() as store:
         store.refresh()
         found = store.results(order=())
         if not found:
-            return ""
+            return None
         names = {name for text in found.distinct("models") for name in text.split(", ") if name}
-        newest = int(np.argmax(found.numbers("when")))
-        return results_answer(len(found), len(names), found[newest].when)
+        return Overview(len(found), len(names), found[int(np.argmax(found.numbers("when")))].when)
 
 
 class ResultRead(NamedTuple):
@@ -88,8 +117,7 @@ class ResultRead(NamedTuple):
 def read_result(shared: SharedStore, one: Selection) -> ResultRead:
     (summary,) = one.summaries()
     with shared.held() as store:
-        result: Result | None = None
-        layers: tuple[tuple[str, float], ...] = ()
+        result, layers = None, tuple[tuple[str, float], ...]()
         # The store has recorded any damage; the summary is still valid.
         with suppress(DamagedResultError):
             result, layers = one.result(0), _layers(one.records)
@@ -138,3 +166,54 @@ def export(shared: SharedStore, selection: Selection, path: Path) -> int:
         exported = export_selection(selection, path)
     remove_signatures(path)
     return exported
+
+
+def export_problem(path: Path) -> str:
+    """Return why no file of this ending can be exported; empty if it can."""
+    try:
+        export_format(path)
+    except ExchangeError as error:
+        return str(error)
+    return ""
+
+
+class ImportTold(NamedTuple):
+    """The outcome of an import in words, and whether something is wrong or missing."""
+
+    text: str
+    is_warning: bool
+    # Of the results of a suite: the system that measured them, and the models that they are about.
+    system: str = ""
+    models: tuple[str, ...] = ()
+
+
+def import_file(shared: SharedStore, path: Path, data: DataFolder) -> ImportTold:
+    """Import a file that was exported on any host, or the results of a suite that was exported here."""
+    # Loaded here: imports are rare.
+    from dlbricks_tui.answers.suites.measuring import import_suite_results
+    from dlbricks_tui.share.galleries import Trust, import_paths
+    from dlbricks_tui.share.signatures import signers_of
+    from dlbricks_tui.share.suites.results_file import has_suite_results
+
+    # An import takes long, so it opens the store a second time instead of locking the shared one.
+    with ResultsDatabase(shared.folder) as store:
+        if has_suite_results(path):
+            suite = import_suite_results(store, path, data)
+            return ImportTold(
+                f"{import_outcome(suite)}.", bool(suite.failed or suite.missing), suite.system, suite.models
+            )
+        done = import_paths(store, [path], Trust(signers_of(data)))
+    files = [it for one in done.paths for it in one.files]
+    reports = [it.report for it in files]
+    told = f"{counted(sum(it.new for it in reports), 'new record')} in {path.name}, "
+    told += f"{sum(it.known for it in reports):,} known."
+    if signers := sorted({it.signer for it in files if it.signer}):
+        told += f" Signed by {', '.join(signers)}."
+    if conflicts := sum(len(it.conflicts) for it in reports):
+        told += f" {conflicts:,} differ from those in the store; both are kept."
+    if done.claims:
+        told += f" {counted(len(done.claims), 'result')} contradict others: `dlbricks results import` lists them."
+    refused = [str(each) for it in reports for each in it.refused] + [it.refusal for it in files if it.refusal]
+    if refused:
+        told += f" {len(refused):,} cannot be read: {refused[0]}"
+    return ImportTold(told, bool(refused or done.claims))

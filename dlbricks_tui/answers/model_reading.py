@@ -3,15 +3,25 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import Enum, auto
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
+from dlbricks_tui.answers.open_models import AskedShape, ModelSpec, asked_inputs
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.documents.outline import Outline
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.cache import Cache
-from dlbricks_tui.models.errors import MissingShapeError, ModelError, WrongRuntimeError
+from dlbricks_tui.models.errors import (
+    FusionRefusedError,
+    MissingShapeError,
+    ModelError,
+    UnknownModelError,
+    UnreadableModelError,
+    WrongRuntimeError,
+)
 from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.input_shapes import ShapeMemory
@@ -21,10 +31,39 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, USUAL_KERNELS, Kernels, Precision
-from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel, asked_inputs
 
 # Enough to switch between a few models; all fifty would fill the memory of a small host.
 MOST_KEPT = 4
+
+
+class Cure(Enum):
+    """The change that lets a model be read after all."""
+
+    NONE = auto()
+    LAYERS_AS_WRITTEN = auto()
+    OTHER_BATCH_SIZE = auto()
+
+
+class Refusal(NamedTuple):
+    """The reason why a model cannot be read, what to do, and the inputs whose shapes would help, with examples."""
+
+    reason: str
+    cure: Cure = Cure.NONE
+    inputs: Mapping[str, AskedShape] = {}
+
+
+def refusal_of(error: UserError, spec: ModelSpec) -> Refusal:
+    """Return why a model cannot be read."""
+    if isinstance(error, MissingShapeError):
+        # Examples that were not tried are guesses.
+        known = error.examples if error.tried else spec.shapes
+        asked = {name: AskedShape(known.get(name), example) for name, example in error.examples.items()}
+        return Refusal(str(error), inputs=asked)
+    if isinstance(error, FusionRefusedError):
+        return Refusal(str(error), Cure.LAYERS_AS_WRITTEN)
+    # No batch size makes a model of another file.
+    is_cure = spec.batch_size is not None and not isinstance(error, UnreadableModelError | UnknownModelError)
+    return Refusal(str(error), Cure.OTHER_BATCH_SIZE if is_cure else Cure.NONE)
 
 
 class ModelReader:
@@ -55,11 +94,11 @@ class ModelReader:
         """The identities of the frameworks, which determine the fused layers of a model."""
         return self._identities
 
-    def open(self, spec: ModelSpec) -> OpenModel:
+    def open(self, spec: ModelSpec) -> Decomposition:
+        """Return the decomposition of a model; a framework that was missing is tried again."""
         with self._lock:
             self._workers(spec).retry_missing()
-            decomposition = self._decomposed(spec)
-            return OpenModel(spec, decomposition.graph, decomposition, Outline(decomposition))
+            return self._decomposed(spec)
 
     def inputs(self, spec: ModelSpec) -> dict[str, AskedShape]:
         """Return the inputs of a model with what is known of their shapes.
@@ -96,6 +135,13 @@ class ModelReader:
         """Return the decomposition of a model; the framework reads it if necessary."""
         with self._lock:
             return self._decomposed(spec)
+
+    def language_models(self) -> int:
+        """Return the number of language models in the library, which are no files."""
+        # Loaded here: no other model needs it.
+        from dlbricks_tui.language.opening import library_models
+
+        return len(library_models())
 
     def add_model(self, path: Path) -> ModelSource:
         """Add a file to the library; refuse one that is not a model."""

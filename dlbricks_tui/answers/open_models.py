@@ -1,4 +1,4 @@
-"""Models in view: which one is wanted, what was read of it, and the shapes given for its inputs."""
+"""Models in view: which one is wanted, the shapes given for its inputs, and what is known of its latency."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Kernels, Precision
+from dlbricks_tui.wording.answers import combination_words, figure_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from dlbricks_tui.answers.choices import Choices
     from dlbricks_tui.answers.estimating import ModelReading
-    from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
-    from dlbricks_tui.documents.outline import Outline
+    from dlbricks_tui.bricks.decomposition import Cutting
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runtime.runtime import Runtime
-    from dlbricks_tui.tui.choices import Choices
 
 
 class ModelId(NamedTuple):
@@ -92,16 +93,6 @@ class ModelSpec:
         return replace(self, source=source, level=reading.level, runtime=reading.runtime)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OpenModel:
-    """A model that has been read, cut and divided into regions."""
-
-    spec: ModelSpec
-    graph: LayerGraph
-    decomposition: Decomposition
-    outline: Outline
-
-
 def asked_inputs(graph: LayerGraph) -> dict[str, AskedShape]:
     """Return what is known of a model's inputs by name."""
     return {it.name: AskedShape(it.type.shape, it.type.shape, it.value) for it in graph.inputs}
@@ -150,3 +141,44 @@ class ListedModels:
 
     def specs(self, choices: Choices) -> list[ModelSpec]:
         return [self.spec(source, choices) for source in self.sources]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLatency:
+    """The answer of a model, for the cells of its row."""
+
+    # In milliseconds: `16.70`, `~8.1-15`; empty if there is none.
+    figure: str
+    # The latency that the list is sorted by; None without a figure.
+    whole_ms: float | None
+    # The number of measured layers.
+    measured: int
+    layers: int
+    # True if an estimate is possible at all.
+    possible: bool = True
+    # True if the figure is a prediction.
+    predicted: bool = False
+    end_to_end_ms: float | None = None
+    per_second: float | None = None
+    # The runtime and its variant: `MXNet, 2 threads, batch 1`.
+    combination: str = ""
+    # The time of the oldest measurement in it, in seconds since 1970; None if nothing was measured.
+    since: float | None = None
+
+
+def known_latency(one: SystemEstimate) -> KnownLatency:
+    """Return an answer as the list shows it."""
+    found, timed, figure = one.estimate, one.end_to_end, one.figure
+    whole_ms = None if figure is None else figure.latency.value_ms
+    return KnownLatency(
+        figure_number(one),
+        whole_ms,
+        found.coverage.measured if one.is_measured else 0,
+        found.coverage.layers,
+        not found.obstacle or figure is not None,
+        figure is not None and not figure.is_measured,
+        None if timed is None else timed.value_ms,
+        one.variant.batch / whole_ms * 1000 if whole_ms else None,
+        combination_words(one),
+        figure.between[0] if figure is not None and figure.between is not None else None,
+    )
