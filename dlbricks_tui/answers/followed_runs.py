@@ -3,15 +3,18 @@
 A snapshot is the state of a run at one moment: frozen values, made in a thread and drawn by screens.
 """
 
+import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from operator import attrgetter
 from statistics import median
+from typing import NamedTuple
 
+from dlbricks_tui.estimate.intervals import WIDEST_MS, WIDEST_SHARE
 from dlbricks_tui.host.load import HostLoad
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import ACTIVE, RunFolder, State
@@ -46,6 +49,38 @@ class BrickState(Enum):
     FAILED = "failed"
 
 
+# The number of standard deviations that contain 95 % of a normal distribution.
+_NORMAL_95 = 1.96
+_FEWEST = 6
+
+
+class SampleSummary(NamedTuple):
+    """The median of the samples so far, and half of its interval."""
+
+    latency_ms: float
+    # As a share; None if it has none.
+    half_width: float | None
+
+    @property
+    def half_width_us(self) -> float | None:
+        """Half of the interval in microseconds, if only that is narrow enough."""
+        share = self.half_width or 0.0
+        return 1000 * share * self.latency_ms if share > WIDEST_SHARE and share * self.latency_ms <= WIDEST_MS else None
+
+
+def summary_of(samples_ms: Sequence[float]) -> SampleSummary | None:
+    """Return the median and half of its 95 % interval as a share; None for too few samples."""
+    count = len(samples_ms)
+    if count < _FEWEST:
+        return None
+    ordered = sorted(samples_ms)
+    middle = ordered[count // 2]
+    # The interval of a median lies between two samples, whatever their distribution.
+    reach = _NORMAL_95 * math.sqrt(count) / 2
+    low, high = max(0, math.floor(count / 2 - reach)), min(count - 1, math.ceil(count / 2 + reach))
+    return SampleSummary(middle, (ordered[high] - ordered[low]) / 2 / middle) if middle > 0 else None
+
+
 @dataclass(frozen=True, slots=True)
 class RunBrick:
     """A brick in a context, or a whole model, that the run has started to time."""
@@ -61,6 +96,13 @@ class RunBrick:
     half_width: float | None = None
     # The reason of the failure or of the limit.
     reason: str = ""
+
+    @property
+    def summary(self) -> SampleSummary | None:
+        """Its latency, or that of the samples so far; None for too few."""
+        return (
+            summary_of(self.samples_ms) if self.latency_ms is None else SampleSummary(self.latency_ms, self.half_width)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dlbricks_tui.analysis.proving import RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.answers import analysis_of_model
 from dlbricks_tui.answers.analysis import lacking
+from dlbricks_tui.answers.controlled_jobs import Jobs
 from dlbricks_tui.answers.followed_runs import SnapshotBuilder
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.folders import DataFolder
@@ -27,7 +28,6 @@ from dlbricks_tui.store.records import Peaks
 from dlbricks_tui.tui.analysis.panels import RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.run.runs import Runs
 from tests.jobs.carrying import stands_for_processes
 from tests.tui.application import NARROW, WIDE, AppWithoutWorkbench, eventually, press, screen_text, settled
 from tests.tui.results import store_run
@@ -187,12 +187,12 @@ async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_measures_the_pea
         processes.append(PeaksProcess(threads, data, refusal))
         return processes[-1]
 
-    def start(_: Runs, request: RunRequest) -> str:
+    def start(_: Jobs, request: RunRequest) -> str:
         started.append(request)
         return f"r{len(started)}"
 
     monkeypatch.setattr(analysis_of_model, "peaks_job", process)
-    monkeypatch.setattr(Runs, "start", start)
+    monkeypatch.setattr(Jobs, "start", start)
     async with analysis_screen(faster, WIDE) as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, AnalysisScreen)

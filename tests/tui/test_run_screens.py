@@ -36,9 +36,8 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, WritingScreen
 from dlbricks_tui.tui.messages import WatchTold
-from dlbricks_tui.tui.run.boxes import AllJobsScreen, CancelScreen, JobScreen, StartRunScreen
+from dlbricks_tui.tui.run.boxes import RUN_ROWS, AllJobsScreen, CancelScreen, JobScreen, StartRunScreen
 from dlbricks_tui.tui.run.screen import RunScreen
-from dlbricks_tui.tui.run.settings import RUN_ROWS
 from dlbricks_tui.tui.widgets.form import FormRows
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
@@ -93,7 +92,7 @@ def launched(known: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
         processes.append(process)
 
     processes: list[subprocess.Popen[bytes]] = []
-    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", start)
+    monkeypatch.setattr("dlbricks_tui.answers.controlled_jobs.start_detached", start)
     yield folders
     for process in processes:
         process.kill()
@@ -104,7 +103,7 @@ def launched(known: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
 def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
     """Keep the folders of the runs that a test asks for, without a process."""
     folders: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: folders.append(folder))
+    monkeypatch.setattr("dlbricks_tui.answers.controlled_jobs.start_detached", lambda folder, _: folders.append(folder))
     return folders
 
 

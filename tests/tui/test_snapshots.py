@@ -17,6 +17,7 @@ from dlbricks_tui.answers import run_watch
 from dlbricks_tui.answers import shared_estimates as judging
 from dlbricks_tui.answers import systems as work
 from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+from dlbricks_tui.answers.controlled_jobs import ToldJob
 from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Config
@@ -99,7 +100,7 @@ BOXES: Shown = {
     "fleet-hosts-file": (HostsFileScreen, ('"ho"',)),
     "fleet-runs": (lambda: AllFleetsScreen(lambda: StoredJobs((), {}), lambda _: None), ()),
     "fleet-start": (lambda: StartFleetScreen(("squeezenet1.1", "alexnet"), ("onnxruntime",)), ("l", "j")),
-    "job": (lambda: JobScreen(proofs()), ()),
+    "job": (lambda: JobScreen(ToldJob(proofs())), ()),
     "model-columns": (lambda: ModelColumnsScreen(("estimate", "age")), ("j", "space")),
     "queue": (lambda: QueueScreen((MEASURING, WAITING), DataFolder(Path("/my/data"))), ()),
     "queue-cancel": (lambda: CancelWorkScreen(WAITING), ()),

@@ -12,6 +12,7 @@ from dlbricks_tui.answers import analysis_of_model as work
 from dlbricks_tui.answers.analysis.analysing import Analyser
 from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
 from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.controlled_jobs import Jobs
 from dlbricks_tui.answers.followed_jobs import PeaksJob, ProofJob
 from dlbricks_tui.answers.followed_runs import RunSnapshot
 from dlbricks_tui.answers.open_models import ModelSpec
@@ -32,7 +33,6 @@ from dlbricks_tui.tui.analysis.panels import (
 )
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.run.runs import Runs
 from dlbricks_tui.tui.run.work_screen import WorkScreen
 from dlbricks_tui.wording.numbers import duration, measured_ago, names_of, percent
 
@@ -73,7 +73,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         self._change = ChangePanel()
         self._layers = LayersPanel()
         super().__init__(self._bounds, self._what_ifs, self._change, self._layers)
-        self._runs = Runs(session.data)
+        self._jobs = Jobs(session.data)
         self._data = session.data
         self._analyse = partial(analyse, session, spec, choices, config)
         self._model = spec.source.name
@@ -212,7 +212,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
     def _planned(self, plan: MeasuringPlan) -> None:
         def start() -> str:
             # Runs have their turns in this order.
-            first, *_ = map(self._runs.start, plan.requests)
+            first, *_ = map(self._jobs.start, plan.requests)
             return first
 
         def measure(_: bool) -> None:

@@ -51,11 +51,11 @@ def open_trace(stored: StoredTrace) -> TimelineState:
 
 def first_settings(data: DataFolder, spec: ModelSpec, choices: Choices, config: Config) -> TraceSettings:
     """Return the settings to begin with: those in view, else those of the config."""
+    from dlbricks_tui.answers.run_settings import runtimes_for
     from dlbricks_tui.runtime.registry import Registry
-    from dlbricks_tui.tui.run.settings import runtimes_for
 
     registry = Registry(data.path)
-    runtimes = runtimes_for(registry, (spec.source,))
+    runtimes = runtimes_for((spec.source,), data)
     usual = config.runtime if config.runtime in runtimes else runtimes[0]
     if choices.runtime is not None:
         # A runtime of the store has a framework; the one of this host with the same framework measures.

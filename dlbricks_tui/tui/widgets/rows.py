@@ -318,9 +318,7 @@ class LineRows(RowsView, NamesKeys):
 class TailRows(RowsView):
     """A growing list: the cursor follows the end unless the user has scrolled up."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._last = 0
+    _last = 0
 
     def grown(self) -> None:
         """Redraw after rows were added or changed."""
@@ -329,3 +327,11 @@ class TailRows(RowsView):
         self.rows_changed()
         if at_end and self.cursor != self._last:
             self.move_to(self._last)
+
+
+class TailLines(TailRows, LineRows):
+    """Growing lines."""
+
+    def remake(self) -> None:
+        self._made_for = -1
+        self.grown()
