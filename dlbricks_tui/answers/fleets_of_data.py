@@ -119,10 +119,5 @@ def add_hosts(fleet: FleetReader, hosts_file: Path) -> None:
 
 def control_host(fleet: FleetReader, host: HostRow, what: str) -> None:
     """Cancel the work of a host, pause it, or let it go on: `what` is `cancel` or `pause`."""
-    folder = fleet.folder
-    if what == "cancel":
-        folder.cancel_host(host.name)
-    elif host.state is FleetHostState.PAUSED:
-        folder.unpause_host(host.name)
-    else:
-        folder.pause_host(host.name)
+    is_paused = host.state is FleetHostState.PAUSED
+    fleet.folder.command_host(host.name, "resume" if is_paused and what == "pause" else what)

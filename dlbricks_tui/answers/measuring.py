@@ -11,7 +11,7 @@ from dlbricks_tui.bricks.identity import brick_in
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule

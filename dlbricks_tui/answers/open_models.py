@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Kernels, Precision
-from dlbricks_tui.wording.answers import combination_words, figure_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -168,6 +167,9 @@ class KnownLatency:
 
 def known_latency(one: SystemEstimate) -> KnownLatency:
     """Return an answer as the list shows it."""
+    # Loaded here: the first screen knows no latencies.
+    from dlbricks_tui.wording.answers import combination_words, figure_number
+
     found, timed, figure = one.estimate, one.end_to_end, one.figure
     whole_ms = None if figure is None else figure.latency.value_ms
     return KnownLatency(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from dlbricks_tui.answers.estimating import measured_models
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import InputOptions, RuntimeOptions
-from dlbricks_tui.estimate.prediction.other_systems import ways_of_others
+from dlbricks_tui.estimate.prediction.stored import ways_of_others
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError

@@ -24,7 +24,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.scenarios.messages import ScenarioOrder
+from dlbricks_tui.scenarios.scenario import ScenarioOrder
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.fleets import fleet_line, note_line
 

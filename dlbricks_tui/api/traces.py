@@ -17,7 +17,7 @@ from dlbricks_tui.answers.traces.tracing import (
 )
 from dlbricks_tui.api.estimating import Model, folder_at, source_of
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.wording.tracing import message_line
+from dlbricks_tui.wording.jobs import trace_line
 
 
 def trace(
@@ -44,7 +44,7 @@ def trace(
     require_room(folder)
 
     def take(message: Event) -> None:
-        if progress is not None and (line := message_line(message)):
+        if progress is not None and (line := trace_line(message)):
             progress(line)
 
     found = trace_model(order, folder, take)

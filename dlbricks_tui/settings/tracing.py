@@ -2,8 +2,7 @@
 
 from dlbricks_tui.settings.kinds import one_of, whole
 from dlbricks_tui.settings.setting import Setting
-from dlbricks_tui.traces.messages import USUAL_INFERENCES
-from dlbricks_tui.traces.trace import TraceLevel
+from dlbricks_tui.traces.trace import USUAL_INFERENCES, TraceLevel
 
 LEVELS = Setting(
     name="levels",

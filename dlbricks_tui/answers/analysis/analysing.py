@@ -19,7 +19,7 @@ from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.lookup import end_to_end
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level

@@ -3,15 +3,15 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.analysis.lacking import Host, Lack, expected_seconds, lacks_of, requests_for
 from dlbricks_tui.analysis.roofline import applies_to
 from dlbricks_tui.analysis.what_if import WhatIfKind
+from dlbricks_tui.analysis.what_ifs import Host, Lack, expected_seconds, lacks_of, requests_for
 from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest
 from dlbricks_tui.runtime.registry import Registry

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.analysis.whole_models import whole_model
+from dlbricks_tui.analysis.whole_models import executed_model, job_of
 from dlbricks_tui.answers.evaluations.preparing import CheckedEvaluation, EvaluationPart, LocatedModel
 from dlbricks_tui.answers.evaluations.results import EvaluatedLoad
 from dlbricks_tui.answers.scenarios.load_process import LoadProcessError
@@ -14,8 +14,7 @@ from dlbricks_tui.evaluations.evaluation import EvaluatedScenario, Evaluation
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.runs.work import Workplace
-from dlbricks_tui.scenarios.messages import ScenarioOrder
-from dlbricks_tui.scenarios.scenario import Scenario
+from dlbricks_tui.scenarios.scenario import Scenario, ScenarioOrder
 from dlbricks_tui.settings.loads import ARRIVAL, SERVING
 from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.store.database import ResultsDatabase
@@ -119,9 +118,9 @@ def _scenario(wanted: EvaluatedScenario) -> Scenario:
 def _key(model: LocatedModel, execution: Execution, data: DataFolder) -> str:
     """Return the key under which load tests of a model are stored: that of single requests."""
     how = Workplace(data), data.log / _LOG, model.inputs, model.values
-    own = whole_model(model.source, execution, *how)
+    own = job_of(executed_model(model.source, execution, *how))
     if own.graph.batch_size != 1:
-        own = whole_model(model.source, replace(execution, batch_size=1), *how)
+        own = job_of(executed_model(model.source, replace(execution, batch_size=1), *how))
     return own.key.model
 
 

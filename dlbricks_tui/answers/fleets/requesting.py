@@ -91,7 +91,7 @@ def _hosts(path: Path) -> tuple[HostEntry, ...]:
 def _require_usable(options: FleetOptions, data: DataFolder) -> None:
     """Raise FleetError before there is a fleet run if its scheduler cannot be used."""
     place = check_address(options.scheduler, options.allow_plain)
-    if place.scheme == SECURE and not Certificates(data.certificates).exist:
+    if place.scheme == SECURE and not Certificates(data.certificates).authority.exists():
         raise FleetError(
             f"{options.scheduler[:80]} asks for certificates, and {data.certificates} has none: copy those that the "
             "scheduler was started with, or make some by `dlbricks fleet init` and start it with them"

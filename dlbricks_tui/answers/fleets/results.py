@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from dlbricks_tui.fleet.request import FleetProgress
-from dlbricks_tui.fleet.setting_up.judging import Examination, FindingVerdict, Readiness
+from dlbricks_tui.fleet.setting_up.doctor import Examination, FindingVerdict, Readiness
 from dlbricks_tui.jobs.folder import JobState, State
 
 Copied = TypeVar("Copied")

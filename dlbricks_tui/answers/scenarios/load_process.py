@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.scenarios.messages import LOAD_TEST, LoadDone, LoadTestDone
-from dlbricks_tui.scenarios.scenario import ScenarioError
+from dlbricks_tui.scenarios.scenario import LOAD_TEST, LoadDone, LoadTestDone, ScenarioError
 from dlbricks_tui.store.database import ResultsDatabase
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.events import Event
     from dlbricks_tui.jobs.process import JobProcess
-    from dlbricks_tui.scenarios.messages import ScenarioOrder
+    from dlbricks_tui.scenarios.scenario import ScenarioOrder
     from dlbricks_tui.store.records import LoadTest
 
 

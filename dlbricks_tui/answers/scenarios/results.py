@@ -8,9 +8,9 @@ from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
-from dlbricks_tui.scenarios.messages import LoadTestDone
 from dlbricks_tui.scenarios.scenario import (
     CONFIDENCE,
+    LoadTestDone,
     PredictedLoad,
     Range,
     ScenarioKind,

@@ -44,10 +44,9 @@ from dlbricks_tui.share.suites.exporting import (
     chosen_decoys,
     write_assembled,
 )
-from dlbricks_tui.share.suites.key_file import key_path
+from dlbricks_tui.share.suites.key_file import Seed, fresh_seed, key_path
 from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking, OnnxReader
 from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
-from dlbricks_tui.share.suites.seed import Seed, fresh_seed
 from dlbricks_tui.share.suites.suite_files import refuse_existing
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.wording.numbers import counted

@@ -15,8 +15,8 @@ from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import several
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.key_file import key_path, read_key
-from dlbricks_tui.share.suites.manifest import Manifest
 from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, method_of, read_results
+from dlbricks_tui.share.suites.suite_files import Manifest
 from dlbricks_tui.store.database import ResultsDatabase
 
 

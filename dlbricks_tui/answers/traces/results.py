@@ -9,8 +9,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
 from dlbricks_tui.store.records import Fact
 from dlbricks_tui.traces.file import StoredTrace
-from dlbricks_tui.traces.layer_times import LayerTime, layer_times, slowest_first
-from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceLevel, TrackKind
+from dlbricks_tui.traces.trace import LayerTime, LevelTrace, Trace, TraceLevel, TrackKind, layer_times, slowest_first
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from dlbricks_tui.tui.marks.marks import MARK
 from dlbricks_tui.tui.results.panels import NO_RESULT, result_row
 from dlbricks_tui.tui.widgets.panel import Panel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import CheckedRows, RowsView, place_of
-from dlbricks_tui.wording.text_tables import TextTable
+from dlbricks_tui.wording.plain_text import TextTable
 
 if TYPE_CHECKING:
     from dlbricks_tui.store.selections import Selection

@@ -7,11 +7,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dlbricks_tui.answers.choices import CHOSEN, Available, Choices
-from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.layout import TableLayout, laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, wrapped_lines
 from dlbricks_tui.documents.parts import BLANK_LINE
 from dlbricks_tui.documents.run import on_its_way
-from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.tui.keys.keymap import Hint
