@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Kernels, Precision
 
 if TYPE_CHECKING:
@@ -63,11 +65,34 @@ class AskedShape(NamedTuple):
         return () in (self.known, self.example)
 
 
+class WrongInputError(UserError):
+    """A text is no shape of an input, or no value of one that is a single number."""
+
+
 class GivenInputs(NamedTuple):
     """The shapes and values that the user gives for the inputs of a model; without shapes, the remembered ones go."""
 
     shapes: Mapping[str, Shape]
     values: Mapping[str, Numbers]
+
+    def with_text(self, name: str, asked: AskedShape, text: str) -> GivenInputs:
+        """Return them with what a text tells of one more input; raise WrongInputError if it tells nothing."""
+        # Loaded here: the first screen asks for no inputs.
+        from dlbricks_tui.models.input_shapes import parse_input
+        from dlbricks_tui.models.input_values import parse_value_option
+
+        if not text and not asked.is_number:
+            raise WrongInputError(f"{name} has no shape")
+        try:
+            if not asked.is_number:
+                return self._replace(shapes={**self.shapes, name: parse_input(f"{name}={text}")[1]})
+            numbers = parse_value_option(f"{name}={text}")[1] if text else ()
+        except ModelError as error:
+            raise WrongInputError(str(error)) from error
+        if text and (len(numbers) != 1 or isinstance(numbers[0], str)):
+            raise WrongInputError(f"{name} is a single number")
+        values = {**self.values, name: numbers} if text else self.values
+        return GivenInputs({**self.shapes, name: ()}, values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
