@@ -90,7 +90,7 @@ def on_its_way(run: RunSnapshot, model: str) -> str:
         f"the estimate so far is {milliseconds(it.sequential_ms)} ms"
         + (f" ±{percent(it.half_widths[-1], 1)}" if it.half_widths else "")
         for it in run.estimates
-        if it.name == model and it.sequential_ms is not None and not it.is_partial
+        if it.model == model and it.sequential_ms is not None and not it.is_partial
     ]
     return f"A run of this model is in progress{': ' * bool(found)}{', '.join(found)}."
 

@@ -51,7 +51,7 @@ def under_way(run: RunSnapshot, model: str) -> UnderWay:
     if not words:
         return NOTHING_UNDER_WAY
     # A run in several variants has several figures, of which none is the answer.
-    estimates = [it for it in run.estimates if it.name == model]
+    estimates = [it for it in run.estimates if it.model == model]
     wholes = [it for it in run.bricks if it.whole and model in it.used_by]
     if len(estimates) > 1 or len(wholes) > 1:
         return UnderWay(words)
