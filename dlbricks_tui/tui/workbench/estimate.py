@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
@@ -16,7 +16,7 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
-from dlbricks_tui.tui.widgets.text import LineBar, NamesKeys
+from dlbricks_tui.tui.widgets.text import NamesKeys
 from dlbricks_tui.tui.workbench.estimate_rows import (
     CHOOSE_A_MODEL,
     NOTHING_UNDER_WAY,
@@ -35,7 +35,7 @@ from dlbricks_tui.wording.layers import bricks_words
 from dlbricks_tui.wording.numbers import counted, milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
@@ -70,19 +70,12 @@ class EstimateRows(RowsView, NamesKeys):
         return self._made[index].stop is not None
 
     @property
-    def setting(self) -> Setting[Any] | None:
-        here = self._stop_here
-        return here if isinstance(here, Setting) and self.has_cursor else None
-
-    @property
-    def slow_layer(self) -> int | None:
-        """The layer under the cursor, if that is on one of the slowest layers."""
-        here = self._stop_here
-        return here.layer if isinstance(here, LayerStop) and self.has_cursor else None
+    def here(self) -> Stop | None:
+        """The setting or line under the cursor; None while that is out of view: a key must not change it."""
+        return self._stop_here if self.has_cursor else None
 
     @property
     def has_cursor(self) -> bool:
-        # A key must not change a setting that is out of view.
         return self._is_in_view if self._on is None else self._stop_here == self._on
 
     @property
@@ -107,6 +100,8 @@ class EstimateRows(RowsView, NamesKeys):
         on = self._on
         self.rows_changed()
         self.go_to(on)
+
+    on_resize = keys_changed = remake
 
     def move_to(self, index: int) -> None:
         super().move_to(index)
@@ -150,15 +145,8 @@ class EstimateRows(RowsView, NamesKeys):
         return self._made[self.cursor].stop if self.cursor < len(self._made) else None
 
     def _stay_here(self) -> None:
-        here = self._stop_here
-        if here is not None:
+        if (here := self._stop_here) is not None:
             self._on = here
-
-    def on_resize(self) -> None:
-        self.remake()
-
-    def keys_changed(self) -> None:
-        self.remake()
 
 
 class EstimatePanel(Panel):
@@ -193,11 +181,6 @@ class EstimatePanel(Panel):
         self._list.leave_layers()
         self.show(READING)
 
-    def show_problem(self, reason: str, next_step: str = "") -> None:
-        """Show why there is no estimate, and what to do; `next_step` may name actions in place of keys."""
-        step = (Hint(next_step, "strong"),) if next_step else ()
-        self.show((line(Span("This model cannot be estimated.", "bad")), line(Span(reason)), *step))
-
     def show_choices(self, choices: Choices, available: Available | None = None) -> None:
         """Show the settings, and remember what there is to choose from."""
         self._list.choices = choices
@@ -209,15 +192,16 @@ class EstimatePanel(Panel):
         self._list.more = more
         self._list.remake()
         if not more:
-            # The answer stays in view.
-            self._list.go_to(None)
+            self.go_to_answer()
 
     def show_run(self, under_way: UnderWay) -> None:
         """Show the progress of a run of the model until its results are stored."""
-        # Drawing disturbs measurements.
-        if under_way != self._list.under_way:
-            self._list.under_way = under_way
-            self._list.remake()
+        self._list.under_way = under_way
+        self._list.remake()
+
+    def show(self, content: EstimateView | Note) -> None:
+        self._list.content = content
+        self._list.remake()
 
     def go_to_answer(self) -> None:
         self._list.go_to(None)
@@ -227,117 +211,83 @@ class EstimatePanel(Panel):
         self._list.go_to(CHOSEN[0])
 
     def action_next(self) -> None:
-        if self._list.slow_layer is None:
-            self.action_step(1)
+        if isinstance(here := self._list.here, LayerStop):
+            self.post_message(self.LayerChosen(here.layer))
         else:
-            self.post_message(self.LayerChosen(self._list.slow_layer))
-
-    def show(self, content: EstimateView | Note) -> None:
-        self._list.content = content
-        self._list.remake()
+            self.action_step(1)
 
     def action_step(self, step: int) -> None:
-        if self._list.setting is not None:
-            choices = change_setting(self._list.setting, self._list.choices, step, self._list.available)
+        if isinstance(here := self._list.here, Setting):
+            choices = change_setting(here, self._list.choices, step, self._list.available)
             if choices != self._list.choices:
                 self.post_message(self.Chosen(choices))
 
 
-# From this width on the headline names the cut and the workers.
-_ROOMY = 110
-_ROOMY_FOR_ORIGIN = 160
+# From these widths on the headline names the cut and the workers, and the host of a demonstration.
+_ROOMY, _ROOMY_FOR_ORIGIN = 110, 160
 
 
-def _demonstration(width: int) -> Line:
-    """Return whose numbers a demonstration shows."""
-    recorded = recorded_host()
-    if recorded is None:
-        return ()
-    return (Span(f" demonstration, {recorded.origin} " if width >= _ROOMY_FOR_ORIGIN else " demonstration ", "warn"),)
-
-
-def _listed(words: list[str]) -> Span:
-    return Span(f" {', '.join(words)} " if words else "", "muted")
-
-
-class Headline(LineBar):
+@dataclass(frozen=True, slots=True)
+class Headline:
     """The line at the head of the workbench: the model, the settings and the estimate."""
 
-    def __init__(self) -> None:
-        super().__init__(id="headline")
-        self._model = ""
-        self._choices = Choices()
-        self._found: SystemEstimate | None = None
-        self._is_chosen = False
-        self._under_way = NOTHING_UNDER_WAY
-        self._expert = self._is_empty = False
+    # Empty while no model is open.
+    model: str
+    choices: Choices
+    found: SystemEstimate | None
+    is_chosen: bool = False
+    under_way: UnderWay = NOTHING_UNDER_WAY
+    expert: bool = False
+    # True if nothing was measured yet.
+    is_empty: bool = False
 
-    def show_empty(self, empty: bool) -> None:
-        """Say that nothing was measured yet while no model is open."""
-        self._is_empty = empty
-        self.refresh()
-
-    def show(
-        self, model: str, choices: Choices, found: SystemEstimate | None, *, expert: bool = False, chosen: bool = False
-    ) -> None:
-        self._model, self._choices, self._found, self._is_chosen = model, choices, found, chosen
-        self._expert = expert
-        self.refresh()
-
-    def show_run(self, under_way: UnderWay) -> None:
-        """Show the estimate of a run of the model until its results are stored."""
-        if under_way != self._under_way:
-            self._under_way = under_way
-            self.refresh()
-
-    def lines(self, width: int) -> tuple[Line, ...]:
-        left: Line = (Span(" dlbricks ", "accent"), *_demonstration(width))
+    def line(self, width: int) -> Line:
+        recorded = recorded_host()
+        left = [Span(" dlbricks ", "accent")]
+        if recorded is not None:
+            origin = f", {recorded.origin}" if width >= _ROOMY_FOR_ORIGIN else ""
+            left.append(Span(f" demonstration{origin} ", "warn"))
         settings = self._expert_words(width)
-        room = width - width_of(left) - width_of((_listed(settings),))
-        left = (*left, *_as_far_as_they_fit(self._said(), room))
-        return (spread(left, (_listed(settings),), width),)
+        right = Span(f" {', '.join(settings)} " if settings else "", "muted")
+        room = width - width_of((*left, right))
+        said: Line = ()
+        for part in self._said():
+            # The first part, and those after it that fit whole.
+            if said and width_of((*said, *part)) > room:
+                break
+            said = (*said, *part)
+        return spread((*left, *said), (right,), width)
 
     def _expert_words(self, width: int) -> list[str]:
         """Return the expert settings: all of them to an expert, else those that are not as usual."""
-        how, shown = self._choices, shown_settings(self._choices, expert=self._expert)
+        how, shown = self.choices, shown_settings(self.choices, expert=self.expert)
         words = {LEVEL: how.level.value, GRANULARITY: bricks_words(how.granularity)}
         if width >= _ROOMY:
             words |= {CUT: how.cut.value, WORKERS: counted(how.workers, "worker")}
         return [word for setting, word in words.items() if setting in shown]
 
-    def _said(self) -> Sequence[Line]:
-        """Return the model and its answer, the most important first."""
-        if not self._model and self._is_empty:
-            return [Hint(" Nothing was measured here yet: {workbench.start_run} measures the selected model.").line]
-        if not self._model:
-            return [line(Span(" How fast does it run here?", "muted"))]
-        name = line(Span(f" {self._model} ", "strong"))
-        if self._found is None:
-            return [name]
-        found = self._found
-        if replaces(self._under_way, found):
-            so_far = self._under_way.estimate
+    def _said(self) -> Iterator[Line]:
+        """Yield the model and its answer, the most important first."""
+        found = self.found
+        if self.model:
+            yield line(Span(f" {self.model} ", "strong"))
+        elif self.is_empty:
+            yield Hint(" Nothing was measured here yet: {workbench.start_run} measures the selected model.").line
+        else:
+            yield line(Span(" How fast does it run here?", "muted"))
+        if not self.model or found is None:
+            return
+        if replaces(self.under_way, found):
+            so_far = self.under_way.estimate
             if so_far is None:
-                return [name, line(Span(" is being measured ", "muted"))]
-            return [name, line(Span(f" {milliseconds(so_far.value_ms)} ms", "strong"), Span(" so far ", "muted"))]
-        if found.estimate.obstacle and found.figure is None:
-            return [name, line(Span(" no estimate possible ", "warn"))]
-        chosen = ", as chosen" if self._is_chosen else ""
-        on = f", on {self._choices.system}" if self._choices.system is not None else ""
-        return [
-            name,
-            line(Span(f" {figure_text(found)}", "strong")),
-            line(Span(f" {origin_words(found)}", "muted")),
-            line(Span(f" {combination_words(found)}", "muted")),
-            line(Span(f"{on}{chosen}", "muted")),
-        ]
-
-
-def _as_far_as_they_fit(parts: Sequence[Line], room: int) -> Line:
-    """Return the first part, and those after it that fit whole."""
-    kept: Line = ()
-    for part in parts:
-        if kept and width_of((*kept, *part)) > room:
-            break
-        kept = (*kept, *part)
-    return kept
+                yield line(Span(" is being measured ", "muted"))
+            else:
+                yield line(Span(f" {milliseconds(so_far.value_ms)} ms", "strong"), Span(" so far ", "muted"))
+        elif found.estimate.obstacle and found.figure is None:
+            yield line(Span(" no estimate possible ", "warn"))
+        else:
+            yield line(Span(f" {figure_text(found)}", "strong"))
+            yield line(Span(f" {origin_words(found)}", "muted"))
+            yield line(Span(f" {combination_words(found)}", "muted"))
+            on = f", on {self.choices.system}" if self.choices.system is not None else ""
+            yield line(Span(f"{on}{', as chosen' if self.is_chosen else ''}", "muted"))

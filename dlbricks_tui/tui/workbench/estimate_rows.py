@@ -171,6 +171,14 @@ CHOOSE_A_MODEL = (
     Hint("No model is open.", "strong"),
     Hint("{models.open} in the list of models opens one.", "muted"),
 )
+
+
+def problem_note(what: str, reason: str, cure: str) -> Note:
+    """Return lines with the reason of a problem, and its cure, which may name actions in place of keys."""
+    step = (Hint(cure, "strong"),) if cure else ()
+    return (line(Span(f"This model cannot be {what}.", "bad")), line(Span(reason)), *step)
+
+
 READING: Note = (line(Span("Reading the model.", "muted")),)
 
 

@@ -15,9 +15,10 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
+from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline
-from dlbricks_tui.tui.workbench.estimate_rows import NOTHING_UNDER_WAY, replaces, under_way
+from dlbricks_tui.tui.workbench.estimate_rows import NOTHING_UNDER_WAY, problem_note, replaces, under_way
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from dlbricks_tui.tui.workbench.views import ViewsScreen
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.session import Session
     from dlbricks_tui.answers.shared_estimates import Measurements
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.part_latencies import PartLatencies
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.library import ModelSource
@@ -86,7 +88,8 @@ class WorkbenchScreen(ViewsScreen):
         self._view: EstimateView | None = None
         self._latencies: PartLatencies | None = None
         self._progress = NOTHING_UNDER_WAY
-        self._headline = Headline()
+        self._is_empty = False
+        self._headline = TextLines(self._headline_lines, classes="headline")
         self._details = DetailsPanel()
         self._estimate = EstimatePanel()
 
@@ -195,7 +198,7 @@ class WorkbenchScreen(ViewsScreen):
         self._tree.show_waiting()
         self._estimate.show_waiting()
         self._show_run_of_it()
-        self._show_headline()
+        self._headline.refresh()
         self.run_in_thread(partial(work.read_model, self.session, spec, self.choices), "model", self._model_read)
 
     def _open_in_front(self, source: ModelSource) -> None:
@@ -210,7 +213,7 @@ class WorkbenchScreen(ViewsScreen):
         if choices == before:
             return
         self._estimate.show_choices(self.choices)
-        self._show_headline()
+        self._headline.refresh()
         self._models.forget_latencies()
         self._look_for_results()
         if self._spec is None:
@@ -248,7 +251,8 @@ class WorkbenchScreen(ViewsScreen):
 
     def _choices_listed(self, available: Available) -> None:
         self._estimate.show_choices(self.choices, available)
-        self._headline.show_empty(not available.results)
+        self._is_empty = not available.results
+        self._headline.refresh()
         if available.results:
             self._has_results = True
             self._look_for_results()
@@ -262,8 +266,8 @@ class WorkbenchScreen(ViewsScreen):
             self._look_for_bricks()
             return
         cure = _CURES.get(found.cure.name, "")
-        self._tree.show_problem(found.reason, cure)
-        self._estimate.show_problem(found.reason, cure)
+        self._tree.show_note(problem_note("shown", found.reason, cure))
+        self._estimate.show(problem_note("estimated", found.reason, cure))
         if found.inputs and self._spec is not None:
             self._ask_for_inputs(self._spec.source, found.inputs, found.reason)
 
@@ -281,12 +285,13 @@ class WorkbenchScreen(ViewsScreen):
         self._latencies = found.latencies
         self._estimate.show(found.view)
         self._show_latencies()
-        self._show_headline()
+        self._headline.refresh()
 
     @on(messages.NewResults)
     def _new_results(self) -> None:
         self._has_results = True
-        self._headline.show_empty(False)
+        self._is_empty = False
+        self._headline.refresh()
         self._update_estimate(refresh=True)
 
     def show_run(self, run: RunSnapshot) -> None:
@@ -295,9 +300,11 @@ class WorkbenchScreen(ViewsScreen):
 
     def _show_run_of_it(self) -> None:
         if self._run is not None and self._spec is not None:
-            self._progress = under_way(self._run, self._spec.source.name)
-            self._estimate.show_run(self._progress)
-            self._headline.show_run(self._progress)
+            before, self._progress = self._progress, under_way(self._run, self._spec.source.name)
+            # Drawing disturbs measurements.
+            if self._progress != before:
+                self._estimate.show_run(self._progress)
+                self._headline.refresh()
             self._show_latencies()
 
     def _show_latencies(self) -> None:
@@ -387,14 +394,18 @@ class WorkbenchScreen(ViewsScreen):
         if part is not None and part.source == pair:
             self._details.show_measurements(measured)
 
-    def _show_headline(self) -> None:
-        self._headline.show(
+    def _headline_lines(self, width: int) -> tuple[Line, ...]:
+        document = None if self._view is None else self._view.document
+        headline = Headline(
             self._spec.source.name if self._spec else "",
             self.choices,
-            self._view.document.one if self._view else None,
-            expert=self.is_expert,
-            chosen=self._view is not None and self._view.document.is_chosen,
+            None if document is None else document.one,
+            document is not None and document.is_chosen,
+            self._progress,
+            self.is_expert,
+            self._is_empty,
         )
+        return (headline.line(width),)
 
     # Actions
 
@@ -430,7 +441,7 @@ class WorkbenchScreen(ViewsScreen):
 
     def _show_parts(self) -> None:
         self._estimate.show_more(self.view.expert)
-        self._show_headline()
+        self._headline.refresh()
 
     def action_show_settings(self) -> None:
         self.show_expert(True)

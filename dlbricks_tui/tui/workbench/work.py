@@ -12,7 +12,6 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.workbench.estimate_rows import EstimateView, next_step
 
 if TYPE_CHECKING:
-
     from dlbricks_tui.answers.choices import Choices
     from dlbricks_tui.answers.model_reading import ModelReader, Refusal
     from dlbricks_tui.answers.open_models import ModelSpec
