@@ -31,7 +31,7 @@ from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
 from dlbricks_tui.tui.marks.marks import MARKABLE, TWO, WHAT_IF, Marks
 from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.preferences import LivePreferences, PreferenceFiles
+from dlbricks_tui.tui.preferences import LivePreferences
 from dlbricks_tui.tui.run.updates import Replayed, RunUpdates
 from dlbricks_tui.tui.saving import (
     SavedCopy,
@@ -104,9 +104,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._model = model
         data = session.data
         self._runs = RunUpdates(self, data, connection.poll_factor)
-        self._preferences = LivePreferences(
-            self, PreferenceFiles(sources or Sources(data.config, os.environ), data.themes)
-        )
+        self._preferences = LivePreferences(self, sources or Sources(data.config, os.environ), data.themes)
         self._choices = choices or choices_from(self._preferences.config, data)
 
     def get_default_screen(self) -> Screen[None]:

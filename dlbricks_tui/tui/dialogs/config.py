@@ -62,7 +62,7 @@ class ConfigScreen(Dialog[None]):
 
     def _offered(self, setting: Setting[Any]) -> tuple[Any, ...]:
         if setting is THEME:
-            return tuple(self._preferences.files.themes)
+            return tuple(self._preferences.themes)
         if setting is RUNTIME:
             from dlbricks_tui.runtime.registry import Registry
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -25,7 +26,6 @@ from dlbricks_tui.tui.workbench.views import ViewsScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from textual.app import ComposeResult
 
@@ -122,7 +122,7 @@ class WorkbenchScreen(ViewsScreen):
 
     def _read_all(self) -> None:
         first = self._first
-        self._change_library(work.list_models if first is None else partial(work.open_first, model=first))
+        self._change_library(partial(work.add_path, path=first) if isinstance(first, Path) else lambda _: first)
         self._list_choices()
 
     def _begin_with_sample(self, wanted: bool) -> None:
@@ -159,21 +159,27 @@ class WorkbenchScreen(ViewsScreen):
             self._open_in_front(self._models.selected)
 
     @on(ModelsPanel.ShapesAsked)
-    def _shapes_wanted(self, event: ModelsPanel.ShapesAsked) -> None:
-        opened = self._opened if self._opened and id_of(self._opened.spec.source) == id_of(event.source) else None
+    def _shapes_wanted(self) -> None:
+        source = self._models.selected
+        if source is None:
+            return
+        opened = self._opened if self._opened and id_of(self._opened.spec.source) == id_of(source) else None
         # An open model has shapes: given now, remembered, or from its file.
         if opened:
-            self._ask_for_inputs(event.source, asked_inputs(opened.graph))
-        elif shapes := event.source.inputs:
-            self._ask_for_inputs(event.source, {name: AskedShape(shape, shape) for name, shape in shapes.items()})
+            self._ask_for_inputs(source, asked_inputs(opened.graph))
+        elif shapes := source.inputs:
+            self._ask_for_inputs(source, {name: AskedShape(shape, shape) for name, shape in shapes.items()})
         else:
             # The box opens at once and takes the keys; its thread reads the inputs from the file.
-            spec = self._library.spec(event.source, self.choices)
-            self._show_shapes(event.source, lambda: self.session.reader.inputs(spec))
+            spec = self._library.spec(source, self.choices)
+            self._show_shapes(source, lambda: self.session.reader.inputs(spec))
 
     @on(ModelsPanel.RemovalAsked)
-    def _removal_wanted(self, event: ModelsPanel.RemovalAsked) -> None:
-        self._change_library(partial(work.remove_model, source=event.source))
+    def _removal_wanted(self) -> None:
+        if (source := self._models.selected) is not None:
+            again = key("workbench.open_path")
+            told = f"{source.name} was removed; its file stays. {again} adds it again."
+            self._change_library(lambda reader: reader.library.remove(source.path), told)
 
     @on(TreePanel.Selected)
     def _part_selected(self) -> None:
@@ -225,10 +231,15 @@ class WorkbenchScreen(ViewsScreen):
 
     # Work in threads
 
-    def _change_library(self, change: Callable[[ModelReader], work.Listing]) -> None:
-        self.run_in_thread(lambda: change(self.session.reader), "library", self._library_changed)
+    def _change_library(self, change: Callable[[ModelReader], ModelSource | None], told: str = "") -> None:
+        """Change the library in a thread, and tell it where it is not refused."""
 
-    def _library_changed(self, listing: work.Listing) -> None:
+        def changed() -> work.Listing:
+            return work.change_library(self.session.reader, change)
+
+        self.run_in_thread(changed, "library", partial(self._library_changed, told))
+
+    def _library_changed(self, told: str, listing: work.Listing) -> None:
         self._library.sources = listing.sources
         self._index = self._indexed_cut = None
         self._models.show(listing.sources, listing.language_models)
@@ -237,13 +248,12 @@ class WorkbenchScreen(ViewsScreen):
         self._open_sample()
         if listing.refusal is not None:
             self.app.post_message(messages.Failed(listing.refusal))
+        elif told:
+            show_message(self.app, told)
         if listing.added is not None:
             added = self._library.listed(listing.added)
             self._models.put_cursor_on(added)
             self._open_in_front(added)
-        if listing.removed is not None:
-            again = key("workbench.open_path")
-            show_message(self.app, f"{listing.removed.name} was removed; its file stays. {again} adds it again.")
         self.apply_sizes()
 
     def _list_choices(self) -> None:
@@ -413,9 +423,8 @@ class WorkbenchScreen(ViewsScreen):
         if self._models.marked:
             self._ask_which_marked(self.start_run)
         else:
-            self.open_selected(f"Mark the models to run with {key('app.mark')}, or open one.")
-            if self._spec is not None:
-                self.start_run((self._spec.source,))
+            if spec := self.open_selected(f"Mark the models to run with {key('app.mark')}, or open one."):
+                self.start_run((spec.source,))
 
     @property
     def marked_rows(self) -> tuple[ComparableRow, ...]:
