@@ -29,7 +29,7 @@ from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
-from dlbricks_tui.tui.marks.marks import MARKABLE, TWO, WHAT_IF, Marks
+from dlbricks_tui.tui.marking import MARKABLE, TWO, WHAT_IF, Marks
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences
 from dlbricks_tui.tui.run.updates import Replayed, RunUpdates
@@ -255,7 +255,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
 
     @on(messages.ComparisonWanted)
     def _compare(self, wanted: messages.ComparisonWanted) -> None:
-        from dlbricks_tui.tui.marks.screen import MarkedScreen
+        from dlbricks_tui.tui.comparing import MarkedScreen
 
         first = self.screen_stack[0]
         if isinstance(self.screen, ModalScreen):

@@ -26,10 +26,10 @@ from dlbricks_tui.settings.variant import SYSTEM
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.keys.registry import BY_ID
 from dlbricks_tui.tui.widgets.text import text_of
-from dlbricks_tui.tui.workbench.estimate import Headline
-from dlbricks_tui.tui.workbench.estimate_rows import (
+from dlbricks_tui.tui.workbench.estimate import (
     EstimateRow,
     EstimateView,
+    Headline,
     NextStep,
     UnderWay,
     estimate_rows,

@@ -28,7 +28,7 @@ from dlbricks_tui.language.orders import (
 )
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.language.screen import LanguageScreen, OpenLanguageModelScreen
+from dlbricks_tui.tui.language import LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.answers.language_answers import answer, library, predicted
 from tests.jobs.carrying import stands_for_processes

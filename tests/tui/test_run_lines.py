@@ -37,7 +37,7 @@ from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, mo
 from dlbricks_tui.tui.run.settings import RUN_ROWS, WantedCombination, exactly, settings_for
 from dlbricks_tui.tui.run.snapshot import ReplayPace, RunBrick, RunModel, RunSnapshot, on_its_way
 from dlbricks_tui.tui.run.status import HostNow, status_line
-from dlbricks_tui.tui.workbench.estimate_rows import UnderWay, under_way
+from dlbricks_tui.tui.workbench.estimate import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small
 from tests.runs.live_runs import MODELS, RUN, ended, in_the_middle, loaded, measured, planned, started

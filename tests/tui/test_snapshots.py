@@ -31,14 +31,14 @@ from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
 from dlbricks_tui.tui.analysis.panels import MeasureScreen
 from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen, WritingScreen
 from dlbricks_tui.tui.fleet.panels import AllFleetsScreen, CancelFleetScreen, HostsFileScreen, StartFleetScreen
-from dlbricks_tui.tui.language.screen import OpenLanguageModelScreen
+from dlbricks_tui.tui.language import OpenLanguageModelScreen
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.run import updates
 from dlbricks_tui.tui.run.boxes import CancelWorkScreen, JobScreen, QueueScreen
 from dlbricks_tui.tui.scenario.screen import CancelLoadScreen
+from dlbricks_tui.tui.systems import SystemsScreen
 from dlbricks_tui.tui.systems import screen as work
-from dlbricks_tui.tui.systems.screen import SystemsScreen
 from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen, TraceSettings, WriteTraceScreen
 from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
 from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen

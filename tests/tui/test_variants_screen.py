@@ -30,7 +30,7 @@ from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.run.boxes import StartRunScreen
 from dlbricks_tui.tui.run.runs import Runs
 from dlbricks_tui.tui.run.settings import WantedCombination
-from dlbricks_tui.tui.variants.screen import VariantsPanel, VariantsScreen
+from dlbricks_tui.tui.variants import VariantsPanel, VariantsScreen
 from dlbricks_tui.tui.widgets.form import FormRows
 from tests.documents.test_matrix import FULL, ranking_of, with_threads
 from tests.documents.test_ranking import MIXED

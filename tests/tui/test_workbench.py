@@ -23,10 +23,9 @@ from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
-from dlbricks_tui.tui.language.screen import LanguageScreen
+from dlbricks_tui.tui.language import LanguageScreen
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows
-from dlbricks_tui.tui.workbench.estimate_rows import LayerStop, UnderWay, problem_note
+from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows, LayerStop, UnderWay, problem_note
 from dlbricks_tui.tui.workbench.model_columns import ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import FIRST_SAMPLE, WorkbenchScreen

@@ -36,7 +36,7 @@ from dlbricks_tui.tui.analysis.work import Proving
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen, Dialog, TextDialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import WHAT_IF
+from dlbricks_tui.tui.marking import WHAT_IF
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.text import PictureView
 from dlbricks_tui.wording.layers import common_beginning

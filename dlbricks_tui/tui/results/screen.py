@@ -18,16 +18,16 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key, with_keys
-from dlbricks_tui.tui.marks.marks import TWO
-from dlbricks_tui.tui.results.panels import (
+from dlbricks_tui.tui.marking import TWO
+from dlbricks_tui.tui.results.table import (
     DeleteScreen,
     ExportScreen,
     HistoryPanel,
     ImportScreen,
     RecordPanel,
+    ResultsPanel,
     result_row,
 )
-from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.numbers import counted, names_of

@@ -31,7 +31,7 @@ from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import BY_ID, binding
-from dlbricks_tui.tui.marks.marks import marks_of
+from dlbricks_tui.tui.marking import marks_of
 from dlbricks_tui.tui.widgets.rows import DrawnRows, Item, ItemRows, LineRows, RowsView, place_of
 from dlbricks_tui.tui.widgets.text import WIDTH, NamesKeys, PictureView, TextLines, lines_as_texts
 from dlbricks_tui.wording.text_tables import TextTable

@@ -1,43 +1,322 @@
-"""The panel of the estimate, and the headline of the workbench."""
+"""The panel of the estimate, its rows, and the headline of the workbench."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from textual.message import Message
 
 from dlbricks_tui.answers.choices import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
-from dlbricks_tui.documents.lines import Line, Span, line, spread, width_of
+from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, spread, width_of, wrapped_lines
+from dlbricks_tui.documents.parts import BLANK_LINE
+from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL, WORKERS
 from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.run.snapshot import on_its_way
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import NamesKeys
-from dlbricks_tui.tui.workbench.estimate_rows import (
-    CHOOSE_A_MODEL,
-    NOTHING_UNDER_WAY,
-    READING,
-    EstimateRow,
-    EstimateView,
-    LayerStop,
-    Note,
-    Stop,
-    UnderWay,
-    estimate_rows,
-    replaces,
-)
 from dlbricks_tui.wording.answers import combination_words, figure_text, origin_words
 from dlbricks_tui.wording.layers import bricks_words
-from dlbricks_tui.wording.numbers import counted, milliseconds
+from dlbricks_tui.wording.numbers import counted, in_ms, measured_ago, milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from dlbricks_tui.answers.shared_estimates import KnownAlready
+    from dlbricks_tui.documents.estimate import EstimateDocument
+    from dlbricks_tui.documents.parts import Part
+    from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.tui.run.snapshot import RunSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """The progress of a run of the open model: in words, and the figures of that run so far."""
+
+    words: str = ""
+    # From all layers of the model; None until each has samples.
+    estimate: Latency | None = None
+    # The latency of the whole model.
+    end_to_end: Latency | None = None
+
+    @property
+    def has_figures(self) -> bool:
+        return self.estimate is not None or self.end_to_end is not None
+
+
+NOTHING_UNDER_WAY = UnderWay()
+
+
+def under_way(run: RunSnapshot, model: str) -> UnderWay:
+    """Return the progress of a run of a model; nothing if the run is of other models, has ended or is replayed."""
+    words = on_its_way(run, model)
+    if not words:
+        return NOTHING_UNDER_WAY
+    # A run in several variants has several figures, of which none is the answer.
+    estimates = [it for it in run.estimates if it.name == model]
+    wholes = [it for it in run.bricks if it.whole and model in it.used_by]
+    if len(estimates) > 1 or len(wholes) > 1:
+        return UnderWay(words)
+    # Loaded here: the first screen shows no run, and needs no NumPy.
+    from dlbricks_tui.answers.run_results import estimate_so_far, latency_so_far
+
+    return UnderWay(
+        words,
+        next((estimate_so_far(it.sequential_ms, it.low_ms, it.high_ms) for it in estimates if not it.is_partial), None),
+        next((latency_so_far(it.samples_ms, it.latency_ms, it.half_width) for it in wholes), None),
+    )
+
+
+def replaces(under_way: UnderWay, found: SystemEstimate) -> bool:
+    """Return whether the figures of the run tell more than the stored results: until these cover the model."""
+    return under_way.has_figures and not found.estimate.coverage.complete
+
+
+def so_far_parts(under_way: UnderWay) -> Iterator[Part]:
+    """Yield the figures of a run in progress, each as soon as the run has it."""
+    # Loaded here: the first screen shows no run.
+    from dlbricks_tui.documents.parts import BarFigure, Figures, Sentence
+
+    estimate, whole = under_way.estimate, under_way.end_to_end
+    if estimate is None:
+        yield Sentence("The whole model is timed; its layers follow.", "strong")
+    else:
+        yield Sentence(f"The estimate so far is {milliseconds(estimate.value_ms)} ms.", "strong")
+    named = ("end to end", whole), ("sequential", estimate)
+    known = [(name, it) for name, it in named if it is not None]
+    yield Figures(tuple(BarFigure(name, in_ms(it.value_ms), it.value_ms, it.low_ms, it.high_ms) for name, it in known))
+    if estimate is not None:
+        ends = f"{milliseconds(estimate.low_ms)} to {milliseconds(estimate.high_ms)} ms"
+        yield Sentence(f"{ends}, the 95 % interval so far; more samples narrow it.", "muted")
+
+
+class NextStep(Enum):
+    """A step by its action and the question that it answers, the most useful first."""
+
+    VARIANTS = ("workbench.show_variants", "which runtime, threads and batch are best")
+    ANALYSIS = ("workbench.show_analysis", "what could be faster")
+    LOAD = ("workbench.show_scenario", "how much load it can serve")
+    OWN_MODEL = ("workbench.open_path", "your own model: open its file")
+    HOSTS = ("workbench.show_fleet", "which host is best")
+
+    def __init__(self, action: str, question: str) -> None:
+        self.action = action
+        self.question = question
+
+    def is_done(self, known: KnownAlready) -> bool:
+        """Return whether the answer is known."""
+        return {
+            NextStep.VARIANTS: known.combinations > 1,
+            NextStep.ANALYSIS: known.proofs > 0,
+            NextStep.LOAD: known.load_tests > 0,
+            NextStep.OWN_MODEL: known.own_models > 0,
+            NextStep.HOSTS: known.systems > 1,
+        }[self]
+
+
+def next_step(known: KnownAlready) -> NextStep | None:
+    """Return the first step whose answer is not known."""
+    return next((step for step in NextStep if not step.is_done(known)), None)
+
+
+_USUAL = {SYSTEM: "this host", RUNTIME: "the fastest", BATCH: "as in the file", THREADS: "any number"}
+
+
+def setting_text(setting: Setting[Any], choices: Choices, available: Available) -> str:
+    """Return the value of a setting in words."""
+    value = getattr(choices, setting.field)
+    if value is None:
+        return _USUAL[setting]
+    if setting is SYSTEM:
+        return available.system_name(value)
+    return available.runtime_name(value) if setting is RUNTIME else setting.kind.text(value)
+
+
+_NAME = 12
+# The number of slow layers that are shown.
+MOST_SLOW = 10
+
+
+class LayerStop(NamedTuple):
+    """The row of a slow layer as a place of the cursor: the first layer of a sequence, by its index."""
+
+    layer: int
+
+
+# The place of the cursor, independent of the rows above it: a setting, a slow layer, or an explaining line by its
+# number.
+Stop: TypeAlias = Setting[Any] | LayerStop | int
+
+
+class EstimateRow(NamedTuple):
+    """A row, and its stop if the cursor may stop there."""
+
+    line: Line
+    stop: Stop | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EstimateView:
+    """The answer of one model with its explanation."""
+
+    document: EstimateDocument
+    # The names of other systems that have measured some of it.
+    other_systems: tuple[str, ...] = ()
+    step: NextStep | None = None
+
+
+# Lines in place of an estimate.
+Note = tuple[Line | Hint, ...]
+
+CHOOSE_A_MODEL = (
+    Hint("No model is open.", "strong"),
+    Hint("{models.open} in the list of models opens one.", "muted"),
+)
+
+
+def problem_note(what: str, reason: str, cure: str) -> Note:
+    """Return lines with the reason of a problem, and its cure, which may name actions in place of keys."""
+    step = (Hint(cure, "strong"),) if cure else ()
+    return (line(Span(f"This model cannot be {what}.", "bad")), line(Span(reason)), *step)
+
+
+READING: Note = (line(Span("Reading the model.", "muted")),)
+
+
+def estimate_rows(
+    content: EstimateView | Note,
+    choices: Choices,
+    available: Available,
+    width: int,
+    under_way: UnderWay = NOTHING_UNDER_WAY,
+    *,
+    more: bool = False,
+) -> tuple[EstimateRow, ...]:
+    """Return the answer in a few lines, its compositions and the slowest layers; and all else that is known on demand.
+
+    `under_way` is shown until the model is measured.
+    """
+    settings = _settings(choices, available, width) if more else _hint_of_more(width)
+    if not isinstance(content, EstimateView):
+        lines = (each.line if isinstance(each, Hint) else each for each in content)
+        return (*_plain(lines, width), EstimateRow(BLANK), *settings)
+    document = content.document
+    if replaces(under_way, document.one):
+        # Predictions beside the figures of the run would confuse.
+        hint = Hint("{workbench.show_run} shows the run", "muted").line
+        so_far = laid_out(so_far_parts(under_way), width)
+        return (*_plain((*so_far, hint), width), EstimateRow(BLANK), *settings)
+    is_here = choices.system in (None, available.host)
+    answer = _answer(content, under_way, width, "" if is_here else available.system_name(choices.system or ""))
+    return (
+        *_plain(answer, width),
+        EstimateRow(BLANK),
+        *_plain(_latencies(content, under_way, width, more=more), width),
+        *_slowest(content, width),
+        *(_plain(_coverage(document, width), width) if more else ()),
+        *settings,
+        *(_selectable(_explanation(document, width), width) if more else ()),
+    )
+
+
+def _hint_of_more(width: int) -> Iterator[EstimateRow]:
+    return _plain([Hint("{workbench.expert} shows workers, errors, coverage and settings", "muted").line], width)
+
+
+def _answer(view: EstimateView, under_way: UnderWay, width: int, on: str) -> Iterator[Line]:
+    """Yield the figure, how sure it is, and what to do next."""
+    document, one = view.document, view.document.one
+    if one.estimate.obstacle and one.figure is None:
+        yield line(Span("No estimate is possible.", "strong"))
+        yield line(Span(f"{one.estimate.obstacle}.", "warn"))
+    elif one.figure is None and not one.is_measured:
+        yield line(Span("Not measured here yet.", "strong"))
+    else:
+        yield from laid_out((*document.answer(on), *document.certainty()), width)
+    if under_way.words:
+        yield line(Span(under_way.words, "text"))
+        yield Hint("{workbench.show_run} shows the run", "muted").line
+    elif one.estimate.obstacle:
+        if one.end_to_end is None:
+            yield Hint("{workbench.start_run} with end to end on times the whole model", "muted").line
+    elif one.estimate.coverage.missing or one.estimate.coverage.predicted or one.estimate.composed is None:
+        what = "what is missing" if one.is_measured else "it"
+        yield Hint(f"next: {{workbench.start_run}} measures {what}").line
+    elif view.step is not None:
+        yield Hint(f"next: {{{view.step.action}}} {view.step.question}").line
+    if not one.is_measured:
+        for system in view.other_systems:
+            yield line(Span(f"{system} has results: select it as the system", "muted"))
+
+
+def _latencies(view: EstimateView, under_way: UnderWay, width: int, *, more: bool) -> Iterator[Line]:
+    document, one = view.document, view.document.one
+    if one.estimate.composed is not None and not one.estimate.obstacle:
+        yield from laid_out(document.compositions(is_changing=bool(under_way.words), workers=more), width)
+        if more:
+            yield from laid_out((*document.basis(), *document.doubts(), *document.cautions(), *document.gain()), width)
+        yield BLANK
+
+
+def _slowest(view: EstimateView, width: int) -> Iterator[EstimateRow]:
+    slow = view.document.slow_layers(MOST_SLOW)
+    if slow.rows and view.document.one.estimate.composed is not None:
+        table = TableLayout(slow, width)
+        yield EstimateRow(_heading("Slowest layers"))
+        yield EstimateRow(table.heading)
+        for index, each in enumerate(slow.rows):
+            yield EstimateRow(table.row(index), LayerStop(each.part.layers[0]))
+        yield EstimateRow(BLANK)
+
+
+def _settings(choices: Choices, available: Available, width: int) -> Iterator[EstimateRow]:
+    yield EstimateRow(_heading("Settings"))
+    for setting in CHOSEN:
+        value = cut(setting_text(setting, choices, available), max(4, width - _NAME - 4))
+        text = line(column(setting.name, _NAME), Span("◂ ", "muted"), Span(value, "accent"), Span(" ▸", "muted"))
+        yield EstimateRow(text, setting)
+
+
+def _coverage(document: EstimateDocument, width: int) -> Iterator[Line]:
+    one = document.one
+    yield _heading("Coverage")
+    yield from laid_out(document.coverage(), width)
+    if one.way.protocol:
+        yield from laid_out(document.way(), width)
+    if ages := measured_ago([one]):
+        yield line(Span(ages, "muted"))
+    for reason in dict.fromkeys(part.reason for part in one.estimate.parts if part.reason):
+        yield line(Span(f"  {reason}", "muted"))
+    yield BLANK
+
+
+def _explanation(document: EstimateDocument, width: int) -> Iterator[Line]:
+    """Yield where the time goes, what could run in parallel, and what explains the difference from the measurement."""
+    if document.one.estimate.composed is not None:
+        yield BLANK
+        yield from laid_out((*document.types(), BLANK_LINE, *document.path(), *document.remainder()), width)
+
+
+def _heading(text: str) -> Line:
+    return line(Span(text, "heading"))
+
+
+def _plain(lines: Iterable[Line], width: int) -> Iterator[EstimateRow]:
+    return (EstimateRow(each) for each in wrapped_lines(lines, width))
+
+
+def _selectable(lines: Iterable[Line], width: int) -> Iterator[EstimateRow]:
+    """Return rows where the cursor may stop, so that the user can scroll to them."""
+    return (EstimateRow(each, at if each else None) for at, each in enumerate(wrapped_lines(lines, width)))
 
 
 class EstimateRows(RowsView, NamesKeys):

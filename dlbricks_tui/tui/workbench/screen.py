@@ -18,8 +18,14 @@ from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline
-from dlbricks_tui.tui.workbench.estimate_rows import NOTHING_UNDER_WAY, problem_note, replaces, under_way
+from dlbricks_tui.tui.workbench.estimate import (
+    NOTHING_UNDER_WAY,
+    EstimatePanel,
+    Headline,
+    problem_note,
+    replaces,
+    under_way,
+)
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from dlbricks_tui.tui.workbench.views import ViewsScreen
@@ -44,7 +50,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.dialogs.input_shapes import Inputs
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
-    from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
+    from dlbricks_tui.tui.workbench.estimate import EstimateView
 
 
 # Small, with parallel branches, so that the compositions differ.

@@ -25,7 +25,7 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import WIDTH, text_of
-from dlbricks_tui.tui.workbench.estimate_rows import CHOOSE_A_MODEL, READING, Note
+from dlbricks_tui.tui.workbench.estimate import CHOOSE_A_MODEL, READING, Note
 from dlbricks_tui.wording.numbers import counted, percent
 from dlbricks_tui.wording.text_tables import TextTable
 

@@ -142,7 +142,7 @@ class ViewsScreen(RunHostScreen):
 
     def action_show_variants(self) -> None:
         from dlbricks_tui.answers.comparisons.combinations import compare_in_steps
-        from dlbricks_tui.tui.variants.screen import VariantsScreen
+        from dlbricks_tui.tui.variants import VariantsScreen
 
         if spec := self.open_selected("Open a model to compare its runtimes, threads and batch sizes."):
             read = partial(compare_in_steps, spec, self.choices, self.session.data, work.is_wanted)
@@ -215,7 +215,7 @@ class ViewsScreen(RunHostScreen):
             self._show_corpus_of(self._library.sources)
 
     def _show_corpus_of(self, sources: tuple[ModelSource, ...]) -> None:
-        from dlbricks_tui.tui.corpus.screen import CorpusScreen
+        from dlbricks_tui.tui.corpus import CorpusScreen
 
         def specs(choices: Choices) -> list[ModelSpec]:
             return [self._library.spec(source, choices) for source in sources]
@@ -277,13 +277,13 @@ class ViewsScreen(RunHostScreen):
         self.app.push_screen(SuiteWrittenScreen(written))
 
     def action_show_systems(self) -> None:
-        from dlbricks_tui.tui.systems.screen import SystemsScreen
+        from dlbricks_tui.tui.systems import SystemsScreen
 
         self.ask(SystemsScreen(self.session, self._spec, self.choices, self._config()), self._system_taken)
 
     @on(ModelsPanel.LanguageAsked)
     def action_show_language(self) -> None:
-        from dlbricks_tui.tui.language.screen import LanguageScreen
+        from dlbricks_tui.tui.language import LanguageScreen
 
         self.app.push_screen(LanguageScreen(self.session, self._config()))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual.worker import get_current_worker
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.tui.workbench.estimate_rows import EstimateView, next_step
+from dlbricks_tui.tui.workbench.estimate import EstimateView, next_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -35,7 +35,7 @@ from dlbricks_tui.documents.variants import curve_pictures, variant_name, varian
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.marks.marks import TWO
+from dlbricks_tui.tui.marking import TWO
 from dlbricks_tui.tui.run.settings import WantedCombination
 from dlbricks_tui.tui.widgets.panel import TablePanel, TableRows, marks_text
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
@@ -44,6 +44,7 @@ from dlbricks_tui.wording.numbers import measured_ago
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.ranking import Ranking
+
 
 # The bounds to choose from, in milliseconds.
 BOUNDS_MS = tuple(step * 10.0**power for power in range(5) for step in (1, 2, 5))
