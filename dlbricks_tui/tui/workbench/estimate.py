@@ -100,32 +100,25 @@ def so_far_parts(under_way: UnderWay) -> Iterator[Part]:
 
 
 class NextStep(Enum):
-    """A step by its action and the question that it answers, the most useful first."""
+    """A step by its action and the question that it answers, the most useful first.
 
-    VARIANTS = ("workbench.show_variants", "which runtime, threads and batch are best")
-    ANALYSIS = ("workbench.show_analysis", "what could be faster")
-    LOAD = ("workbench.show_scenario", "how much load it can serve")
-    OWN_MODEL = ("workbench.open_path", "your own model: open its file")
-    HOSTS = ("workbench.show_fleet", "which host is best")
+    The last item names the fact of `KnownAlready` that must be greater than a number for the answer to be known.
+    """
 
-    def __init__(self, action: str, question: str) -> None:
-        self.action = action
-        self.question = question
+    VARIANTS = ("workbench.show_variants", "which runtime, threads and batch are best", "combinations", 1)
+    ANALYSIS = ("workbench.show_analysis", "what could be faster", "proofs", 0)
+    LOAD = ("workbench.show_scenario", "how much load it can serve", "load_tests", 0)
+    OWN_MODEL = ("workbench.open_path", "your own model: open its file", "own_models", 0)
+    HOSTS = ("workbench.show_fleet", "which host is best", "systems", 1)
 
-    def is_done(self, known: KnownAlready) -> bool:
-        """Return whether the answer is known."""
-        return {
-            NextStep.VARIANTS: known.combinations > 1,
-            NextStep.ANALYSIS: known.proofs > 0,
-            NextStep.LOAD: known.load_tests > 0,
-            NextStep.OWN_MODEL: known.own_models > 0,
-            NextStep.HOSTS: known.systems > 1,
-        }[self]
+    def __init__(self, action: str, question: str, fact: str, least: int) -> None:
+        self.action, self.question = action, question
+        self.fact, self.least = fact, least
 
 
 def next_step(known: KnownAlready) -> NextStep | None:
     """Return the first step whose answer is not known."""
-    return next((step for step in NextStep if not step.is_done(known)), None)
+    return next((step for step in NextStep if getattr(known, step.fact) <= step.least), None)
 
 
 _USUAL = {SYSTEM: "this host", RUNTIME: "the fastest", BATCH: "as in the file", THREADS: "any number"}
@@ -189,6 +182,7 @@ def problem_note(what: str, reason: str, cure: str) -> Note:
     return (line(Span(f"This model cannot be {what}.", "bad")), line(Span(reason)), *step)
 
 
+_MORE = Hint("{workbench.expert} shows workers, errors, coverage and settings", "muted")
 READING: Note = (line(Span("Reading the model.", "muted")),)
 
 
@@ -205,7 +199,7 @@ def estimate_rows(
 
     `under_way` is shown until the model is measured.
     """
-    settings = _settings(choices, available, width) if more else _hint_of_more(width)
+    settings = _settings(choices, available, width) if more else _plain([_MORE.line], width)
     if not isinstance(content, EstimateView):
         lines = (each.line if isinstance(each, Hint) else each for each in content)
         return (*_plain(lines, width), EstimateRow(BLANK), *settings)
@@ -217,6 +211,8 @@ def estimate_rows(
         return (*_plain((*so_far, hint), width), EstimateRow(BLANK), *settings)
     is_here = choices.system in (None, available.host)
     answer = _answer(content, under_way, width, "" if is_here else available.system_name(choices.system or ""))
+    # Rows where the cursor may stop, so that the user can scroll to them.
+    explained = wrapped_lines(_explanation(document, width) if more else (), width)
     return (
         *_plain(answer, width),
         EstimateRow(BLANK),
@@ -224,12 +220,8 @@ def estimate_rows(
         *_slowest(content, width),
         *(_plain(_coverage(document, width), width) if more else ()),
         *settings,
-        *(_selectable(_explanation(document, width), width) if more else ()),
+        *(EstimateRow(each, at if each else None) for at, each in enumerate(explained)),
     )
-
-
-def _hint_of_more(width: int) -> Iterator[EstimateRow]:
-    return _plain([Hint("{workbench.expert} shows workers, errors, coverage and settings", "muted").line], width)
 
 
 def _answer(view: EstimateView, under_way: UnderWay, width: int, on: str) -> Iterator[Line]:
@@ -312,11 +304,6 @@ def _heading(text: str) -> Line:
 
 def _plain(lines: Iterable[Line], width: int) -> Iterator[EstimateRow]:
     return (EstimateRow(each) for each in wrapped_lines(lines, width))
-
-
-def _selectable(lines: Iterable[Line], width: int) -> Iterator[EstimateRow]:
-    """Return rows where the cursor may stop, so that the user can scroll to them."""
-    return (EstimateRow(each, at if each else None) for at, each in enumerate(wrapped_lines(lines, width)))
 
 
 class EstimateRows(RowsView, NamesKeys):
