@@ -43,7 +43,7 @@ def told_apart(names: Sequence[str], width: int) -> list[str]:
     texts = {name: shortened(name) for name in names}
     ordered = sorted(set(texts.values()))
     # The number of characters that each text has in common with the most similar other one.
-    common = [0, *(len(commonprefix(both)) for both in pairwise(ordered)), 0]
+    common = [0, *(len(commonprefix(both)) for both in pairwise(ordered)), 0]  # noqa: RUF071 - no paths
     same = {text: max(common[at : at + 2]) for at, text in enumerate(ordered)}
     shown = {name: _elided(text, same[text], width) for name, text in texts.items()}
     times = Counter(shown.values())
