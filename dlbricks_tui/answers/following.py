@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dlbricks_tui.answers.language.asking import language_process, named_model
-from dlbricks_tui.answers.language.results import LanguageOptions
+from dlbricks_tui.answers.language import LanguageOptions, language_process, named_model
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event

@@ -17,7 +17,7 @@ from textual.app import App
 from textual.screen import ModalScreen, Screen
 
 from dlbricks_tui.answers.choices import Choices, choices_from
-from dlbricks_tui.answers.pairs.marked import ComparableRow
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedTwo
-from dlbricks_tui.answers.pairs.marked import ComparableRow
-from dlbricks_tui.answers.pairs.naming import compare_rows
+from dlbricks_tui.answers.open_models import ComparableRow
+from dlbricks_tui.answers.pairs import ComparedPart, ComparedTwo, compare_rows
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.documents.comparison import (
     answer_words,

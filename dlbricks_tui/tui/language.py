@@ -15,9 +15,9 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
+from dlbricks_tui.answers import language as asking
 from dlbricks_tui.answers.following import LanguageMeasuring
-from dlbricks_tui.answers.language import asking
-from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
+from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
 from dlbricks_tui.documents.language import (
     curve_parts,
     execution_words,
@@ -30,9 +30,9 @@ from dlbricks_tui.documents.language import (
 )
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading
-from dlbricks_tui.settings.kinds import with_own
 from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.measuring import END_TO_END
+from dlbricks_tui.settings.setting import with_own
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.notices import WritingScreen
 from dlbricks_tui.tui.dialogs.paths import PathScreen
@@ -47,7 +47,6 @@ from dlbricks_tui.tui.widgets.text import PictureView
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dlbricks_tui.answers.language.results import LanguageAnswer
     from dlbricks_tui.answers.session import Session
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder

@@ -10,7 +10,7 @@ from textual.message import Message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.answers.pairs.marked import ComparableRow
+    from dlbricks_tui.answers.open_models import ComparableRow
     from dlbricks_tui.host.queue import Place
     from dlbricks_tui.tui.run.follower import ReplayChange
     from dlbricks_tui.tui.run.snapshot import RunSnapshot

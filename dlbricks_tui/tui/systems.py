@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from textual import on
 
 from dlbricks_tui.answers.choices import Choices
-from dlbricks_tui.answers.comparisons.named import PairKind
-from dlbricks_tui.answers.open_models import ModelSpec
-from dlbricks_tui.answers.pairs.marked import ComparableRow
+from dlbricks_tui.answers.open_models import ComparableRow, ModelSpec
 from dlbricks_tui.answers.session import Session, options_of
-from dlbricks_tui.answers.systems import KnownSystem, Systems, examine_host, list_systems, rank_systems
+from dlbricks_tui.answers.sides import PairKind
+from dlbricks_tui.answers.store_contents import (
+    KnownSystem,
+    Systems,
+    examine_host,
+    list_systems,
+    rank_systems,
+)
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.doctor import OF_THE_LIVE_HOST, finding_parts, noisy_words
 from dlbricks_tui.documents.lines import Line, Span, line

@@ -14,7 +14,7 @@ from dlbricks_tui.analysis.jobs import PROOF, ProofOrder
 from dlbricks_tui.analysis.proving import RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.answers import shared_estimates as judging
-from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+from dlbricks_tui.answers.analysing import MeasuringPlan
 from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Config
@@ -26,7 +26,7 @@ from dlbricks_tui.jobs.events import EventWriter, Waiting
 from dlbricks_tui.jobs.folder import JobFolder, State, StoredJobs
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.settings.kinds import several, whole
+from dlbricks_tui.settings.setting import several, whole
 from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
 from dlbricks_tui.tui.analysis.panels import MeasureScreen
 from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen, WritingScreen

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers import combinations
 from dlbricks_tui.answers.choices import Choices
-from dlbricks_tui.answers.comparisons import combinations
 from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.bricks.decomposition import decompose

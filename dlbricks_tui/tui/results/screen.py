@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.answers import stored_results as work
-from dlbricks_tui.answers.comparisons.named import NamedSelection, PairKind
-from dlbricks_tui.answers.pairs.marked import ComparableRow
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.answers.session import Session
+from dlbricks_tui.answers.sides import NamedSelection, PairKind
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.results import QUESTION, results_answer
 from dlbricks_tui.tui import messages

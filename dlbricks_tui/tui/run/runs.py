@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from dlbricks_tui.answers.measuring import run_request
+from dlbricks_tui.answers.measuring import ProbeOptions, probe_request, run_request
 from dlbricks_tui.answers.open_models import ModelId, ModelSpec, id_of
-from dlbricks_tui.answers.probing import ProbeOptions, probe_request
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder

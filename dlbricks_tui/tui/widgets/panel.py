@@ -19,14 +19,14 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.widgets.input import Selection
 
-from dlbricks_tui.answers.pairs.marked import ComparableRow
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, contains_all
 from dlbricks_tui.documents.parts import Column, Missing, Part, Table
 from dlbricks_tui.documents.pictures import Picture
 from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.printable import printable
-from dlbricks_tui.settings.kinds import next_of
+from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import HelpPlace

@@ -67,7 +67,7 @@ def under_way(run: RunSnapshot, model: str) -> UnderWay:
     if len(estimates) > 1 or len(wholes) > 1:
         return UnderWay(words)
     # Loaded here: the first screen shows no run, and needs no NumPy.
-    from dlbricks_tui.answers.run_results import estimate_so_far, latency_so_far
+    from dlbricks_tui.answers.shared_estimates import estimate_so_far, latency_so_far
 
     return UnderWay(
         words,

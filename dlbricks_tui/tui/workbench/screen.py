@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import Answer
     from dlbricks_tui.answers.library_scans import BrickIndex
     from dlbricks_tui.answers.model_reading import ModelReader, Refusal
-    from dlbricks_tui.answers.open_models import KnownLatency
-    from dlbricks_tui.answers.pairs.marked import ComparableRow
+    from dlbricks_tui.answers.open_models import ComparableRow, KnownLatency
     from dlbricks_tui.answers.session import Session
     from dlbricks_tui.answers.shared_estimates import Measurements
     from dlbricks_tui.config.config import Config

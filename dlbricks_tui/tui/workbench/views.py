@@ -141,7 +141,7 @@ class ViewsScreen(RunHostScreen):
         }[kind.value]()
 
     def action_show_variants(self) -> None:
-        from dlbricks_tui.answers.comparisons.combinations import compare_in_steps
+        from dlbricks_tui.answers.combinations import compare_in_steps
         from dlbricks_tui.tui.variants import VariantsScreen
 
         if spec := self.open_selected("Open a model to compare its runtimes, threads and batch sizes."):
@@ -244,7 +244,7 @@ class ViewsScreen(RunHostScreen):
     def _export_suite(self, specs: Sequence[ModelSpec], choices: Choices, path: Path) -> None:
         def start() -> JobFolder:
             # Loaded here, in a thread: exports are rare.
-            from dlbricks_tui.answers.suites.exporting import start_export
+            from dlbricks_tui.answers.suites import start_export
 
             return start_export(specs, choices, path, self.session.data)
 
@@ -261,7 +261,7 @@ class ViewsScreen(RunHostScreen):
         self.app.push_screen(JobScreen(job))
 
     async def _await_export(self, job: JobFolder) -> None:
-        from dlbricks_tui.answers.suites.exporting import written_suite
+        from dlbricks_tui.answers.suites import written_suite
         from dlbricks_tui.tui.run.boxes import JobScreen
         from dlbricks_tui.tui.workbench.suites import SuiteWrittenScreen
 
