@@ -14,6 +14,7 @@ from dlbricks_tui.analysis.jobs import PROOF, ProofOrder
 from dlbricks_tui.analysis.proving import RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.answers import shared_estimates as judging
+from dlbricks_tui.answers import store_contents as work
 from dlbricks_tui.answers.analysing import MeasuringPlan
 from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.session import Session
@@ -38,7 +39,6 @@ from dlbricks_tui.tui.run import updates
 from dlbricks_tui.tui.run.boxes import CancelWorkScreen, JobScreen, QueueScreen
 from dlbricks_tui.tui.scenario.screen import CancelLoadScreen
 from dlbricks_tui.tui.systems import SystemsScreen
-from dlbricks_tui.tui.systems import screen as work
 from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen, TraceSettings, WriteTraceScreen
 from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
 from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
