@@ -95,11 +95,7 @@ class MeasuredExecutions:
             batches = [(level, batch) for level in runtimes.levels(identity) for batch in usual]
             batches += [(way.level, batch) for batch in others] if identity == way.runtime else []
             for level, batch in dict.fromkeys(batches):
-                if (identity, level, batch) == (
-                    baseline.found.way.runtime,
-                    baseline.graph.level,
-                    baseline.execution.batch_size,
-                ):
+                if (identity, level, batch) == (way.runtime, baseline.graph.level, baseline.execution.batch_size):
                     continue
                 key = _Reading(runtime.traits.format, runtimes.loading(runtime), level, batch)
                 if key not in inquiries:
@@ -109,51 +105,37 @@ class MeasuredExecutions:
                 if inquiry is not None and found is not None and any(it.measured for it in found.estimate.parts):
                     graph = inquiry.decomposition.graph
                     # Layers at other batch sizes are compared within one file only.
-                    if graph.batch_size == baseline.graph.batch_size and key not in written:
-                        is_other = graph.file != baseline.file
-                        written[key] = self._as_in_file(source, key) if is_other else baseline.written
+                    if graph.batch_size == size and key not in written:
+                        is_other, as_written = graph.file != baseline.file, key._replace(level=Level.WRITTEN)
+                        written[key] = self._graph(source, as_written) if is_other else baseline.written
                     yield MeasuredExecution(Execution(runtime, level, batch), graph, found, written.get(key))
 
-    def _inquiry(self, named: ModelSource, reading: _Reading) -> Inquiry | None:
+    def _inquiry(self, source: ModelSource, reading: _Reading) -> Inquiry | None:
         """Return the results of a model as a runtime has it; None if it cannot be read so, or not at this size."""
-        form, runtime, level, batch = reading
-        source = named.in_format(form)
-        estimator = self._estimator
-        loader = estimator.readers.loader(runtime)
-        options = estimator.options
-        with suppress(*UNLOADABLE):
-            if batch is not None and batch == self._usual_size(source, runtime, level):
-                return None
-            graph = loader.load(source, level, options.inputs, options.values, batch)
-            if batch is None:
-                self._usual_sizes[_network(source, runtime, level)] = graph.batch_size
-            decomposition = decompose(graph.named(source.name), options.cutting, loader.cache)
-            return Inquiry(estimator.store, decomposition, replace(estimator.compositions, measured_only=True))
-        return None
+        usual = source.path, *source.inputs.items(), reading._replace(batch=None)
+        if reading.batch is not None and usual not in self._usual_sizes:
+            plain = self._graph(source, reading._replace(batch=None))
+            self._usual_sizes[usual] = 0 if plain is None else plain.batch_size
+        if reading.batch is not None and self._usual_sizes[usual] in (0, reading.batch):
+            return None
+        graph, estimator = self._graph(source, reading), self._estimator
+        if graph is None:
+            return None
+        if reading.batch is None:
+            self._usual_sizes[usual] = graph.batch_size
+        cache = estimator.readers.loader(reading.runtime).cache
+        decomposition = decompose(graph.named(source.name), estimator.options.cutting, cache)
+        return Inquiry(estimator.store, decomposition, replace(estimator.compositions, measured_only=True))
 
-    def _as_in_file(self, source: ModelSource, reading: _Reading) -> LayerGraph | None:
-        """Return the layers of the file that a runtime runs; None if it cannot be read so."""
-        form, runtime, _, batch = reading
+    def _graph(self, source: ModelSource, reading: _Reading) -> LayerGraph | None:
+        """Return the layers of a model as a runtime has them; None if it cannot be read so."""
+        form, runtime, level, batch = reading
         options = self._estimator.options
         with suppress(*UNLOADABLE):
-            own = source.in_format(form)
             return self._estimator.readers.loader(runtime).load(
-                own, Level.WRITTEN, options.inputs, options.values, batch
+                source.in_format(form), level, options.inputs, options.values, batch
             )
         return None
-
-    def _usual_size(self, source: ModelSource, runtime: Runtime | None, level: Level) -> int:
-        key = _network(source, runtime, level)
-        if key not in self._usual_sizes:
-            options = self._estimator.options
-            graph = self._estimator.readers.loader(runtime).load(source, level, options.inputs, options.values)
-            self._usual_sizes[key] = graph.batch_size
-        return self._usual_sizes[key]
-
-
-def _network(source: ModelSource, runtime: Runtime | None, level: Level) -> object:
-    """Return what models have in common whose files and layers are the same."""
-    return source.path, *source.inputs.items(), runtime, level
 
 
 # Layers that reach this many times the stored arithmetic show that the peaks were measured on a busy host. A smaller
@@ -387,9 +369,8 @@ class ProvingError(UserError):
 
 def refuse_other_system(found: Sequence[Analysis]) -> None:
     """Raise ProvingError if a model was analysed on another system than this host."""
-    here = fingerprint().id
     for each in found:
-        if each.system != here:
+        if each.system != fingerprint().id:
             raise ProvingError(
                 f"{each.source.name} was analysed on another system, and models run on this host: leave out --system"
             )
@@ -407,26 +388,22 @@ def asked_what_ifs(
     found: Sequence[Analysis], ids: Collection[str], kinds: Collection[WhatIfKind]
 ) -> tuple[AskedProofs, ...]:
     """Return the what-ifs with these ids, or with `all` those that can be run; refuse an id that no model has."""
-    asked = tuple([_asked(each, tuple(dict.fromkeys(ids)), kinds) for each in found])
+    asked: list[AskedProofs] = []
+    for each in found:
+        known = {it.id: it for it in each.what_ifs if it.kind in kinds}
+        wanted = [it.id for it in known.values() if it.change is not None] if ALL in ids else list(dict.fromkeys(ids))
+        chosen, unknown = [known[it] for it in wanted if it in known], [it for it in wanted if it not in known]
+        asked.append(AskedProofs(each, tuple(chosen), tuple(unknown)))
     missing = set.intersection(*(set(each.unknown) for each in asked)) if asked else set()
-    for each in (it for it in ids if it in missing):
+    for each_id in (it for it in ids if it in missing):
         provable = (it for one in found for it in one.what_ifs if it.kind in kinds and it.change is not None)
-        known = dict.fromkeys(it.id for it in provable)
-        there = f"there are {', '.join(known)}" if known else "there are none: --measure measures what they lack"
+        names = dict.fromkeys(it.id for it in provable)
+        there = f"there are {', '.join(names)}" if names else "there are none: --measure measures what they lack"
         models = names_of(list(dict.fromkeys(it.source.name for it in found)))
-        raise ProvingError(f"no what-if {each[:60]!r} of {models}; {there}")
+        raise ProvingError(f"no what-if {each_id[:60]!r} of {models}; {there}")
     if not any(each.what_ifs for each in asked):
         raise ProvingError("there is no what-if to prove: --measure measures what they lack")
-    return asked
-
-
-def _asked(found: Analysis, ids: Sequence[str], kinds: Collection[WhatIfKind]) -> AskedProofs:
-    known = {it.id: it for it in found.what_ifs if it.kind in kinds}
-    if ALL in ids:
-        return AskedProofs(found, tuple(it for it in known.values() if it.change is not None), ())
-    return AskedProofs(
-        found, tuple(known[each] for each in ids if each in known), tuple(it for it in ids if it not in known)
-    )
+    return tuple(asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 from tinydb import where
 
 from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.estimating import Answer, Estimator
 from dlbricks_tui.answers.opening import library, reference_to, run_command
 from dlbricks_tui.answers.scope import MeasuredRuntimes, MeasurementScope
@@ -85,15 +86,9 @@ class ScenarioOptions(AskedScenario):
                 raise ScenarioError(f"batch {size}: a single stream has one request at a time; leave --batch out")
         # A request that waits alone is served alone.
         single = () if self.kind is ScenarioKind.OFFLINE else (1,)
-        return Scenario(
-            kind=self.kind,
-            percentile=usual_percentile(self.kind) if self.percentile is None else self.percentile,
-            bound_ms=self.bound_ms,
-            rate=self.rate,
-            batch_sizes=batch_sizes_up_to(*given) if len(given) == 1 else tuple(sorted({*given, *single})),
-            instances=self.instances,
-            full=self.full,
-        )
+        percentile = usual_percentile(self.kind) if self.percentile is None else self.percentile
+        sizes = batch_sizes_up_to(*given) if len(given) == 1 else tuple(sorted({*given, *single}))
+        return taken(Scenario, self, percentile=percentile, batch_sizes=sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,27 +133,24 @@ class ScenarioAnswer:
         return () if self.service is None else load_curve(self.scenario, self.service, points)
 
 
-def scenario_answer(estimator: Estimator, source: ModelSource, options: ScenarioOptions) -> ScenarioAnswer:
+def scenario_answer(estimator: Estimator, source: ModelSource, asked: ScenarioOptions) -> ScenarioAnswer:
     """Return what is known of a scenario of a model; nothing is measured.
 
     Unless the user chose a combination, the one whose load test answers the scenario comes before a prediction. The
     order to measure stays that of the usual combination.
     """
-    scenario = options.scenario(estimator.options.batch)
-    usual = _Scenarios(_sharing_cores(estimator, scenario.instances), source, scenario)
+    scenario = asked.scenario(estimator.options.batch)
+    options = estimator.options
+    if scenario.instances > 1 and options.threads is None and options.system is None:
+        # Instances share the cores.
+        threads = max(1, fingerprint().cores // scenario.instances)
+        estimator = replace(estimator, options=replace(options, threads=threads))
+    usual = _Scenarios(estimator, source, scenario)
     answer, test = usual.answer(), usual.test_of_another_execution
     if test is None:
         return answer
     tested = replace(estimator, options=replace(estimator.options, runtime=test.runtime, level=test.level))
     return replace(_Scenarios(tested, source, scenario).answer(), order=answer.order)
-
-
-def _sharing_cores(estimator: Estimator, instances: int) -> Estimator:
-    """Return the estimator for one of several instances, which share the cores unless the options say the threads."""
-    options = estimator.options
-    if instances == 1 or options.threads is not None or options.system is not None:
-        return estimator
-    return replace(estimator, options=replace(options, threads=max(1, fingerprint().cores // instances)))
 
 
 class _Scenarios:
@@ -193,7 +185,8 @@ class _Scenarios:
             refusal = f"no runtime is known that runs {self._source.name}; `dlbricks runtimes` lists those of this host"
         elif lacking:
             cure = self._cure(runtime, lacking)
-            refusal = f"{self._source.name} has no results {_at_sizes(lacking)}; measure them: {cure}"
+            sizes = f"size{'' if len(lacking) == 1 else 's'} {', '.join(map(str, lacking))}"
+            refusal = f"{self._source.name} has no results at batch {sizes}; measure them: {cure}"
         else:
             tests = store.least_first(LoadTest, equal(system=way.system))[::-1]
             crowded = ServiceTimes(by_size, crowding=max(1.0, self._threads / self._cores))
@@ -351,10 +344,6 @@ def has_rate_of(test: LoadTest, scenario: Scenario) -> bool:
     return test.sought if scenario.seeks_rate else not test.sought and test.rate == scenario.rate
 
 
-def _at_sizes(sizes: Sequence[int]) -> str:
-    return f"at batch size{'' if len(sizes) == 1 else 's'} {', '.join(map(str, sizes))}"
-
-
 # Predicted bricks with a larger share of an estimate count less than an interpolation between measured batch sizes.
 _MOST_PREDICTED = 0.05
 
@@ -377,16 +366,18 @@ class StoredService:
         """
         known: dict[int, ServiceTime] = {}
         doubtful: dict[int, ServiceTime] = {}
-        for size in sizes:
-            self._add(size, known, doubtful)
-        if max(sizes) not in known:
-            for size in [it for it in sorted(timed) if it > max(sizes)][:1]:
-                self._add(size, known, doubtful)
+        larger = [it for it in sorted(timed) if it > max(sizes)][:1]
+        for size in (*sizes, *larger):
+            if size in sizes or max(sizes) not in known:
+                # Times of which much is predicted count less.
+                service, is_doubtful = self._service(size)
+                if service is not None:
+                    (doubtful if is_doubtful else known)[size] = service
         certain = {it.batch_size: it for it in filled(known, sizes)}
         return filled({**doubtful, **certain}, sizes)
 
-    def _add(self, size: int, known: dict[int, ServiceTime], doubtful: dict[int, ServiceTime]) -> None:
-        """Add the service time of a batch size to the known ones, or to the doubtful ones if much is predicted."""
+    def _service(self, size: int) -> tuple[ServiceTime | None, bool]:
+        """Return the service time of a batch size, if there are results, and whether much of it is predicted."""
         decomposition, found = self._model.decomposition, self._model.found
         if size != 1:
             estimator, way = self._estimator, found.way
@@ -396,10 +387,8 @@ class StoredService:
             found = asked.on(way.system, way.runtime) or asked.empty(way.system, way.runtime)
         inquiry = Inquiry(self._estimator.store, decomposition, self._estimator.compositions)
         service = self._service_of(size, inquiry, found)
-        if service is not None:
-            is_estimate = service.source is ServiceSource.ESTIMATE
-            is_doubtful = is_estimate and found.estimate.predicted_share > _MOST_PREDICTED
-            (doubtful if is_doubtful else known)[size] = service
+        is_estimate = service is not None and service.source is ServiceSource.ESTIMATE
+        return service, is_estimate and found.estimate.predicted_share > _MOST_PREDICTED
 
     def _service_of(self, size: int, inquiry: Inquiry, found: SystemEstimate) -> ServiceTime | None:
         """Return the service time from the newest end-to-end samples, else from a complete estimate; else None."""

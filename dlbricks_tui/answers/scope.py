@@ -34,7 +34,6 @@ from dlbricks_tui.runtime.variant import (
 from dlbricks_tui.settings.cutting import WORKERS
 from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.variant import BATCH, KERNELS, THREADS
-from dlbricks_tui.store import records
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id, combinations, equal
 
@@ -93,9 +92,7 @@ def usual_runtimes(
     """Return the runtime of this host for each format, by the settings, of those that have the precision."""
     registry = Registry(data.path)
     named = registry.find(usual) if usual else None
-    if named is not None and not named.computes_in(precision):
-        named = None
-    found = registry.one_of_each_format(named, precision)
+    found = registry.one_of_each_format(named if named and named.computes_in(precision) else None, precision)
     return {form: runtime.with_threads(threads) for form, runtime in found.items()}
 
 
@@ -194,10 +191,17 @@ class MeasuredRuntimes:
     def of(self, identity: str) -> Runtime:
         """Return the runtime of an identity: a variant of one of this host, or as the store describes it."""
         for each in self.registered:
-            found = each.with_identity(identity)
-            if found is not None:
+            if (found := each.with_identity(identity)) is not None:
                 return found
-        return _described(identity, self._stored.get(identity))
+        # It is not on this host: the identity says all.
+        stored = self._stored.get(identity)
+        first, *words = identity.split(" ")
+        framework, _, version = first.partition("-")
+        python = next((word.removeprefix("python-") for word in words if word.startswith("python-")), "")
+        variables = [word.partition("=") for word in words if "=" in word]
+        environment = tuple(sorted((name, value) for name, _, value in variables))
+        settings = Settings(stated_threads(identity), environment, precision=stated_precision(identity))
+        return Runtime(stored.name if stored else framework, "", framework, version, python, settings)
 
     def loading(self, runtime: Runtime) -> Runtime | None:
         """Return the runtime that reads models as this one fuses them; threads do not matter.
@@ -223,17 +227,6 @@ class MeasuredRuntimes:
         """Return the batch sizes at which a model was timed end to end."""
         found = self._store.select(equal(of="model", name=model, system=self.system), order=()).numbers("batch_size")
         return tuple(sorted({int(size) for size in found.tolist()}))
-
-
-def _described(identity: str, stored: records.RuntimeRecord | None) -> Runtime:
-    """Return a runtime by its identity alone: it is not on this host."""
-    first, *words = identity.split(" ")
-    framework, _, version = first.partition("-")
-    python = next((word.removeprefix("python-") for word in words if word.startswith("python-")), "")
-    variables = [word.partition("=") for word in words if "=" in word]
-    environment = tuple(sorted((name, value) for name, _, value in variables))
-    settings = Settings(stated_threads(identity), environment, precision=stated_precision(identity))
-    return Runtime(stored.name if stored else framework, "", framework, version, python, settings)
 
 
 _THREADS = re.compile(r"threads-(\d{1,4})\b")

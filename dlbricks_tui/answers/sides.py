@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
-from functools import partial
+from functools import cache, partial
 from multiprocessing import get_context
 from operator import attrgetter
 from pathlib import Path
@@ -307,10 +307,41 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
         )
     bricks = {it.brick for it in good if isinstance(it, Measurement)}
     names = {it.key: label_of(it.canonical) for it in known if isinstance(it, BrickForm) and it.key in bricks}
-    taker = _Taker(runtimes, _releases(origins), names)
+    releases = {(it.run, it.runtime): str(dict(it.packages).get("dlbricks", "")) for it in origins}
+    # Equal executions, subjects and texts share one object.
+    subjects, texts = dict[Subject, Subject](), dict[str, str]()
+
+    @cache
+    def execution(system: str, identity: str, level: Level, method: str, batch: int) -> ResultExecution:
+        it = runtimes[identity]
+        python, variables = ".".join(it.python.split(".")[:2]), tuple(sorted(it.settings))
+        variant = stated_threads(identity), batch, stated_precision(identity), stated_kernels(identity)
+        return ResultExecution(system, it.framework, it.version, python, *variant, variables, level, method)
+
+    def found(it: Result) -> Found:
+        if isinstance(it, EndToEnd):
+            subject, title = Subject(True, it.model), it.name
+        else:
+            # With contexts, a brick is timed once for all layers.
+            place = it.occurrence if it.context == ANY_CONTEXT else ()
+            subject, title = Subject(False, it.brick, it.context, place), names.get(it.brick) or it.brick
+        return Found(
+            it.uuid,
+            subjects.setdefault(subject, subject),
+            texts.setdefault(title, title),
+            execution(it.system, it.runtime, it.level, it.protocol, it.batch_size),
+            releases.get((it.run, it.runtime), ""),
+            texts.setdefault(it.runtime, it.runtime),
+            texts.setdefault(it.run, it.run),
+            it.when,
+            it.statistics,
+            # The statistics are those of the samples after the warm-up.
+            array("d", it.samples_ms[len(it.samples_ms) - it.statistics.count :]),
+        )
+
     return Side(
         name=name,
-        results=tuple(map(taker.found, good)),
+        results=tuple(map(found, good)),
         systems=systems,
         runtimes=runtimes,
         origins=origins,
@@ -319,65 +350,6 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
         signature=signature,
         contents={model: str(digest) for it in origins for model, digest in it.models if digest},
     )
-
-
-def _releases(origins: Iterable[Provenance]) -> Mapping[tuple[str, str], str]:
-    return {(it.run, it.runtime): str(dict(it.packages).get("dlbricks", "")) for it in origins}
-
-
-class _Taker:
-    """Makes results of records; equal executions, subjects and texts share one object."""
-
-    def __init__(
-        self, runtimes: Mapping[str, RuntimeRecord], releases: Mapping[tuple[str, str], str], names: Mapping[str, str]
-    ) -> None:
-        self._runtimes, self._releases, self._names = runtimes, releases, names
-        self._executions: dict[tuple[object, ...], ResultExecution] = {}
-        self._subjects: dict[Subject, Subject] = {}
-        self._texts: dict[str, str] = {}
-
-    def found(self, result: Result) -> Found:
-        statistics = result.statistics
-        if isinstance(result, EndToEnd):
-            subject, name = Subject(True, result.model), result.name
-        else:
-            # With contexts, a brick is timed once for all layers.
-            place = result.occurrence if result.context == ANY_CONTEXT else ()
-            subject = Subject(False, result.brick, result.context, place)
-            name = self._names.get(result.brick) or result.brick
-        return Found(
-            result.uuid,
-            self._subjects.setdefault(subject, subject),
-            self._texts.setdefault(name, name),
-            self._execution(result),
-            self._releases.get((result.run, result.runtime), ""),
-            self._texts.setdefault(result.runtime, result.runtime),
-            self._texts.setdefault(result.run, result.run),
-            result.when,
-            statistics,
-            # The statistics are those of the samples after the warm-up.
-            array("d", result.samples_ms[len(result.samples_ms) - statistics.count :]),
-        )
-
-    def _execution(self, result: Result) -> ResultExecution:
-        held = result.system, result.runtime, result.level, result.protocol, result.batch_size
-        known = self._executions.get(held)
-        if known is None:
-            runtime = self._runtimes[result.runtime]
-            known = self._executions[held] = ResultExecution(
-                result.system,
-                runtime.framework,
-                runtime.version,
-                ".".join(runtime.python.split(".")[:2]),
-                stated_threads(result.runtime),
-                result.batch_size,
-                stated_precision(result.runtime),
-                stated_kernels(result.runtime),
-                tuple(sorted(runtime.settings)),
-                result.level,
-                result.protocol,
-            )
-        return known
 
 
 _ENDINGS = tuple(it.value for it in ExportFormat)

@@ -177,7 +177,7 @@ def pause_fleet(args: argparse.Namespace) -> int:
     if args.host is None:
         folder.pause()
         return _confirm(folder, "pauses after the current rounds", args)
-    folder.pause_host(args.host)
+    folder.command_host(args.host, "pause")
     return _confirm(folder, f"pauses on {args.host} after the current round", args)
 
 
@@ -187,7 +187,7 @@ def cancel_fleet(args: argparse.Namespace) -> int:
     if args.host is None:
         folder.cancel()
         return _confirm(folder, "is told to end", args)
-    folder.cancel_host(args.host)
+    folder.command_host(args.host, "cancel")
     return _confirm(folder, f"gives {args.host} no more work", args)
 
 
@@ -196,7 +196,7 @@ def resume_fleet(args: argparse.Namespace) -> int:
     folder = _folder(args)
     state = folder.state()
     if args.host is not None:
-        folder.unpause_host(args.host)
+        folder.command_host(args.host, "resume")
         return _confirm(folder, f"goes on with {args.host}", args)
     if not state.active and folder.is_complete:
         progress = folder.progress()

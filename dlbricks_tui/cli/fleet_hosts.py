@@ -14,7 +14,7 @@ from dlbricks_tui.fleet.errors import FleetError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.fleet.setting_up.judging import Examination
+    from dlbricks_tui.fleet.setting_up.doctor import Examination
 
 
 def add_host_actions(actions: Actions) -> None:
@@ -64,9 +64,8 @@ def examine_fleet(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.fleets import fleet_examination
     from dlbricks_tui.fleet.engine.ssh import connected
     from dlbricks_tui.fleet.hosts_file import read_hosts
-    from dlbricks_tui.fleet.setting_up.doctor import examine_hosts
+    from dlbricks_tui.fleet.setting_up.doctor import Readiness, examine_hosts
     from dlbricks_tui.fleet.setting_up.installing import set_up_hosts, wanted
-    from dlbricks_tui.fleet.setting_up.judging import Readiness
     from dlbricks_tui.runtime.registry import Registry
 
     if args.wheels is not None and not args.install:
@@ -97,7 +96,7 @@ def _show(found: Sequence[Examination], *, everything: bool) -> None:
     """Show what the doctor found; without `everything` only what a host lacks or what is worth knowing."""
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import CellKind, Column, Table, name_column
-    from dlbricks_tui.fleet.setting_up.judging import FindingVerdict, HostFinding
+    from dlbricks_tui.fleet.setting_up.doctor import FindingVerdict, HostFinding
 
     signs = {FindingVerdict.FINE: " ", FindingVerdict.NOTE: "!", FindingVerdict.LACKS: "x"}
     rows: list[tuple[str, HostFinding]] = []

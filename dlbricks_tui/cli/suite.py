@@ -41,7 +41,7 @@ from dlbricks_tui.settings.setting import whole
 from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.exporting import BricksChecked, SuiteWritten
-from dlbricks_tui.share.suites.seed import fresh_seed, seed_of
+from dlbricks_tui.share.suites.key_file import fresh_seed, seed_of
 from dlbricks_tui.share.suites.suite_files import open_suite, refuse_existing
 from dlbricks_tui.wording.fleets import import_outcome, untravelled
 from dlbricks_tui.wording.jobs import export_line

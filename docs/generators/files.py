@@ -11,7 +11,7 @@ from dlbricks_tui.language.orders import LANGUAGE
 from dlbricks_tui.runs.events import EVENTS
 from dlbricks_tui.scenarios.messages import LOAD_TEST
 from dlbricks_tui.share.suites.key_file import Meaning
-from dlbricks_tui.share.suites.manifest import SuiteBrick
+from dlbricks_tui.share.suites.suite_files import SuiteBrick
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.traces.messages import TRACE

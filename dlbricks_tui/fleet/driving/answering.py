@@ -10,9 +10,8 @@ from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.fleet.driving.choosing import ModelOnHost, ParcelWork, model_on_host, plan_for, seconds_inside
-from dlbricks_tui.fleet.driving.host_work import HostWork, SharedPools
 from dlbricks_tui.fleet.driving.orders import HostComparison, HostLatency
-from dlbricks_tui.fleet.driving.pools import BrickPool
+from dlbricks_tui.fleet.driving.pools import BrickPool, HostWork, SharedPools
 from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey

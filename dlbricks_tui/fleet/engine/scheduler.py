@@ -5,6 +5,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,16 +86,15 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-async def connect(address: str, security: "Security | None") -> "Client":
+def connect(address: str, security: "Security | None") -> "Client":
     """Return a connection to a scheduler; raise FleetError with the reason if there is none."""
     from distributed import Client
 
-    # Dask itself would try for long, and call everything a timeout.
-    await _check(address, security)
+    # In a thread: the caller may have an event loop, as in a notebook.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, check_scheduler(address, security)).result()
     try:
-        return await Client(
-            address, security=security, asynchronous=True, set_as_default=False, timeout=SECONDS_TO_CONNECT
-        )
+        return Client(address, security=security, set_as_default=False, timeout=SECONDS_TO_CONNECT)
     # Of many kinds: no scheduler, one of another version of dask, one that closes the connection.
     except Exception as error:
         raise FleetError(f"no dask scheduler can be used at {address}: {reason_of(error)}") from error
@@ -115,8 +115,11 @@ def reason_of(error: BaseException) -> str:
     return first_line(error)
 
 
-async def _check(address: str, security: "Security | None") -> None:
-    """Connect to a scheduler and hang up, to learn what is wrong with its address or the certificates."""
+async def check_scheduler(address: str, security: "Security | None") -> None:
+    """Connect to a scheduler and hang up; raise FleetError for what is wrong with its address or the certificates.
+
+    Dask itself would try for long, and call everything a timeout.
+    """
     place = urlsplit(address)
     context = None
     if place.scheme == SECURE:
