@@ -18,6 +18,7 @@ from textual.screen import ModalScreen, Screen
 
 from dlbricks_tui.answers.choices import Choices, choices_from
 from dlbricks_tui.answers.open_models import ComparableRow
+from dlbricks_tui.answers.run_watch import Replayed
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError
@@ -25,14 +26,14 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.diff_driver import DiffDriver
 from dlbricks_tui.tui.door import Connection, IdleCollections, has_shell, leave_without_terminal, stop_job
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
 from dlbricks_tui.tui.marking import MARKABLE, TWO, WHAT_IF, Marks
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences
-from dlbricks_tui.tui.run.updates import Replayed, RunUpdates
+from dlbricks_tui.tui.run.updates import RunUpdates
 from dlbricks_tui.tui.saving import (
     SavedCopy,
     SavingError,
@@ -70,7 +71,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     CSS_PATH: ClassVar[list[str | PurePath]] = ["app.tcss", "workbench/workbench.tcss"]
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = LAYOUTS
-    scope = actions.EVERYWHERE
+    scope = scopes.EVERYWHERE
 
     def __init__(
         self,
@@ -148,14 +149,8 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._runs.watch.close()
         self._session.close()
 
-    def on_run_seen(self, event: messages.RunSeen) -> None:
-        self._runs.take(event.run)
-
-    def on_queue_seen(self, event: messages.QueueSeen) -> None:
-        self._runs.take_queue(event.places)
-
-    def on_host_load_seen(self, event: messages.HostLoadSeen) -> None:
-        self._runs.take_load(event.words)
+    def on_watch_told(self, event: messages.WatchTold) -> None:
+        self._runs.take(event.news)
 
     def on_run_end_seen(self, event: messages.RunEndSeen) -> None:
         self._runs.take_end_seen(event.run)

@@ -22,8 +22,8 @@ from dlbricks_tui.settings.workbench import Switch
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.demonstration import Demonstration
+    from dlbricks_tui.answers.run_watch import Replayed
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.run.updates import Replayed
 
 _SIGNS_OF_SSH = ("SSH_TTY", "SSH_CONNECTION")
 # The kernel does not always report that the terminal has gone away.
@@ -140,7 +140,7 @@ def open_workbench(data: DataFolder, sources: Sources, model: ModelSource | Path
 
 def open_demonstration(demonstration: Demonstration, sources: Sources, speed: float) -> int:
     """Run the application on recorded results until the user leaves, and return the exit status."""
-    from dlbricks_tui.tui.run.updates import Replayed
+    from dlbricks_tui.answers.run_watch import Replayed
 
     replayed = Replayed(demonstration.replayed, speed)
     return _run(demonstration.data, demonstration.samples, sources, replayed)

@@ -13,6 +13,7 @@ from textual.containers import Horizontal
 
 from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.answers.pairs import EstimatedSide
+from dlbricks_tui.answers.run_settings import WantedCombination
 from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
@@ -36,7 +37,6 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.marking import TWO
-from dlbricks_tui.tui.run.settings import WantedCombination
 from dlbricks_tui.tui.widgets.panel import TablePanel, TableRows, marks_text
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, PictureView, TextLines

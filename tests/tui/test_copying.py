@@ -120,7 +120,7 @@ async def test_copies_of_the_corpus_and_of_a_run_have_all_rows(measured: DataFol
         assert any(column_of(bricks, "reason")) and {"failed", "measured"} <= {*column_of(bricks, "state")}
         assert {"model", "ms", "parallel", "±", "run"} <= set(estimates[0])
         assert "resnet18_v1" in column_of(estimates, "model")
-        assert len(notes[1]) == len(pilot.app.screen.query_one(NotesPanel)._list.notes)
+        assert len(notes[1]) == len(pilot.app.screen.query_one(NotesPanel)._notes)
         assert all(":" in when for when in column_of(notes, "fact"))
 
 

@@ -24,7 +24,7 @@ from dlbricks_tui.runtime.variant import INSTRUCTIONS_VARIABLE
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import SYSTEM
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.keys.registry import BY_ID
+from dlbricks_tui.tui.keys.scopes import BY_ID
 from dlbricks_tui.tui.widgets.text import text_of
 from dlbricks_tui.tui.workbench.estimate import (
     EstimateRow,

@@ -14,6 +14,7 @@ from dlbricks_tui.answers.choices import Choices
 from dlbricks_tui.answers.combinations import compare_in_steps
 from dlbricks_tui.answers.library_scans import estimate_library
 from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel, ScenarioSettings
 from dlbricks_tui.answers.session import Session, options_of
 from dlbricks_tui.answers.store_contents import rank_systems
 from dlbricks_tui.bricks.decomposition import decompose
@@ -29,9 +30,8 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.analysis.work import analyse
-from dlbricks_tui.tui.scenario.panels import ScenarioSettings
-from dlbricks_tui.tui.scenario.screen import ScenarioView, predict_scenario
+from dlbricks_tui.tui.analysis.screen import analyse
+from dlbricks_tui.tui.scenario.screen import predict_scenario
 from dlbricks_tui.tui.workbench.work import (
     OpenModel,
     estimate_model,
@@ -183,7 +183,7 @@ def analysis(session: Session, spec: ModelSpec, choices: Choices) -> Told:
 
 def load(session: Session, spec: ModelSpec, choices: Choices) -> Told:
     view = predict_scenario(session, spec, choices, Config(), ScenarioSettings(bound_ms=1000.0))
-    assert isinstance(view, ScenarioView)
+    assert isinstance(view, ScenarioOfModel)
     (found,) = view.results
     return told(found)
 

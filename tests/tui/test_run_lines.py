@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.followed_runs import ReplayPace, RunBrick, RunModel, RunSnapshot, SnapshotBuilder, summary_of
 from dlbricks_tui.answers.open_models import id_of
+from dlbricks_tui.answers.run_settings import WantedCombination, exactly, request_for, settings_for
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.documents.lines import Line, sparkline, width_of
+from dlbricks_tui.documents.run import on_its_way
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.load import HostLoad
@@ -31,11 +34,8 @@ from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.settings.measuring import TARGET_INTERVAL, TIME_BUDGET
 from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION, RUNTIME, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.run.follower import SnapshotBuilder
-from dlbricks_tui.tui.run.runs import request_for
-from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, model_heading, model_row, summary_of
-from dlbricks_tui.tui.run.settings import RUN_ROWS, WantedCombination, exactly, settings_for
-from dlbricks_tui.tui.run.snapshot import ReplayPace, RunBrick, RunModel, RunSnapshot, on_its_way
+from dlbricks_tui.tui.run.boxes import RUN_ROWS
+from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, model_heading, model_row
 from dlbricks_tui.tui.run.status import HostNow, status_line
 from dlbricks_tui.tui.workbench.estimate import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY

@@ -13,9 +13,11 @@ import pytest
 from dlbricks_tui.analysis.jobs import PROOF, ProofOrder
 from dlbricks_tui.analysis.proving import RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
+from dlbricks_tui.answers import run_watch
 from dlbricks_tui.answers import shared_estimates as judging
 from dlbricks_tui.answers import store_contents as work
 from dlbricks_tui.answers.analysing import MeasuringPlan
+from dlbricks_tui.answers.controlled_jobs import ToldJob
 from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Config
@@ -35,7 +37,6 @@ from dlbricks_tui.tui.fleet.panels import AllFleetsScreen, CancelFleetScreen, Ho
 from dlbricks_tui.tui.language import OpenLanguageModelScreen
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.run import updates
 from dlbricks_tui.tui.run.boxes import CancelWorkScreen, JobScreen, QueueScreen
 from dlbricks_tui.tui.scenario.screen import CancelLoadScreen
 from dlbricks_tui.tui.systems import SystemsScreen
@@ -99,7 +100,7 @@ BOXES: Shown = {
     "fleet-hosts-file": (HostsFileScreen, ('"ho"',)),
     "fleet-runs": (lambda: AllFleetsScreen(lambda: StoredJobs((), {}), lambda _: None), ()),
     "fleet-start": (lambda: StartFleetScreen(("squeezenet1.1", "alexnet"), ("onnxruntime",)), ("l", "j")),
-    "job": (lambda: JobScreen(proofs()), ()),
+    "job": (lambda: JobScreen(ToldJob(proofs())), ()),
     "model-columns": (lambda: ModelColumnsScreen(("estimate", "age")), ("j", "space")),
     "queue": (lambda: QueueScreen((MEASURING, WAITING), DataFolder(Path("/my/data"))), ()),
     "queue-cancel": (lambda: CancelWorkScreen(WAITING), ()),
@@ -157,7 +158,7 @@ def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Show the times of Greenwich, and no load of this host."""
-    monkeypatch.setattr(updates, "SECONDS_BETWEEN_LOADS", math.inf)
+    monkeypatch.setattr(run_watch, "SECONDS_BETWEEN_LOADS", math.inf)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield

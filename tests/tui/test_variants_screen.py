@@ -9,7 +9,9 @@ import pytest
 
 from dlbricks_tui.answers import combinations
 from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.controlled_jobs import Jobs
 from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.run_settings import WantedCombination
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.matrix import cell_parts, matrix_columns, matrix_rows
@@ -28,8 +30,6 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.run.boxes import StartRunScreen
-from dlbricks_tui.tui.run.runs import Runs
-from dlbricks_tui.tui.run.settings import WantedCombination
 from dlbricks_tui.tui.variants import VariantsPanel, VariantsScreen
 from dlbricks_tui.tui.widgets.form import FormRows
 from tests.documents.test_matrix import FULL, ranking_of, with_threads
@@ -222,12 +222,12 @@ async def test_the_box_before_a_run_has_exactly_the_cell(measured: DataFolder) -
         assert "Run resnet18_v1" in screen_text(pilot)
         started: list[RunRequest] = []
 
-        def start(_: Runs, request: RunRequest) -> str:
+        def start(_: Jobs, request: RunRequest) -> str:
             started.append(request)
             raise JobError("no run in tests")
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Runs, "start", start)
+            patch.setattr(Jobs, "start", start)
             await press(pilot, "enter")
         (request,) = started
         assert (request.runtime.settings.threads, request.batch_sizes, request.others) == (2, (2,), ())

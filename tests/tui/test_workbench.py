@@ -88,7 +88,7 @@ def own(tmp_path: Path, measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -
 def started(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
     """The runs that were started; none measures."""
     found: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: found.append(folder))
+    monkeypatch.setattr("dlbricks_tui.answers.controlled_jobs.start_detached", lambda folder, _: found.append(folder))
     return found
 
 

@@ -11,7 +11,7 @@ from dlbricks_tui.settings.setting import Setting, next_of, with_own
 from dlbricks_tui.settings.variant import RUNTIME
 from dlbricks_tui.settings.workbench import THEME
 from dlbricks_tui.tui.dialogs.dialog import Dialog
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences
 from dlbricks_tui.tui.widgets.rows import ItemRows
@@ -26,7 +26,7 @@ _LINES_OF_MEANING = 3
 class ConfigScreen(Dialog[None]):
     """Writes each change to the config file at once."""
 
-    scope = actions.CONFIG
+    scope = scopes.CONFIG
     HEADING = "Config"
     ABOUT = (
         "The settings are stored in your config file. You can edit it as well: changes apply as soon as the file is "

@@ -11,12 +11,11 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.parts import Part
+from dlbricks_tui.documents.parts import BLANK_LINE, Part, Sentence
 from dlbricks_tui.printable import printable
-from dlbricks_tui.tui.keys import actions
-from dlbricks_tui.tui.keys.actions import Action, Scope
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import keys_of, shown, types_text
-from dlbricks_tui.tui.keys.registry import BY_ID, binding, bindings
+from dlbricks_tui.tui.keys.scopes import BY_ID, Action, Scope
 from dlbricks_tui.tui.widgets.panel import SearchLine
 from dlbricks_tui.tui.widgets.screens import ThreadedScreen
 from dlbricks_tui.tui.widgets.text import NamesKeys, TextView
@@ -60,7 +59,7 @@ Result = TypeVar("Result")
 class Dialog(ThreadedScreen[Result], ModalScreen[Result], Generic[Result]):
     """A box in the middle of the screen; closing it returns None."""
 
-    scope: ClassVar[Scope] = actions.DIALOG
+    scope: ClassVar[Scope] = scopes.DIALOG
     # The title, unless it is given.
     HEADING: ClassVar[str] = ""
     BOX_CLASSES: ClassVar[str] = ""
@@ -83,12 +82,12 @@ class Dialog(ThreadedScreen[Result], ModalScreen[Result], Generic[Result]):
 class SearchedDialog(Dialog[Result], Generic[Result]):
     """A box with a list and a search; subclasses show the rows that match."""
 
-    scope = actions.BOX
+    scope = scopes.BOX
     # While there is a search, escape ends it before it closes the box.
     BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(actions.BOX),
-        binding(BY_ID["find.clear"]),
-        *bindings(actions.DIALOG),
+        *scopes.BOX.bindings,
+        BY_ID["find.clear"].binding,
+        *scopes.DIALOG.bindings,
     ]
     BOX_CLASSES = "-tall"
     # The kind of text to search for.
@@ -136,6 +135,14 @@ class TextDialog(Dialog[Result], Generic[Result]):
 
 class ConfirmingScreen(TextDialog[bool]):
     """Asks for a confirmation; returns True if the user gives it."""
+
+    # What is to be confirmed, and what follows, unless they are given.
+    ASKS: ClassVar[tuple[str, ...]] = ()
+
+    def parts(self) -> Iterable[Part]:
+        if self._parts:
+            return self._parts
+        return [part for asked in self.ASKS for part in (BLANK_LINE, Sentence(asked))][1:]
 
     def action_confirm(self) -> None:
         self.dismiss(True)

@@ -14,7 +14,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.input_shapes import parse_input
 from dlbricks_tui.models.input_values import parse_value_option
 from dlbricks_tui.tui.dialogs.dialog import Dialog
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.text import TextLines
 
@@ -35,7 +35,7 @@ class InputShapesScreen(Dialog["GivenInputs"]):
     The box opens while the inputs are still being read from the model, so that it takes the keys.
     """
 
-    scope = actions.FORM
+    scope = scopes.FORM
     ABOUT = (
         "A shape is written like 1,3,224,224: one image of three channels, 224 by 224 pixels. An input that is a "
         "single number has no shape: its field takes the value."

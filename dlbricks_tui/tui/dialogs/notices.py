@@ -12,7 +12,7 @@ from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
 from dlbricks_tui.documents.parts import BLANK_LINE, Part, Sentence
 from dlbricks_tui.settings.setting import ValueRefusedError
 from dlbricks_tui.tui.dialogs.dialog import Dialog, TextDialog
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import DrawnRows
@@ -24,7 +24,7 @@ from dlbricks_tui.wording.text_tables import TableFormat
 class ErrorScreen(TextDialog[None]):
     """An error with what to do about it; the text can be copied."""
 
-    scope = actions.ERROR
+    scope = scopes.ERROR
     HEADING = "Error"
     BOX_CLASSES = "-bad"
 
@@ -40,7 +40,7 @@ class ErrorScreen(TextDialog[None]):
 class HiddenMarksScreen(TextDialog[bool]):
     """Asks whether marked rows that a search hides count too; returns True for all marked rows."""
 
-    scope = actions.HIDDEN_MARKS
+    scope = scopes.HIDDEN_MARKS
     ABOUT = "A row that a search hides stays marked. Select whether hidden rows count too."
 
     def __init__(self, what: str, in_view: int, hidden: int) -> None:
@@ -116,7 +116,7 @@ class _FirstScreen(TextDialog[bool]):
 class WelcomeScreen(_FirstScreen):
     """Offers a newcomer a first run."""
 
-    scope = actions.WELCOME
+    scope = scopes.WELCOME
     HEADING = "Welcome to dlbricks"
     ABOUT = "This data folder has no measurements yet. A first estimate takes about ten seconds."
 
@@ -143,7 +143,7 @@ class WelcomeScreen(_FirstScreen):
 class DemonstrationScreen(_FirstScreen):
     """Says whose numbers a demonstration shows."""
 
-    scope = actions.DEMONSTRATION
+    scope = scopes.DEMONSTRATION
     HEADING = "A demonstration of dlbricks"
     ABOUT = "The results were recorded on another host. Nothing is measured here."
 
@@ -168,7 +168,7 @@ Value = TypeVar("Value")
 class WritingScreen(Dialog[Value], Generic[Value]):
     """Returns what `read` makes of the text, or shows why it refuses it; `note` says what to write."""
 
-    scope = actions.NUMBERS
+    scope = scopes.NUMBERS
     ABOUT = "Write a number, or whole numbers with commas between them, such as 1,2,4. An empty line is the default."
 
     def __init__(self, title: str, text: str, note: str, read: Callable[[str], Value]) -> None:
@@ -225,7 +225,7 @@ class CopiedForm(Enum):
 class CopyScreen(Dialog[CopiedForm]):
     """Returns the selected form; the cursor begins on the one that was used last."""
 
-    scope = actions.COPYING
+    scope = scopes.COPYING
     ABOUT = (
         "A copy has all rows that the search finds, also those out of view. It goes to the clipboard of your terminal, "
         "and to a file. Tables leave out bars. What is too long for a terminal is only in the file."

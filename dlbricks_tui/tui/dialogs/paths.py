@@ -12,7 +12,7 @@ from dlbricks_tui.documents.lines import Line, Span, cut_start, line, wrapped
 from dlbricks_tui.models.library import MODEL_SUFFIXES
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.dialogs.dialog import Dialog
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import ItemRows
@@ -109,7 +109,7 @@ class OfferedPaths(ItemRows[str], can_focus=False):
 class PathScreen(Dialog[Path]):
     """Returns a typed or selected path; a thread looks up the names on the disk."""
 
-    scope = actions.PATH
+    scope = scopes.PATH
     HINT: ClassVar[str]
     # The endings of the files to offer.
     ENDINGS: ClassVar[tuple[str, ...]]

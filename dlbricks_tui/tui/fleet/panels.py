@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.message import Message
 
 from dlbricks_tui.answers.fleets import FleetEstimate, FleetModel
+from dlbricks_tui.answers.fleets_of_data import FleetSettings
 from dlbricks_tui.documents.fleet import (
     dollars,
     estimate_columns,
@@ -19,7 +20,7 @@ from dlbricks_tui.documents.fleet import (
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Sentence, name_column
 from dlbricks_tui.fleet.request import HostRow
 from dlbricks_tui.jobs.folder import JobState, StoredJobs
-from dlbricks_tui.settings.fleets import PROBE, QUESTION, Question
+from dlbricks_tui.settings.fleets import PROBE, QUESTION
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import PathScreen
@@ -148,16 +149,6 @@ class HostsFileScreen(PathScreen):
         "The path of a hosts file, which names the hosts that are reached over SSH. "
         "docs/guides/many-hosts.md describes it. {path.next} selects one of the names below."
     )
-
-
-@dataclass(frozen=True, slots=True)
-class FleetSettings:
-    """The settings of a new fleet run; None is the usual value."""
-
-    question: Question = Question.WHICH_HOST
-    probe_seconds: float = 20.0
-    runtime: str | None = None
-    threads: int | None = None
 
 
 class StartFleetScreen(FormDialog[FleetSettings]):

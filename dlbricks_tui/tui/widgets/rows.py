@@ -13,9 +13,8 @@ from textual.strip import Strip
 
 from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.documents.lines import Line, Span, column, wrapped_lines
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.keys.registry import bindings
 from dlbricks_tui.tui.marking import MARK, marks_of
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, LineWidget, NamesKeys
 
@@ -64,7 +63,7 @@ def _in_columns(first: Span, cells: Sequence[tuple[ListColumn, tuple[str, str]]]
 class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
     """A list with a cursor; subclasses define the rows."""
 
-    BINDINGS = bindings(actions.LIST)
+    BINDINGS = scopes.LIST.bindings
 
     cursor: reactive[int] = reactive(0, repaint=False)
 
@@ -319,9 +318,7 @@ class LineRows(RowsView, NamesKeys):
 class TailRows(RowsView):
     """A growing list: the cursor follows the end unless the user has scrolled up."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._last = 0
+    _last = 0
 
     def grown(self) -> None:
         """Redraw after rows were added or changed."""
@@ -330,3 +327,11 @@ class TailRows(RowsView):
         self.rows_changed()
         if at_end and self.cursor != self._last:
             self.move_to(self._last)
+
+
+class TailLines(TailRows, LineRows):
+    """Growing lines."""
+
+    def remake(self) -> None:
+        self._made_for = -1
+        self.grown()

@@ -13,8 +13,7 @@ from textual.widget import Widget
 
 from dlbricks_tui.documents.lines import ELLIPSIS, Line, Span, fitted, line, wrapped, wrapped_lines
 from dlbricks_tui.documents.pictures import Picture
-from dlbricks_tui.tui.keys import actions
-from dlbricks_tui.tui.keys.registry import bindings
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.wording.text_tables import TextTable
 
 
@@ -107,7 +106,7 @@ class TextLines(LineBar):
 class TextView(LineWidget, ScrollView, NamesKeys, can_focus=True, inherit_bindings=False):
     """Wrapped text that scrolls."""
 
-    BINDINGS = bindings(actions.LIST)
+    BINDINGS = scopes.LIST.bindings
 
     def __init__(self, make: Callable[[int], Iterable[Line]]) -> None:
         super().__init__()

@@ -12,6 +12,7 @@ from dlbricks_tui.answers.choices import CHOSEN, NONE_AVAILABLE, Available, Choi
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, spread, width_of, wrapped_lines
 from dlbricks_tui.documents.parts import BLANK_LINE
+from dlbricks_tui.documents.run import on_its_way
 from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL, WORKERS
@@ -19,7 +20,6 @@ from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.run.snapshot import on_its_way
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import NamesKeys
@@ -30,12 +30,12 @@ from dlbricks_tui.wording.numbers import counted, in_ms, measured_ago, milliseco
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from dlbricks_tui.answers.followed_runs import RunSnapshot
     from dlbricks_tui.answers.shared_estimates import KnownAlready
     from dlbricks_tui.documents.estimate import EstimateDocument
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
-    from dlbricks_tui.tui.run.snapshot import RunSnapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.answers.choices import Available, Choices, CutAt
     from dlbricks_tui.answers.estimating import Answer
+    from dlbricks_tui.answers.followed_runs import RunSnapshot
     from dlbricks_tui.answers.library_scans import BrickIndex
     from dlbricks_tui.answers.model_reading import ModelReader, Refusal
     from dlbricks_tui.answers.open_models import ComparableRow, KnownLatency
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.dialogs.input_shapes import Inputs
-    from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.workbench.estimate import EstimateView
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.open_models import ModelSpec
     from dlbricks_tui.answers.session import Session
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.host.queue import WorkKind
     from dlbricks_tui.jobs.folder import JobFolder
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
@@ -123,8 +122,8 @@ class ViewsScreen(RunHostScreen):
     def open(self, source: ModelSource) -> None:
         raise NotImplementedError
 
-    def follow_job(self, kind: WorkKind, model: str) -> None:
-        if kind.value == "language model":
+    def follow_job(self, kind: str, model: str) -> None:
+        if kind == "language model":
             # Its models are in no library of files.
             self.action_show_language()
             return
@@ -138,7 +137,7 @@ class ViewsScreen(RunHostScreen):
             "proof": self.action_show_analysis,
             "load test": self.action_show_scenario,
             "trace": self.action_show_trace,
-        }[kind.value]()
+        }[kind]()
 
     def action_show_variants(self) -> None:
         from dlbricks_tui.answers.combinations import compare_in_steps
@@ -256,9 +255,10 @@ class ViewsScreen(RunHostScreen):
         self.run_in_thread(start, _SUITE, follow)
 
     def _show_export(self, job: JobFolder) -> None:
+        from dlbricks_tui.answers.controlled_jobs import ToldJob
         from dlbricks_tui.tui.run.boxes import JobScreen
 
-        self.app.push_screen(JobScreen(job))
+        self.app.push_screen(JobScreen(ToldJob(job)))
 
     async def _await_export(self, job: JobFolder) -> None:
         from dlbricks_tui.answers.suites import written_suite
@@ -288,10 +288,10 @@ class ViewsScreen(RunHostScreen):
         self.app.push_screen(LanguageScreen(self.session, self._config()))
 
     def action_show_fleet(self) -> None:
-        from dlbricks_tui.tui.fleet.fleets import sources_of
         from dlbricks_tui.tui.fleet.screen import FleetScreen
 
-        self.app.push_screen(FleetScreen(self.session, sources_of(self._models.marked, self._spec)))
+        sources = self._models.marked or ((self._spec.source,) if self._spec is not None else ())
+        self.app.push_screen(FleetScreen(self.session, sources))
 
     def _system_taken(self, taken: tuple[str, Level]) -> None:
         system, level = taken
