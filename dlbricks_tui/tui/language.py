@@ -16,7 +16,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from dlbricks_tui.answers import language as asking
-from dlbricks_tui.answers.following import LanguageMeasuring
+from dlbricks_tui.answers.followed_jobs import LanguageJob
 from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
 from dlbricks_tui.documents.language import (
     curve_parts,
@@ -37,11 +37,10 @@ from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.notices import WritingScreen
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.keys import scopes
-from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.saving import show_message
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.run.work_screen import WorkScreen
 from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
-from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.tui.widgets.text import PictureView
 
 if TYPE_CHECKING:
@@ -248,7 +247,7 @@ class OpenLanguageModelScreen(PathScreen):
         return ""
 
 
-class LanguageScreen(AnswerScreen[None]):
+class LanguageScreen(WorkScreen[None, LanguageJob]):
     """Predicts the models of the library in a thread, and measures one of them in a process."""
 
     scope = scopes.LANGUAGE
@@ -258,6 +257,8 @@ class LanguageScreen(AnswerScreen[None]):
         "How fast language models run on this host, and whether they fit into its memory, before you download them. "
         "{language.measure} measures the selected model, {language.cancel} cancels. It goes on when you leave."
     )
+    UNDER_WAY = "A model is being measured"
+    CANCELLED = "The measurement is cancelled; what it has stored is kept."
 
     def __init__(self, session: Session, config: Config) -> None:
         self._settings = LanguageSettings(threads=() if config.threads is None else (config.threads,))
@@ -269,9 +270,8 @@ class LanguageScreen(AnswerScreen[None]):
         self._data = session.data
         # The models that the user has opened, by their names.
         self._opened: dict[str, NamedModel] = {}
-        # Why there are no models, and why the last measurement failed.
-        self._refusal = self._failure = ""
-        self._measuring: LanguageMeasuring | None = None
+        # Why there are no models.
+        self._refusal = ""
         # True while the models are looked up, and if that has to be repeated.
         self._is_looking = self._is_outdated = False
         # The model to select once it is listed.
@@ -279,7 +279,7 @@ class LanguageScreen(AnswerScreen[None]):
 
     def on_mount(self) -> None:
         self.run_in_thread(partial(asking.runtimes_here, self._data), "runtimes", self._runtimes_listed, _ignore)
-        self.run_in_thread(partial(LanguageMeasuring.begun, self._data), "begun", self._go_on)
+        self.find_job(partial(LanguageJob.begun, self._data))
 
     # The models
 
@@ -365,63 +365,37 @@ class LanguageScreen(AnswerScreen[None]):
         else:
             told = "Predicting the models of the library." if self._is_looking else "No model is selected."
             yield line(Span(f" {told}", "muted"))
-        if self._failure:
-            yield line(Span(f" {self._failure}", "bad"))
+        if self.failure:
+            yield line(Span(f" {self.failure}", "bad"))
         # How far a measurement is must not be cut off.
-        if self._measuring is not None:
-            yield line(Span(f" {self._measuring.progress}", "good"))
+        if self.job is not None:
+            yield line(Span(f" {self.job.progress}", "good"))
 
     def state(self) -> Line:
         answer = self._models.selected
-        if self._measuring is not None or answer is None:
+        if self.job is not None or answer is None:
             return ()
         told = "Predicting the models of the library." if self._is_looking else execution_words(answer)
         return line(Span(f" {told}", "muted"))
 
     # The measurement
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "cancel":
-            return self._measuring is not None
-        return super().check_action(action, parameters)
-
     def action_measure(self) -> None:
-        answer = self._models.selected
-        if self._measuring is not None:
-            self.notify(f"A model is being measured: {key('language.cancel')} cancels it.")
-        elif answer is None:
+        answer, how = self._models.selected, self._settings
+        if answer is None:
             self.notify("Select a model to measure.")
-        else:
-            how = self._settings
-            new = partial(LanguageMeasuring.new, self._named(answer), how, self._data, end_to_end=how.end_to_end)
-            self.run_in_thread(new, "order", self._go_on, self._fail)
+        elif not self.says_under_way():
+            new = partial(LanguageJob.new, self._named(answer), how, self._data, end_to_end=how.end_to_end)
+            self.run_in_thread(new, "order", self.follow, self._fail)
 
     def _fail(self, reason: str) -> None:
-        self._failure = reason
+        self.failure = reason
         self.head_changed()
 
-    def _go_on(self, measuring: LanguageMeasuring | None) -> None:
-        if measuring is not None and self._measuring is None:
-            self._measuring, self._failure = measuring, ""
-            self.run_worker(self._follow(measuring), group="measurement", exit_on_error=False)
+    def job_ended(self, job: LanguageJob) -> None:
         self.head_changed()
-
-    async def _follow(self, measuring: LanguageMeasuring) -> None:
-        try:
-            await measuring.follow(self.head_changed)
-        finally:
-            self._measuring, self._failure = None, measuring.failure
-            if measuring.cancelled:
-                self.notify("The measurement is cancelled; what it has stored is kept.")
-            self.head_changed()
-            self.look()
+        self.look()
 
     def action_cancel(self) -> None:
-        if self._measuring is not None:
-            self._measuring.cancel()
-            self.head_changed()
-
-    def action_leave(self) -> None:
-        if self._measuring is not None:
-            show_message(self.app, "The measurement goes on in the background; this screen shows it again.")
-        super().action_leave()
+        super().action_cancel()
+        self.head_changed()
