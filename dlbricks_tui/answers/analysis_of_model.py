@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.analysis.jobs import PeaksOrder, ProofOrder
+from dlbricks_tui.analysis.proving import PeaksOrder, ProofOrder
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.answers import analysing
 from dlbricks_tui.answers.analysing import MeasuringPlan, ProvingError, plan_of

@@ -393,7 +393,15 @@ def measure_again(plan: CheckPlan, data: DataFolder, execute: Callable[[RunReque
 def _take(measured: Measured, plan: CheckPlan, group: CheckedTogether, outcome: RunOutcome, data: DataFolder) -> None:
     """Add the results of a run, and the reasons why models have none."""
     results = _results_by_name(outcome, data)
-    reasons = _reasons_by_label(RunFolder(data.runs / outcome.state.run))
+    found: dict[str, str] = {}
+    for event in RunEvents(RunFolder(data.runs / outcome.state.run).events_file).new():
+        if isinstance(event, ModelLeftOut):
+            found[event.model] = event.reason
+        elif isinstance(event, ProgramFailed) and not event.brick:
+            found[event.label] = event.message or event.reason
+        elif isinstance(event, FailedBefore) and not event.brick:
+            found[event.label] = event.reason
+    reasons = found
     for place in group.places:
         source = plan.items[place].source
         name = plan.items[place].name if source is None else source.name
@@ -424,19 +432,6 @@ def _results_by_name(outcome: RunOutcome, data: DataFolder) -> Mapping[str, EndT
                     by_key[result.model] = result
     graphs = [decomposition.graph for decomposition, _ in outcome.estimates or ()]
     return {graph.name: by_key[key] for graph in graphs for key in end_to_end_keys(graph).values() if key in by_key}
-
-
-def _reasons_by_label(folder: RunFolder) -> Mapping[str, str]:
-    """Return why models of a run have no result, by their labels in its events."""
-    found: dict[str, str] = {}
-    for event in RunEvents(folder.events_file).new():
-        if isinstance(event, ModelLeftOut):
-            found[event.model] = event.reason
-        elif isinstance(event, ProgramFailed) and not event.brick:
-            found[event.label] = event.message or event.reason
-        elif isinstance(event, FailedBefore) and not event.brick:
-            found[event.label] = event.reason
-    return found
 
 
 def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[CheckedModel, ...]:

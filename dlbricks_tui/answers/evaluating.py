@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.analysis.whole_models import whole_model
+from dlbricks_tui.analysis.whole_models import executed_model, job_of
 from dlbricks_tui.answers.checks import USUAL_PROCESSES, refuse_impossible
 from dlbricks_tui.answers.documents import OMIT_NONE, taken
 from dlbricks_tui.answers.from_run import results_in_other_variants
@@ -50,8 +50,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.variant import Precision, Variant, variant_in_words
-from dlbricks_tui.scenarios.messages import ScenarioOrder
-from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.scenarios.scenario import ScenarioKind, ScenarioOrder
 from dlbricks_tui.settings.loads import ARRIVAL, SERVING
 from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.store.change import TOGETHER, USUAL_SHARE, Change, Verdict, changes_from, known_changes, timing_of
@@ -263,10 +262,10 @@ def _asked(
         execution = Execution(part.runtimes[0], evaluation.measuring.level)
         for model in part.models:
             how = Workplace(data), data.log / _LOG, model.inputs, model.values
-            own = whole_model(model.source, execution, *how)
+            own = job_of(executed_model(model.source, execution, *how))
             if own.graph.batch_size != 1:
                 # Load tests are stored under the key of single requests.
-                own = whole_model(model.source, replace(execution, batch_size=1), *how)
+                own = job_of(executed_model(model.source, replace(execution, batch_size=1), *how))
             with ResultsDatabase(data.store) as store:
                 tests = () if again else store.load_tests_of(own.key.model, fingerprint().id)
             alike = [it for it in tests if (it.runtime, it.level) == (execution.runtime.identity, execution.level)]

@@ -8,15 +8,14 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from dlbricks_tui.analysis.jobs import PEAKS, PROOF, PeaksOrder, ProofDone, ProofOrder
-from dlbricks_tui.analysis.proving import ProofError, RoundsDone
+from dlbricks_tui.analysis.proving import PEAKS, PROOF, PeaksOrder, ProofDone, ProofError, ProofOrder, RoundsDone
 from dlbricks_tui.answers import language
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import JobProcess
 from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageMeasured, LanguageOrder
-from dlbricks_tui.scenarios.messages import (
+from dlbricks_tui.scenarios.scenario import (
     LOAD_TEST,
     LoadDone,
     LoadProgress,
@@ -26,9 +25,9 @@ from dlbricks_tui.scenarios.messages import (
     LoadTestStarted,
     ScenarioOrder,
 )
-from dlbricks_tui.traces.messages import TRACE, LevelDone, LevelStarted, RoundStarted, TraceDone, TraceOrder
+from dlbricks_tui.traces.trace import TRACE, LevelDone, LevelStarted, RoundStarted, TraceDone, TraceOrder
+from dlbricks_tui.wording.checks import what_if_words
 from dlbricks_tui.wording.jobs import language_line
-from dlbricks_tui.wording.what_ifs import what_if_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

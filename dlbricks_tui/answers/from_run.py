@@ -25,7 +25,7 @@ from dlbricks_tui.evaluations.matching import HostState, exact_constraint, host_
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState, RunFolders
 from dlbricks_tui.measure.jobs import CutModel

@@ -14,11 +14,11 @@ from dlbricks_tui.answers.estimating import measured_models
 from dlbricks_tui.answers.opening import CutOptions, InputOptions, RuntimeOptions
 from dlbricks_tui.bricks.identity import brick_in
 from dlbricks_tui.estimate.parts import Part
-from dlbricks_tui.estimate.prediction.other_systems import ways_of_others
+from dlbricks_tui.estimate.prediction.stored import ways_of_others
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure.method import Method

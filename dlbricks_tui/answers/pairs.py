@@ -183,33 +183,6 @@ def _of_results(first: Side, second: Side, parts: tuple[ComparedPart, ...]) -> C
     )
 
 
-def _of_selections(of: str, first: Side, second: Side) -> ComparedTwo:
-    """Compare two selections of results by the models and bricks that both have."""
-    require_comparable((first, second))
-    found = compare(first, second)
-    # Whole models tell more than their bricks.
-    pairs = found.models or found.bricks
-    change = overall(pairs)
-    if change is None:
-        raise NotComparableError(_nothing_in_common(first, second, found))
-    shown = [*(found.models if len(found.models) > 1 else ()), *found.bricks]
-    several = len({it.executions for it in shown}) > 1
-    sums = [
-        _sum_side(first, [it.first for it in pairs], change.was_ms),
-        _sum_side(second, [it.second for it in pairs], change.is_ms),
-    ]
-    return _two(
-        of,
-        sums,
-        change,
-        "models and bricks" if found.models and found.bricks else "models" if found.models else "bricks",
-        largest_first([_part(it, with_execution=several) for it in shown]),
-        # The days are no circumstance for a report, which has them with the numbers.
-        differing((first, second), "measured"),
-        _selection_remarks(found),
-    )
-
-
 def _sum_side(side: Side, results: Sequence[Sequence[Found]], total: float) -> ComparedSide:
     how = f"sum of {counted(len(results), 'model' if results[0][0].subject.is_model else 'brick')}"
     below, above = half_widths(list(map(newest_latency, results)))
@@ -462,23 +435,41 @@ def compare_named(store: ResultsDatabase, first: NamedSelection, second: NamedSe
             else "one of them is a single result, and the other one several: compare two of one kind"
         )
     for named in both if kinds[0] == PairKind.RESULT else ():
-        _refuse_doubtful(named)
+        if not named.selection[0].good:
+            flags: tuple[str, ...] = ()
+            with suppress(DamagedResultError):
+                flags = named.selection.result(0).flags
+            why = f" ({', '.join(flags)})" if flags else ""
+            raise NotComparableError(f"{named.name} is in doubt{why}: measure it again")
     one, other = (side_of_selection(store, it) for it in both)
     if is_one_kind:
         # Their names tell enough.
         one, other = replace(one, name=first.name), replace(other, name=second.name)
     if kinds[0] == PairKind.RESULT:
         return _of_results(one, other, _bricks_of_runs(store, first.selection[0], second.selection[0]))
-    return _of_selections(first.kind if is_one_kind else PairKind.SELECTION, one, other)
-
-
-def _refuse_doubtful(named: NamedSelection) -> None:
-    if not named.selection[0].good:
-        flags: tuple[str, ...] = ()
-        with suppress(DamagedResultError):
-            flags = named.selection.result(0).flags
-        why = f" ({', '.join(flags)})" if flags else ""
-        raise NotComparableError(f"{named.name} is in doubt{why}: measure it again")
+    require_comparable((one, other))
+    found = compare(one, other)
+    # Whole models tell more than their bricks.
+    pairs = found.models or found.bricks
+    change = overall(pairs)
+    if change is None:
+        raise NotComparableError(_nothing_in_common(one, other, found))
+    shown = [*(found.models if len(found.models) > 1 else ()), *found.bricks]
+    several = len({it.executions for it in shown}) > 1
+    sums = [
+        _sum_side(one, [it.first for it in pairs], change.was_ms),
+        _sum_side(other, [it.second for it in pairs], change.is_ms),
+    ]
+    return _two(
+        (first.kind if is_one_kind else PairKind.SELECTION),
+        sums,
+        change,
+        "models and bricks" if found.models and found.bricks else "models" if found.models else "bricks",
+        largest_first([_part(it, with_execution=several) for it in shown]),
+        # The days are no circumstance for a report, which has them with the numbers.
+        differing((one, other), "measured"),
+        _selection_remarks(found),
+    )
 
 
 def _bricks_of_runs(store: ResultsDatabase, *results: Summary) -> tuple[ComparedPart, ...]:

@@ -31,8 +31,8 @@ from dlbricks_tui.evaluations.matching import (
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.noise import disturbances
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.known import known_in

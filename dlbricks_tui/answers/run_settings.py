@@ -16,7 +16,7 @@ from dlbricks_tui.answers.open_models import ModelId, id_of
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level, Shape

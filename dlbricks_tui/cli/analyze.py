@@ -142,8 +142,7 @@ def analyze_models(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace, found: Sequence[Analysis], kernels: Sequence[Sequence[TimedKernel]]) -> None:
     # Loaded here: the other formats need no tables.
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.analyses import analyses_parts
-    from dlbricks_tui.documents.analysis import AnalysisDocument, kernels_table
+    from dlbricks_tui.documents.analysis import AnalysisDocument, analyses_parts, kernels_table
     from dlbricks_tui.documents.parts import BLANK_LINE
 
     if len({it.source.name for it in found}) > 1 and not (args.layers or args.kernels or args.roofline or args.tree):
@@ -266,7 +265,7 @@ def write_graph_files(args: argparse.Namespace, analyses: Sequence[Analysis]) ->
         if args.dot:
             write_dot(args.dot, digraph)
     if args.onnx:
-        from dlbricks_tui.report.annotated_file import write_annotated_copy
+        from dlbricks_tui.report.graph_files import write_annotated_copy
 
         facts = {"system": found.system, "runtime": found.baseline.found.way.runtime}
         left = write_annotated_copy(args.onnx, found.written, found.times, facts)

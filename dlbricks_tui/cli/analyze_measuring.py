@@ -8,8 +8,14 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.analysis.jobs import PROOF, ProofDone, ProofOrder, carry_out_proofs, measure_peaks_of_host
-from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.analysis.proving import (
+    PROOF,
+    ProofDone,
+    ProofOrder,
+    RoundsDone,
+    carry_out_proofs,
+    measure_peaks_of_host,
+)
 from dlbricks_tui.analysis.what_if import WhatIf
 from dlbricks_tui.answers.analysing import (
     Analysis,
@@ -33,9 +39,9 @@ from dlbricks_tui.jobs.process import work_on
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.wording.checks import what_if_words
 from dlbricks_tui.wording.jobs import proof_line
 from dlbricks_tui.wording.numbers import counted, duration
-from dlbricks_tui.wording.what_ifs import what_if_words
 
 if TYPE_CHECKING:
     pass

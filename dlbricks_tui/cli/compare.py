@@ -88,7 +88,7 @@ def compare_combinations(args: argparse.Namespace) -> int:
     else:
         # Loaded here: the JSON document needs no consoles.
         from dlbricks_tui.cli.rendering import show_parts
-        from dlbricks_tui.documents.matrix import matrix_parts
+        from dlbricks_tui.documents.ranking import matrix_parts
 
         heading = Heading(ranking.model), Sentence(ranking_heading(ranking)), BLANK_LINE
         matrix = [*parts, BLANK_LINE] if (parts := list(matrix_parts(ranking))) else []

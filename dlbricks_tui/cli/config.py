@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_action, add_listing
-from dlbricks_tui.config.config import BY_NAME, KEYS, Config, in_file
-from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.config.config import BY_NAME, KEYS, Config, Sources, in_file
 
 
 def register(parser: Parser) -> None:

@@ -21,7 +21,7 @@ def demonstrate(args: argparse.Namespace) -> int:
     # Loaded here: `dlbricks demo --help` needs none of them.
     from dlbricks_tui.answers.demonstration import open_demonstration
     from dlbricks_tui.cli.runs import ReplayShowing, replay_run
-    from dlbricks_tui.config.reading import Sources
+    from dlbricks_tui.config.config import Sources
     from dlbricks_tui.jobs.folder import RunFolders
     from dlbricks_tui.jobs.replay import checked_speed
 

@@ -9,8 +9,8 @@ from dlbricks_tui.answers.documents import document
 from dlbricks_tui.cli.output import narrate, narrate_waiting, write_json
 from dlbricks_tui.cli.parser import Parser, Status, Typed, add_json_option, add_repeatable
 from dlbricks_tui.cli.rendering import show_parts
-from dlbricks_tui.documents.doctor import finding_parts
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table, name_column
+from dlbricks_tui.documents.systems import finding_parts
 from dlbricks_tui.host.fingerprint import GIBIBYTE, fingerprint
 from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings
 from dlbricks_tui.host.peaks import PeaksError, keep_peaks

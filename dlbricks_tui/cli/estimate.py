@@ -60,7 +60,7 @@ from dlbricks_tui.settings.setting import whole
 from dlbricks_tui.settings.variant import BATCH, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
-    from dlbricks_tui.estimate.curve import Point
+    from dlbricks_tui.estimate.ranking import Point
 
 
 def register(parser: Parser) -> None:
@@ -147,7 +147,7 @@ def _estimate_variants(
     bound_ms: float | None,
 ) -> int:
     from dlbricks_tui.documents.variants import best_line, curve_answer
-    from dlbricks_tui.estimate.curve import Point
+    from dlbricks_tui.estimate.ranking import Point
 
     found: dict[str, list[Point]] = {}
     answers: list[Answer] = []
@@ -237,7 +237,7 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
 
 def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.scores import NOTHING_TO_SCORE, score_parts
+    from dlbricks_tui.documents.estimates import NOTHING_TO_SCORE, score_parts
 
     found = estimator.scores(sources, estimator.scope_of(sources)) if sources else []
     if output != "text":

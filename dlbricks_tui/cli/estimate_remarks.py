@@ -29,8 +29,8 @@ from dlbricks_tui.wording.numbers import counted, duration, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings
-    from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.ranking import Point
 
 # The gaps of more models share a line.
 _MOST_TOLD = 5

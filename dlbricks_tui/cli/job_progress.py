@@ -98,7 +98,7 @@ def live_console() -> Console | None:
 
 def narrated_load(scenario: Scenario, *, quiet: bool) -> JobNarration:
     """Return the narration of a load test."""
-    from dlbricks_tui.scenarios.messages import LoadProgress
+    from dlbricks_tui.scenarios.scenario import LoadProgress
     from dlbricks_tui.wording.scenarios import LoadWords
 
     return JobNarration(LoadWords(scenario), (LoadProgress,), live_console(), quiet=quiet)

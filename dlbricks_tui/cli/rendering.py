@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from dlbricks_tui.cli.output import data_console, show
-from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.layout import ASCII, TEXT, laid_out
 from dlbricks_tui.documents.lines import ELLIPSIS
-from dlbricks_tui.documents.look import ASCII, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -36,7 +36,7 @@ from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
-    from dlbricks_tui.report.writing import Report
+    from dlbricks_tui.report.page import Report
 
 _SECONDS_PER_LINE = 2.0
 
@@ -244,7 +244,7 @@ def report_comparison(args: argparse.Namespace) -> int:
     sides = named_sides(args.compare, args.data)
     # Loaded here: other reports need none of it.
     from dlbricks_tui.answers.changes import Estimates, compare_sides, comparison_document
-    from dlbricks_tui.report.comparing.comparison import make_comparison
+    from dlbricks_tui.report.comparison import make_comparison
 
     sources = {it.name: it for it in library(args.data).sources()}
     with open_loaders(args.data) as loader_of:

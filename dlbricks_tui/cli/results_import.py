@@ -17,8 +17,8 @@ from dlbricks_tui.wording.numbers import counted, in_ms, names_of
 if TYPE_CHECKING:
     from dlbricks_tui.share.galleries import ImportedPath
     from dlbricks_tui.store.claims import Claim
-    from dlbricks_tui.store.dlbricks_2019.results import SystemReport
     from dlbricks_tui.store.files import Damage
+    from dlbricks_tui.store.published import SystemReport
 
 _OWN, _PUBLISHED = "dlbricks", "dlbricks-2019"
 _MOST_NAMED = 20
@@ -80,8 +80,7 @@ def _import_files(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
 def _import_published(data: DataFolder, checkouts: Sequence[Path]) -> tuple[Sequence[Any], bool]:
     """Import checkouts like `_import_files` imports files."""
     from dlbricks_tui.answers.opening import library
-    from dlbricks_tui.store.dlbricks_2019.checkout import PublishedModels
-    from dlbricks_tui.store.dlbricks_2019.results import import_checkout
+    from dlbricks_tui.store.published import PublishedModels, import_checkout
 
     documents: list[Any] = []
     broken = False

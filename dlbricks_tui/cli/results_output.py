@@ -9,8 +9,15 @@ from typing import Any
 
 from dlbricks_tui.cli.output import data_console, write_json, write_lines
 from dlbricks_tui.documents.parts import BLANK_LINE, Heading
-from dlbricks_tui.documents.results import RESULT_COLUMNS, cell, origin_parts, result_parts, short_cells, title_of
-from dlbricks_tui.documents.samples import sample_parts
+from dlbricks_tui.documents.results import (
+    RESULT_COLUMNS,
+    cell,
+    origin_parts,
+    result_parts,
+    sample_parts,
+    short_cells,
+    title_of,
+)
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.database import ResultsDatabase

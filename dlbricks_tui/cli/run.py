@@ -233,7 +233,7 @@ def _show(found: Sequence[EstimatedModel], request: RunRequest) -> None:
 
 def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None:
     from dlbricks_tui.cli.estimate_remarks import write_variants
-    from dlbricks_tui.estimate.curve import Point
+    from dlbricks_tui.estimate.ranking import Point
 
     runtimes = {part.runtime.identity: part.runtime for part in request.parts}
     points: dict[str, list[Point]] = {}

@@ -48,12 +48,12 @@ from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.traces.file import find_trace, read_trace, stored_traces
 from dlbricks_tui.traces.trace import Trace, TraceLevel
 from dlbricks_tui.wording.answers import runtime_words
+from dlbricks_tui.wording.jobs import trace_line
 from dlbricks_tui.wording.numbers import too_many_threads
-from dlbricks_tui.wording.tracing import message_line
 
 if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.traces.messages import TraceOrder
+    from dlbricks_tui.traces.trace import TraceOrder
 
 # The usual endings of the files.
 _PROGRAMS = {
@@ -143,7 +143,7 @@ def _traced(args: argparse.Namespace) -> Trace:
         levels = ", ".join(it.value for it in order.levels)
         narrate(f"tracing {order.source.name} by {runtime_words(order.execution.runtime.identity)}: {levels}")
     with signals_interrupt():
-        return trace_model(order, args.data, JobNarration(message_line, quiet=args.quiet).take)
+        return trace_model(order, args.data, JobNarration(trace_line, quiet=args.quiet).take)
 
 
 def _order(args: argparse.Namespace) -> TraceOrder:

@@ -1,4 +1,4 @@
-"""The systems with results, the facts about one of them, and the best of them for a model."""
+"""The systems with results, the facts about one of them, the best of them for a model, and their noise."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dlbricks_tui.documents.parts import (
     Column,
     Fact,
     Heading,
+    MarkedSentence,
     Part,
     Sentence,
     Table,
@@ -19,12 +20,14 @@ from dlbricks_tui.documents.parts import (
     name_column,
 )
 from dlbricks_tui.estimate.comparison import Candidate, cheapest, quickest, remarks_on
+from dlbricks_tui.host.noise import NoiseVerdict
 from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.wording.answers import combination_words, figure_text
 from dlbricks_tui.wording.numbers import ago, counted, gibibytes, partly, price_per_hour, speed, speeds
 
 if TYPE_CHECKING:
+    from dlbricks_tui.host.noise import Finding
     from dlbricks_tui.store.records import RuntimeRecord
 
 # Facts that have a name of their own.
@@ -142,3 +145,26 @@ def latency_text(it: Candidate) -> str:
 
 def _system_of(found: Candidate | None) -> str:
     return "-" if found is None else found.estimate.way.system
+
+
+# The kernel settings of a recorded host were not examined.
+OF_THE_LIVE_HOST = "These are findings about the host of this demonstration, not about the recorded one."
+_STYLES = {NoiseVerdict.NOISY: "warn", NoiseVerdict.UNKNOWN: "muted", NoiseVerdict.QUIET: "good"}
+_WIDTH = max(len(it.value) for it in NoiseVerdict)
+
+
+def noisy_words(found: Sequence[Finding]) -> str:
+    """Return how many sources of noise are noisy: `2 noisy`; empty if none is."""
+    noisy = sum(it.verdict is NoiseVerdict.NOISY for it in found)
+    return f"{noisy} noisy" if noisy else ""
+
+
+def finding_parts(found: Finding) -> Iterator[Part]:
+    """Yield the verdict on a source of noise, and its effect and cure unless it is quiet."""
+    verdict = found.verdict.value
+    state = f": {found.state}" if found.state != verdict else ""
+    yield MarkedSentence(f"{verdict:<{_WIDTH}}", _STYLES[found.verdict], state, found.source)
+    if found.cure:
+        indent = " " * (_WIDTH + 1)
+        yield Sentence(f"{indent}{found.effect}", "muted")
+        yield Sentence(f"{indent}cure: {found.cure}")

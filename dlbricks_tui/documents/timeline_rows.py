@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 
-from dlbricks_tui.documents.timeline import SpanTimes, TimeWindow
-from dlbricks_tui.traces.layer_times import layer_times
-from dlbricks_tui.traces.trace import Counter, LevelTrace, Trace, TraceLevel, TraceSpan, Track, TrackKind
+from dlbricks_tui.documents.trace import SpanTimes, TimeWindow
+from dlbricks_tui.traces.trace import Counter, LevelTrace, Trace, TraceLevel, TraceSpan, Track, TrackKind, layer_times
 
 # The track that a closed level shows.
 _MAIN = {

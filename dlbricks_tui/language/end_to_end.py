@@ -12,10 +12,10 @@ from pathlib import Path
 
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.load import wait_until_idle
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.composing import PROTOCOL, memory_need
+from dlbricks_tui.language.composing import memory_need, protocol_of
 from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine
 from dlbricks_tui.language.whole_model import whole_model_files
 from dlbricks_tui.measure.noise import HostTrack, counting
@@ -31,7 +31,8 @@ from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import EndToEnd, Record, System, utc_now
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 
-ENGINE = "onnxruntime-genai"
+# The engine that runs whole models on a runtime, by framework.
+_ENGINES = {"onnxruntime": "onnxruntime-genai", "openvino": "openvino"}
 # Limits, which only an engine that hangs exceeds: of a request, and added to it per gigabyte of weights.
 _SECONDS, _SECONDS_TO_LOAD, _SECONDS_PER_TOKEN, _SECONDS_PER_PROMPT_TOKEN = 120.0, 120.0, 10.0, 2.0
 _NS_PER_MS = 1e6
@@ -51,6 +52,11 @@ _FOLDERS = "whole-model-"
 Waiting = Callable[[], AbstractContextManager[None]]
 
 
+def engine_of(runtime: Runtime) -> str:
+    """Return the name of the engine that runs whole models on a runtime."""
+    return _ENGINES[runtime.framework]
+
+
 def _keys(asked: LanguageQuestion) -> tuple[str, str]:
     """Return the keys of prefill and decode in the store; equal blocks count as often as the model has them."""
     first, *later = map(asked.decoder, asked.steps)
@@ -61,15 +67,15 @@ def _keys(asked: LanguageQuestion) -> tuple[str, str]:
 
 def engine_results(store: ResultsDatabase, system: str, asked: LanguageQuestion) -> MeasuredEngine | None:
     """Return the newest results of the engine; None if it was not asked that on this system."""
-    found = store.select(equal(system=system, protocol=PROTOCOL, good=True, brick=""), order=OLDEST_FIRST)
+    identity, engine = asked.runtime.identity, engine_of(asked.runtime)
+    found = store.select(equal(system=system, protocol=protocol_of(identity), good=True, brick=""), order=OLDEST_FIRST)
     if not len(found):
         return None
-    identity = asked.runtime.identity
     newest = {it.model: it for it in found if it.runtime.partition(" ")[2] == identity}
     prefill, decode = (newest.get(key) for key in _keys(asked))
     if prefill is None or decode is None:
         return None
-    engine = f"{ENGINE} {decode.runtime.partition(' ')[0].removeprefix(f'{ENGINE}-')}"
+    engine = f"{engine} {decode.runtime.partition(' ')[0].removeprefix(f'{engine}-')}"
     rate, when = 1000.0 / decode.trimmed_mean_ms, decode.when
     return MeasuredEngine(engine=engine, prefill_ms=prefill.trimmed_mean_ms, decode_tokens_per_second=rate, when=when)
 
@@ -81,13 +87,14 @@ class WholeModelEngine(Worker):
         self, runtime: Runtime, folder: Path, log: Path, waiting: Waiting = nullcontext, program: Path = INSIDE
     ) -> None:
         super().__init__(runtime, log, program)
+        self.name = engine_of(runtime)
         self._opening = OpenEngine(str(folder.resolve()), runtime.settings.threads or 0)
         self._gigabytes = sum(it.stat().st_size for it in folder.iterdir()) / 1e9
         self._waiting = waiting
         self.version = ""
 
     def __enter__(self) -> WholeModelEngine:
-        with _told():
+        with _told(self.name):
             super().__enter__()
         try:
             self.load()
@@ -110,24 +117,24 @@ class WholeModelEngine(Worker):
         return found
 
     def _asked(self, request: Request[Answer], seconds_per_gigabyte: float) -> Answer:
-        with _told(), self._waiting():
+        with _told(self.name), self._waiting():
             return self.ask(request, _SECONDS + seconds_per_gigabyte * self._gigabytes)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _told(engine: str) -> Iterator[None]:
     """Turn errors of the process into those of language models."""
     try:
         yield
     except FrameworkMissingError as error:
         raise LanguageError(
-            f"timing whole models needs {ENGINE} ({error.reason or error}); install it: pip install 'dlbricks-tui[llm]'"
+            f"timing whole models needs {engine} ({error.reason or error}); install it: pip install 'dlbricks-tui[llm]'"
         ) from error
     except WorkerError as error:
         # The kernel kills the process that takes too much.
         is_refused = isinstance(error, WorkerRefusedError) and error.reason is Reason.TOO_LARGE
         lacks_room = is_refused or (isinstance(error, WorkerDiedError) and "SIGKILL" in str(error))
-        raise LanguageError(_NO_ROOM if lacks_room else f"{ENGINE}: {error}") from error
+        raise LanguageError(_NO_ROOM if lacks_room else f"{engine}: {error}") from error
 
 
 class WholeModelRuns:
@@ -173,8 +180,9 @@ class WholeModelRuns:
             return []
         asked, runtime, version = self._asked, self._asked.runtime, self._engine.version
         # On top of the runtime whose kernels it calls.
-        identity, kept = f"{ENGINE}-{version} {runtime.identity}", runtime_record(runtime, system)
-        records: list[Record] = [system, replace(kept, id=identity, name=ENGINE, framework=ENGINE, version=version)]
+        name = engine_of(runtime)
+        identity, kept = f"{name}-{version} {runtime.identity}", runtime_record(runtime, system)
+        records: list[Record] = [system, replace(kept, id=identity, name=name, framework=name, version=version)]
         # Each step is a sample: a run of seconds may be partly on a slow host, as carriers are in some rounds.
         # The first one is often slower, right behind the prompt.
         prefill = [(it.first_ns, moment) for it, moment in self._runs]
@@ -192,7 +200,7 @@ class WholeModelRuns:
                     name=f"{asked.model.name} {words}",
                     system=system.id,
                     runtime=identity,
-                    protocol=PROTOCOL,
+                    protocol=protocol_of(runtime.identity),
                     level=Level.FUSED,
                     run=run,
                     when=utc_now(),
@@ -218,8 +226,6 @@ def open_whole_model(
     `tell` takes the size of its files.
     """
     runtime, sizes, precision = asked.runtime, asked.sizes, asked.precision
-    if runtime.framework != "onnxruntime":
-        raise LanguageError(f"whole models run in {ENGINE}, which needs ONNX Runtime, and not {runtime.traits.title}")
     longest = asked.prompt + asked.generate
     needed = memory_need(asked, asked.decoder(asked.steps[0])).total
     available = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()

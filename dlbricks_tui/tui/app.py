@@ -20,7 +20,7 @@ from dlbricks_tui.answers.choices import Choices, choices_from
 from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.answers.run_watch import Replayed
 from dlbricks_tui.answers.session import Session
-from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui import messages

@@ -24,9 +24,8 @@ from dlbricks_tui.documents.corpus import (
     together,
     totals_words,
 )
-from dlbricks_tui.documents.grid import legend, shaded
+from dlbricks_tui.documents.layout import PANEL, legend, shaded
 from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
-from dlbricks_tui.documents.look import PANEL
 from dlbricks_tui.documents.parts import Column
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
@@ -37,7 +36,7 @@ from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.tui.workbench.work import is_wanted
 from dlbricks_tui.wording.numbers import counted, percent
-from dlbricks_tui.wording.text_tables import TextTable
+from dlbricks_tui.wording.plain_text import TextTable
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.library_scans import GroupAccuracy

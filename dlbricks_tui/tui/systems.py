@@ -21,10 +21,19 @@ from dlbricks_tui.answers.store_contents import (
     rank_systems,
 )
 from dlbricks_tui.config.config import Config
-from dlbricks_tui.documents.doctor import OF_THE_LIVE_HOST, finding_parts, noisy_words
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import Column, Sentence
-from dlbricks_tui.documents.systems import machine_columns, system_columns, system_parts
+from dlbricks_tui.documents.systems import (
+    OF_THE_LIVE_HOST,
+    finding_parts,
+    machine_columns,
+    noisy_words,
+    system_columns,
+    system_parts,
+)
+from dlbricks_tui.estimate.comparison import Candidate
+from dlbricks_tui.host.noise import Finding
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint

@@ -25,7 +25,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.inputs import KEY, Axes, stated_inputs, stating
 from dlbricks_tui.models.onnx.model_file import parse_onnx
 from dlbricks_tui.models.onnx.suggestions import candidates, implied_axes
-from dlbricks_tui.wording.titles import assumption, input_text
+from dlbricks_tui.wording.layers import assumption, input_text
 from tests.models.onnx_models import branch, floats, integers, loaded, model, of_a_detector, saved
 from tests.models.symbols import content, small_network
 from tests.models.table_framework import TableFramework

@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.answers.session import Session
-from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.config.config import Sources
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.app import DlbricksApp

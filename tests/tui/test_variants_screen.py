@@ -14,7 +14,7 @@ from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.run_settings import WantedCombination
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.documents.matrix import cell_parts, matrix_columns, matrix_rows
+from dlbricks_tui.documents.ranking import cell_parts, matrix_columns, matrix_rows
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -32,8 +32,7 @@ from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.run.boxes import StartRunScreen
 from dlbricks_tui.tui.variants import VariantsPanel, VariantsScreen
 from dlbricks_tui.tui.widgets.form import FormRows
-from tests.documents.test_matrix import FULL, ranking_of, with_threads
-from tests.documents.test_ranking import MIXED
+from tests.documents.test_ranking import FULL, MIXED, ranking_of, with_threads
 from tests.estimate.stored import brick_records, model_record
 from tests.estimate.test_ranking import timed
 from tests.models.table_framework import TableFramework

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dlbricks_tui.estimate.prediction.choice import Limit
-from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
+from dlbricks_tui.estimate.prediction.stored import OtherSystems
 from dlbricks_tui.fleet.driving.results import Allowed, MessageMeter, identity_there, is_of
 from dlbricks_tui.fleet.messages import HostReport, Parcel, Task, TaskProgress
 from dlbricks_tui.fleet.parcels import FleetPart, FleetWorkload
@@ -21,8 +21,7 @@ from dlbricks_tui.measure.stopping import StoppingRule
 from dlbricks_tui.measure.time_left import expected_seconds
 from dlbricks_tui.runs.planning import PROBE_RULE, informative
 from dlbricks_tui.runtime.runtime import numbered_identity
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.numbered_threads import processors_of
+from dlbricks_tui.store.database import ResultsDatabase, processors_of
 from dlbricks_tui.store.records import Statistics, System, new_uuid
 
 # A host that goes away costs no more than its task, and each task has a worker to start.

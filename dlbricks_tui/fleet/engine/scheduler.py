@@ -71,19 +71,15 @@ def check_address(address: str, allow_plain: bool) -> SplitResult:
         usable = False
     if not usable:
         raise FleetError(f"{address[:80]!r} is no address of a scheduler: write it like tls://10.0.0.1:8786")
-    if place.scheme == PLAIN and not allow_plain and not _is_loopback(place.hostname or ""):
+    is_loopback = place.hostname == "localhost"
+    with suppress(ValueError):
+        is_loopback |= ipaddress.ip_address(place.hostname or "").is_loopback
+    if place.scheme == PLAIN and not allow_plain and not is_loopback:
         raise FleetError(
             f"{address[:80]} has neither encryption nor certificates: anybody on its network could run programs on all "
             "hosts; start it with TLS (docs/guides/many-hosts.md), or give --allow-plain on a network of your own"
         )
     return place
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def connect(address: str, security: "Security | None") -> "Client":
@@ -171,9 +167,7 @@ async def _greeting(host: str, port: int, context: ssl.SSLContext | None) -> Non
     try:
         # With TLS 1.3 the other side refuses our certificate after the handshake.
         first = await asyncio.wait_for(reader.read(1), _SECONDS_TO_GREET)
-    except (asyncio.TimeoutError, TimeoutError):
-        first = b""
-    except ConnectionError:
+    except (asyncio.TimeoutError, TimeoutError, ConnectionError):
         first = b""
     finally:
         writer.close()

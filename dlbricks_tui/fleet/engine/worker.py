@@ -136,7 +136,10 @@ async def _run_for_driver() -> None:
         from distributed.security import Security
     except ImportError as error:
         return _tell(lacks=error.name or str(error))
-    port = _free_port()
+    with socket.socket() as free:
+        free.bind((LOOPBACK, 0))
+        # No process uses it now. If another one takes it meanwhile, the driver starts this one again.
+        port = free.getsockname()[1]
     _tell(dlbricks=__version__, distributed=metadata.version("distributed"), port=port)
     settings = _read_settings()
     data = Path(settings["folder"]).expanduser()
@@ -238,13 +241,6 @@ def _read_settings() -> dict[str, Any]:
         line += sign
     found: dict[str, Any] = json.loads(line)
     return found
-
-
-def _free_port() -> int:
-    """Return a port that no process uses now. If another one takes it meanwhile, the driver starts this one again."""
-    with socket.socket() as free:
-        free.bind((LOOPBACK, 0))
-        return int(free.getsockname()[1])
 
 
 if __name__ == "__main__":

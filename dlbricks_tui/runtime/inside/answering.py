@@ -49,7 +49,7 @@ def _answer(line: bytes, performers: dict[type[Request[Any]], Callable[[Any], Re
             return _quantised(request)
         if type(request) not in performers:
             is_of_engine = isinstance(request, (OpenEngine, Generate))
-            performers.update(_engine_performers() if is_of_engine else _performers(BACKENDS[framework]()))
+            performers.update(_engine_performers(framework) if is_of_engine else _performers(BACKENDS[framework]()))
         return performers[type(request)](request)
     except RefusalError as refusal:
         return refusal.refused
@@ -92,9 +92,15 @@ def _quantised(request: Quantise) -> Quantised:
     return write_quantised(request)
 
 
-def _engine_performers() -> dict[type[Request[Any]], Callable[[Any], Reply]]:
+def _engine_performers(framework: str) -> dict[type[Request[Any]], Callable[[Any], Reply]]:
     # Without a backend, which would bring threads of its own.
     refuse_without("numpy")
+    if framework == "openvino":
+        from dlbricks_tui.runtime.inside.openvino_decoders import OpenVinoEngine
+        from dlbricks_tui.runtime.inside.openvino_models import load_openvino
+
+        decoding = OpenVinoEngine(load_openvino())
+        return {OpenEngine: decoding.open, Generate: decoding.generate}
     from dlbricks_tui.runtime.inside.genai_engine import GenaiEngine, load_genai
 
     engine = GenaiEngine(load_genai())

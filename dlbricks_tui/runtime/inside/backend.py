@@ -93,6 +93,9 @@ class BoundNetwork(ABC):
     def run(self) -> None:
         """Compute the outputs and wait for them. Nothing is copied out of the framework."""
 
+    def begin(self) -> None:  # noqa: B027
+        """Make what runs have changed as it was before the first run, ahead of several runs."""
+
     @abstractmethod
     def output_types(self) -> list[ArrayType]:
         """Return the types of the outputs, after a run."""

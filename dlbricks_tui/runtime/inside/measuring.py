@@ -191,6 +191,7 @@ def _profiled(runs: list[list[OperatorTime]]) -> Profiled:
 def _durations_ns(network: BoundNetwork, warm: int, repeat: int, before: Callable[[], None]) -> list[int]:
     """Return the durations of the last `repeat` runs; `before` is called ahead of each run."""
     durations = []
+    network.begin()
     for _ in range(warm + repeat):
         before()
         durations.append(_duration_ns(network))

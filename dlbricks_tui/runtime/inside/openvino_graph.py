@@ -85,12 +85,13 @@ def separated(nodes: Sequence[Node]) -> tuple[list[Node], list[Conversion]]:
     return kept, found
 
 
-def numbers_of(executed: Sequence[Executed], conversions: Sequence[Conversion]) -> list[int]:
-    """Return for each executed node the number of a node of the network.
+def numbers_of(executed: Sequence[Executed], conversions: Sequence[Conversion], nodes: Sequence[Node]) -> list[int]:
+    """Return for each executed node the number of a node of the network: of a product, if there is one in it.
 
     A conversion that the network does not name belongs to its reader. NO_NODE stands for conversions of an input or
     output that it does not name: where a part of a model begins or ends, the whole model has none.
     """
+    products = {number_of(it) for it in nodes if it.op.startswith("MatMul")}
     readers: list[set[int]] = [set() for _ in executed]
     for it in executed:
         for place in it.reads:
@@ -99,7 +100,8 @@ def numbers_of(executed: Sequence[Executed], conversions: Sequence[Conversion]) 
     found = []
     for place, it in enumerate(executed):
         if not it.is_conversion:
-            found.append(it.numbers[-1] if it.numbers else NO_NODE)
+            last = it.numbers[-1] if it.numbers else NO_NODE
+            found.append(next((number for number in it.numbers if number in products), last))
             continue
         source = it.reads[0]
         before = None if source is None else executed[source].numbers

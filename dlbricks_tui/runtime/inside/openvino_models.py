@@ -8,7 +8,6 @@ import tempfile
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -167,18 +166,6 @@ def compiled(core: Any, model: Any, reason: Reason, *, profiled: bool = False) -
         "PERF_COUNT": "YES" if profiled else "NO",
     }
     return ask(lambda: core.compile_model(model, DEVICE, settings), reason)
-
-
-def feed(request: Any, keys: Sequence[str | int], tensors: Sequence[Any], in_place: Mapping[int, Any]) -> None:
-    """Let a request read these tensors as its inputs, each known by name or place, and write outputs to some of them.
-
-    OpenVINO may still compute such an output elsewhere and copy it: attention with a cache is not faster in place.
-    """
-    for place, key in enumerate(keys):
-        put = request.set_tensor if isinstance(key, str) else request.set_input_tensor
-        ask(partial(put, key, tensors[place]), Reason.UNBUILDABLE)
-    for place, tensor in in_place.items():
-        ask(partial(request.set_output_tensor, place, tensor), Reason.UNBUILDABLE)
 
 
 def _threads() -> str:

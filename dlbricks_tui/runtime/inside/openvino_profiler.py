@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import OperatorsOfRuns, OperatorTime, ProfiledNetwork
+from dlbricks_tui.runtime.inside.openvino_decoders import ModelRequest
 from dlbricks_tui.runtime.inside.openvino_graph import Executed, executed_nodes, numbers_of
-from dlbricks_tui.runtime.inside.openvino_models import ModelText, ask, compiled, feed
+from dlbricks_tui.runtime.inside.openvino_models import ModelText, ask, compiled
 from dlbricks_tui.runtime.inside.openvino_primitives import with_owners
 from dlbricks_tui.runtime.protocol import Reason, Said, TracedOperator
 
@@ -45,6 +46,7 @@ class ProfiledOpenvinoModel(ProfiledNetwork):
         """Run the model; return the mean times of the last `repeat` runs as those of one run."""
         if self._request is None or self._runs + warm + repeat > _MOST_RUNS:
             self._compile()
+        self._runs += ask(self._request.begin, Reason.UNBUILDABLE)
         for _ in range(warm):
             self._run(before)
         begin = self._totals_us()
@@ -56,6 +58,7 @@ class ProfiledOpenvinoModel(ProfiledNetwork):
         """Run the model; each run has the mean times of all watched ones."""
         if self._request is None or self._runs + warm > _MOST_RUNS:
             self._compile()
+        self._runs += ask(self._request.begin, Reason.UNBUILDABLE)
         for _ in range(warm):
             self._run(lambda: None)
         begin = self._totals_us()
@@ -75,21 +78,21 @@ class ProfiledOpenvinoModel(ProfiledNetwork):
         # Frees the memory of the one before.
         self._request = None
         found = compiled(self._core, self._model, Reason.UNBUILDABLE, profiled=True)
-        self._request = found.create_infer_request()
-        feed(self._request, range(len(self._inputs)), self._inputs, self._in_place)
+        self._request = ModelRequest(self._model, found.create_infer_request())
+        self._request.feed(range(len(self._inputs)), self._inputs, self._in_place)
         self._executed = executed_nodes(found, self._text.nodes)
-        self._numbers = numbers_of(self._executed, self._text.conversions)
+        self._numbers = numbers_of(self._executed, self._text.conversions, self._text.nodes)
         self._runs = 0
         self._run(lambda: None)
 
     def _run(self, before: Callable[[], None]) -> None:
         before()
-        ask(lambda: self._request.infer(share_outputs=True), Reason.UNBUILDABLE)
+        ask(self._request.run, Reason.UNBUILDABLE)
         self._runs += 1
 
     def _totals_us(self) -> dict[str, float]:
         """Return the time of each node in all runs; 0 if it takes less than a microsecond."""
-        means = {it.node_name: round(it.real_time.total_seconds() * 1e6) for it in self._request.profiling_info}
+        means = {it.node_name: round(it.real_time.total_seconds() * 1e6) for it in self._request.request.profiling_info}
         most_rounded_off = self._runs - 1
         return {name: mean * self._runs + most_rounded_off / 2 if mean else 0.0 for name, mean in means.items()}
 

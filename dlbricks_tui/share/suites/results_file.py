@@ -25,9 +25,8 @@ from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.key_file import SuiteKey
 from dlbricks_tui.share.suites.preparation import PreparedPart, read_prepared
 from dlbricks_tui.share.suites.suite_files import is_id, is_key, sha256
-from dlbricks_tui.store.database import ResultsDatabase, Source
+from dlbricks_tui.store.database import ResultsDatabase, Source, numbered
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
-from dlbricks_tui.store.numbered_threads import numbered
 from dlbricks_tui.store.records import BrickForm, Failure, Measurement, Record, RuntimeRecord, System, utc_now
 from dlbricks_tui.store.verification import check_date, check_samples
 from dlbricks_tui.untrusted_json import check_fields, parsed_document

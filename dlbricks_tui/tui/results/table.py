@@ -33,7 +33,7 @@ from dlbricks_tui.tui.marking import MARK
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Panel, TablePanel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import CheckedRows, RowsView, place_of
 from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.text_tables import TextTable
+from dlbricks_tui.wording.plain_text import TextTable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,7 +26,8 @@ from dlbricks_tui.tui.widgets.rows import (
 )
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import UNKNOWN, milliseconds, names_of, percent
-from dlbricks_tui.wording.text_tables import TextTable
+from dlbricks_tui.wording.plain_text import TextTable
+from dlbricks_tui.wording.runs import Note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

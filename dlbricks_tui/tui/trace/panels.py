@@ -11,13 +11,16 @@ from textual.message import Message
 
 from dlbricks_tui.answers.traces import TraceOptions
 from dlbricks_tui.documents.lines import Line, Span, column, cut, line, wrapped
-from dlbricks_tui.documents.timeline import USUAL, axis, counter_row, span_row
 from dlbricks_tui.documents.trace import (
+    USUAL,
+    axis,
     counter_parts,
+    counter_row,
     inference_of,
     level_answer,
     level_parts,
     span_parts,
+    span_row,
     stored_columns,
 )
 from dlbricks_tui.settings.tracing import INFERENCES, LEVELS

@@ -24,8 +24,11 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.traces.file import StoredTrace
-from dlbricks_tui.traces.messages import LevelDone, TraceOrder
-from dlbricks_tui.traces.trace import Trace
+from dlbricks_tui.traces.trace import (
+    LevelDone,
+    Trace,
+    TraceOrder,
+)
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.run.work_screen import WorkScreen
@@ -39,8 +42,8 @@ from dlbricks_tui.tui.trace.panels import (
     TracesPanel,
     WriteTraceScreen,
 )
+from dlbricks_tui.wording.jobs import signed_ms, trace_question
 from dlbricks_tui.wording.numbers import capitalised, in_ms, minute_of
-from dlbricks_tui.wording.tracing import signed_ms, trace_question
 
 _NO_TRACE = Hint(" Nothing was traced yet: {trace.measure} traces it in about a minute.", "warn")
 

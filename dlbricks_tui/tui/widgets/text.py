@@ -14,7 +14,7 @@ from textual.widget import Widget
 from dlbricks_tui.documents.lines import ELLIPSIS, Line, Span, fitted, line, wrapped, wrapped_lines
 from dlbricks_tui.documents.pictures import Picture
 from dlbricks_tui.tui.keys import scopes
-from dlbricks_tui.wording.text_tables import TextTable
+from dlbricks_tui.wording.plain_text import TextTable
 
 
 class NamesKeys:

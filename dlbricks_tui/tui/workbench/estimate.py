@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from textual.message import Message
 
 from dlbricks_tui.answers.choices import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
-from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.layout import TableLayout, laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, spread, width_of, wrapped_lines
 from dlbricks_tui.documents.parts import BLANK_LINE
 from dlbricks_tui.documents.run import on_its_way
-from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL, WORKERS
 from dlbricks_tui.settings.setting import Setting

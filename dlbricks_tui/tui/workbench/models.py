@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.open_models import KnownLatency
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.workbench.model_columns import ModelColumn
-    from dlbricks_tui.wording.text_tables import TextTable
+    from dlbricks_tui.wording.plain_text import TextTable
 
 _MARK_WIDTH = 2
 # The width of frame, cursor, marks and scroll bar.
@@ -224,7 +224,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         return (Span(" "), *heading_line(shown, self.sorted_by, name_width))
 
     def as_texts(self) -> TextTable:
-        from dlbricks_tui.wording.text_tables import TextTable
+        from dlbricks_tui.wording.plain_text import TextTable
 
         now = numbers.now()
         rows = [

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.shared_estimates import Measurements
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.lines import Line
-    from dlbricks_tui.documents.part_latencies import PartLatencies
+    from dlbricks_tui.documents.part_details import PartLatencies
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.dialogs.input_shapes import Inputs

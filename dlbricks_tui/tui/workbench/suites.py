@@ -6,8 +6,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.estimates import score_parts
 from dlbricks_tui.documents.parts import BLANK_LINE, Fact, Part, Sentence
-from dlbricks_tui.documents.scores import score_parts
 from dlbricks_tui.tui.dialogs.dialog import TextDialog
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys.keymap import Hint

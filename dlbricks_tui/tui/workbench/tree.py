@@ -27,7 +27,7 @@ from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import WIDTH, text_of
 from dlbricks_tui.tui.workbench.estimate import CHOOSE_A_MODEL, READING, Note
 from dlbricks_tui.wording.numbers import counted, percent
-from dlbricks_tui.wording.text_tables import TextTable
+from dlbricks_tui.wording.plain_text import TextTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.open_models import ModelId
     from dlbricks_tui.answers.shared_estimates import Measurements
     from dlbricks_tui.documents.outline import OutlineNode
-    from dlbricks_tui.documents.part_details import PartDetails
-    from dlbricks_tui.documents.part_latencies import PartLatencies, PartLatency
+    from dlbricks_tui.documents.part_details import PartDetails, PartLatencies, PartLatency
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.tui.workbench.unfolded import Unfolded

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.session import Session
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.documents.outline import Outline
-    from dlbricks_tui.documents.part_latencies import PartLatencies
+    from dlbricks_tui.documents.part_details import PartLatencies
     from dlbricks_tui.models.graph import LayerGraph
     from dlbricks_tui.models.library import ModelSource
 
@@ -97,7 +97,7 @@ def estimate_model(
     """Answer for the open model; `refresh` reads new results first. `own_models` counts those that the user added."""
     from dlbricks_tui.documents.estimate import EstimateDocument
     from dlbricks_tui.documents.outline import Outline
-    from dlbricks_tui.documents.part_latencies import PartLatencies
+    from dlbricks_tui.documents.part_details import PartLatencies
 
     estimator = session.estimator
     if refresh:
