@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.analysis.proving import PeaksOrder, ProofOrder
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.analysis import kernels
-from dlbricks_tui.answers.analysis.asked_proofs import ProvingError
-from dlbricks_tui.answers.analysis.lacking import MeasuringPlan, plan_of
+from dlbricks_tui.answers import analysing
+from dlbricks_tui.answers.analysing import MeasuringPlan, ProvingError, plan_of
 from dlbricks_tui.answers.followed_jobs import PeaksJob, ProofJob
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.analysis.what_if import WhatIf
-    from dlbricks_tui.answers.analysis.analysing import Analysis
+    from dlbricks_tui.answers.analysing import Analysis
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
@@ -58,4 +57,4 @@ def kernels_here(
     started: Callable[[Worker], None],
 ) -> Sequence[TimedKernel]:
     """Return the kernel of each layer in its turn on this host; raise a UserError where the runtime tells none."""
-    return kernels.kernels_of(found, data, host_queue(), tell_waiting, check, started)
+    return analysing.kernels_of(found, data, host_queue(), tell_waiting, check, started)

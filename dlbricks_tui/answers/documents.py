@@ -6,12 +6,13 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PLAIN = {str: "string", Path: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
 # The metadata of a field that documents leave out where it is None.
 OMIT_NONE = {"omit none": True}
+Kind = TypeVar("Kind")
 
 
 def document(value: Any) -> Any:
@@ -28,6 +29,13 @@ def document(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): document(each) for name, each in value.items()}
     return value
+
+
+def taken(kind: type[Kind], /, *sources: object, **others: Any) -> Kind:
+    """Return a dataclass with these values, and else with attributes of the sources: the first that has one counts."""
+    known = [it.name for it in fields(kind) if it.name not in others]  # type: ignore[arg-type]
+    held = {name: [it for it in sources if hasattr(it, name)] for name in known}
+    return kind(**{name: getattr(it[0], name) for name, it in held.items() if it}, **others)
 
 
 @cache
@@ -63,19 +71,15 @@ def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {"enum": [each.value for each in kind]}
     if is_dataclass(kind) and isinstance(kind, type):
-        return _reference(kind, definitions)
+        if kind.__name__ not in definitions:
+            definitions[kind.__name__] = {}
+            hints = get_type_hints(kind)
+            definitions[kind.__name__] = {
+                "type": "object",
+                "description": (kind.__doc__ or "").strip().partition("\n")[0],
+                "properties": {each.name: _schema(hints[each.name], definitions) for each in told_fields(kind)},
+                "required": [each.name for each in told_fields(kind) if not _is_optional(each)],
+                "additionalProperties": False,
+            }
+        return {"$ref": f"#/$defs/{kind.__name__}"}
     return {"type": _PLAIN[kind]}
-
-
-def _reference(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    if kind.__name__ not in definitions:
-        definitions[kind.__name__] = {}
-        hints = get_type_hints(kind)
-        definitions[kind.__name__] = {
-            "type": "object",
-            "description": (kind.__doc__ or "").strip().partition("\n")[0],
-            "properties": {each.name: _schema(hints[each.name], definitions) for each in told_fields(kind)},
-            "required": [each.name for each in told_fields(kind) if not _is_optional(each)],
-            "additionalProperties": False,
-        }
-    return {"$ref": f"#/$defs/{kind.__name__}"}

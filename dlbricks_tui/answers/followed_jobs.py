@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from dlbricks_tui.analysis.proving import PEAKS, PROOF, PeaksOrder, ProofDone, ProofError, ProofOrder, RoundsDone
+from dlbricks_tui.answers import language
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import JobProcess
+from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageMeasured, LanguageOrder
 from dlbricks_tui.scenarios.scenario import (
     LOAD_TEST,
     LoadDone,
@@ -25,12 +27,15 @@ from dlbricks_tui.scenarios.scenario import (
 )
 from dlbricks_tui.traces.trace import TRACE, LevelDone, LevelStarted, RoundStarted, TraceDone, TraceOrder
 from dlbricks_tui.wording.checks import what_if_words
+from dlbricks_tui.wording.jobs import language_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from dlbricks_tui.answers.language import LanguageOptions
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.kinds import JobKind
+    from dlbricks_tui.language.opening import NamedModel
     from dlbricks_tui.traces.trace import TraceLevel
 
 Order = TypeVar("Order")
@@ -182,6 +187,44 @@ class TraceJob(FollowedJob[TraceOrder]):
                 self.level = self.round = None
         elif isinstance(event, TraceDone):
             self.done = event.id
+
+
+class LanguageJob(FollowedJob[LanguageOrder]):
+    """A language model is measured."""
+
+    KIND = LANGUAGE
+
+    def __init__(self, order: LanguageOrder, data: DataFolder, process: JobProcess | None = None) -> None:
+        super().__init__(order, data, process)
+        # The last message; None until the process has written one.
+        self._last: Event | None = None
+
+    @classmethod
+    def new(
+        cls, model: NamedModel | str, options: LanguageOptions, data: DataFolder, *, end_to_end: bool
+    ) -> LanguageJob:
+        """Return a measurement that starts when it is followed; raise a UserError if the model cannot be measured."""
+        return cls(LanguageOrder(language.questions([language.named_model(model)], options, data), end_to_end), data)
+
+    @property
+    def models(self) -> Sequence[str]:
+        return [it.model.name for it in self.order.questions]
+
+    @property
+    def progress(self) -> str:
+        if self.cancelled:
+            return "cancelling"
+        return "the measurement starts" if self._last is None else language_line(self._last)
+
+    @property
+    def has_result(self) -> bool:
+        return isinstance(self._last, LanguageMeasured)
+
+    def take(self, event: Event) -> None:
+        if language_line(event):
+            self._last = event
+        if isinstance(event, LanguageFailed):
+            self.failure = event.line
 
 
 class LoadJob(FollowedJob[ScenarioOrder]):

@@ -1,4 +1,4 @@
-"""Models in view: which one is wanted, the shapes given for its inputs, and what is known of its latency."""
+"""Models in view: which one is wanted, the shapes of its inputs, what is known of its latency; rows to compare."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Kernels, Precision
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
     from pathlib import Path
 
     from dlbricks_tui.answers.choices import Choices
     from dlbricks_tui.answers.estimating import ModelReading
+    from dlbricks_tui.answers.pairs import EstimatedSide
+    from dlbricks_tui.answers.sides import NamedSelection
     from dlbricks_tui.bricks.decomposition import Cutting
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
@@ -209,3 +211,17 @@ def known_latency(one: SystemEstimate) -> KnownLatency:
         combination_words(one),
         figure.between[0] if figure is not None and figure.between is not None else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ComparableRow:
+    """A row that can be marked, and compared with another one of its kind.
+
+    `subject` is a model, an estimate in a variant, results, or the id of a system, a run, a result or a what-if.
+    """
+
+    # One of `KINDS`, or `model`, `variant`, `result` or `what-if`.
+    kind: str
+    identity: Hashable
+    name: str
+    subject: ModelSource | EstimatedSide | NamedSelection | str

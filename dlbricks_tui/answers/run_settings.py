@@ -5,9 +5,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from dlbricks_tui.answers.choices import Choices
-from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions, run_request
+from dlbricks_tui.answers.measuring import (
+    MOST_MODELS_END_TO_END,
+    MeasureOptions,
+    ProbeOptions,
+    probe_request,
+    run_request,
+)
 from dlbricks_tui.answers.open_models import ModelId, id_of
-from dlbricks_tui.answers.probing import ProbeOptions, probe_request
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor

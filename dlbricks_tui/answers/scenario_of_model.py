@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.answers.scenarios import predicting
-from dlbricks_tui.answers.scenarios.predicting import ScenarioOptions
+from dlbricks_tui.answers import scenarios as predicting
+from dlbricks_tui.answers.scenarios import ScenarioOptions
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind, usual_percentile
 from dlbricks_tui.settings.loads import AskedScenario
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import Estimator
-    from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer
+    from dlbricks_tui.answers.scenarios import ScenarioAnswer
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.store.records import LoadTest

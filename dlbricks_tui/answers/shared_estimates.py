@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from functools import partial
+from math import fsum, sqrt
 from operator import eq
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -21,7 +22,7 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
-from dlbricks_tui.estimate.knowledge import Pair
+from dlbricks_tui.estimate.knowledge import Latency, Pair
 from dlbricks_tui.estimate.system_estimate import format_of
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import JobKey
@@ -33,9 +34,10 @@ from dlbricks_tui.store.change import Timing
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Measurement, Proof, System
 from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, equal
+from dlbricks_tui.store.statistics import trimmed_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dlbricks_tui.answers.session import SharedStore
     from dlbricks_tui.estimate.prediction.score import Score
@@ -291,3 +293,29 @@ def _key(spec: ModelSpec, choices: Choices) -> str:
     except OSError:
         file = (0, 0)
     return repr((str(path), spec.source.name, file, sorted(spec.shapes.items()), sorted(spec.values.items()), choices))
+
+
+# Fewer samples of the whole model tell less than the short burst that times it at first.
+_ENOUGH_SAMPLES = 8
+# A mean lies within this many standard errors with 95 % confidence.
+_TWO_SIDED_95 = 1.96
+
+
+def estimate_so_far(value_ms: float | None, low_ms: float | None, high_ms: float | None) -> Latency | None:
+    """Return the estimate of a run in progress; None until each layer has samples."""
+    return Latency(value_ms, low_ms, high_ms) if value_ms and low_ms is not None and high_ms is not None else None
+
+
+def latency_so_far(samples_ms: Sequence[float], latency_ms: float | None, half_width: float | None) -> Latency | None:
+    """Return the latency of a whole model that a run times, from its samples, or as it was measured at first."""
+    if len(samples_ms) >= _ENOUGH_SAMPLES:
+        # Samples of the rounds of the bricks saw the host at the same speed as these. The bootstrap of the final
+        # interval would take the processor from the run.
+        value_ms, samples = trimmed_mean(samples_ms), len(samples_ms)
+        squares = fsum((it - value_ms) ** 2 for it in samples_ms)
+        half_ms = _TWO_SIDED_95 * sqrt(squares / (samples - 1) / samples)
+        return Latency(value_ms, max(0.0, value_ms - half_ms), value_ms + half_ms)
+    if not latency_ms:
+        return None
+    half_ms = latency_ms * (half_width or 0.0)
+    return Latency(latency_ms, latency_ms - half_ms, latency_ms + half_ms)

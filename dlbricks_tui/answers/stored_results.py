@@ -190,7 +190,7 @@ class ImportTold(NamedTuple):
 def import_file(shared: SharedStore, path: Path, data: DataFolder) -> ImportTold:
     """Import a file that was exported on any host, or the results of a suite that was exported here."""
     # Loaded here: imports are rare.
-    from dlbricks_tui.answers.suites.measuring import import_suite_results
+    from dlbricks_tui.answers.suites import import_suite_results
     from dlbricks_tui.share.galleries import Trust, import_paths
     from dlbricks_tui.share.signatures import signers_of
     from dlbricks_tui.share.suites.results_file import has_suite_results

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from dlbricks_tui.answers import traces as tracing
 from dlbricks_tui.answers.choices import Choices
 from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.run_settings import runtimes_for
-from dlbricks_tui.answers.traces import tracing
-from dlbricks_tui.answers.traces.tracing import TraceOptions
+from dlbricks_tui.answers.traces import TraceOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.analysis.whole_models import Basis
-from dlbricks_tui.answers.analysis.analysing import Analyser, Analysis, MissingPart
-from dlbricks_tui.answers.analysis.results import csv_rows, model_analysis, model_row
+from dlbricks_tui.answers.analyses import csv_rows, model_analysis, model_row
+from dlbricks_tui.answers.analysing import Analyser, Analysis, MissingPart
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.programs import ProgramError
@@ -48,7 +48,7 @@ from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.kinds import name, one_of, several
+from dlbricks_tui.settings.setting import name, one_of, several
 from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.wording.numbers import counted, in_ms, names_of
 
@@ -83,7 +83,7 @@ def register(parser: Parser) -> None:
     )
     add_graph_options(parser)
     add_format_options(parser)
-    add_schema_option(parser, "ModelAnalysis", module="analysis.results", many=True)
+    add_schema_option(parser, "ModelAnalysis", module="analyses", many=True)
     parser.set_defaults(handler=analyze_models)
 
 
@@ -187,7 +187,7 @@ def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
 def _kernels(found: Analysis, data: DataFolder) -> Sequence[TimedKernel]:
     """Return the kernels of a model's layers; none, with a remark, if the runtime does not tell them."""
     # Loaded here: an analysis needs no worker.
-    from dlbricks_tui.answers.analysis.kernels import kernels_of
+    from dlbricks_tui.answers.analysing import kernels_of
     from dlbricks_tui.host.queue import host_queue
 
     try:

@@ -17,9 +17,14 @@ from dlbricks_tui.analysis.proving import (
     measure_peaks_of_host,
 )
 from dlbricks_tui.analysis.what_if import WhatIf
-from dlbricks_tui.answers.analysis.analysing import Analysis
-from dlbricks_tui.answers.analysis.asked_proofs import asked_what_ifs, refuse_other_system
-from dlbricks_tui.answers.analysis.lacking import MeasuringPlan, lacks_in_words, plan_of
+from dlbricks_tui.answers.analysing import (
+    Analysis,
+    MeasuringPlan,
+    asked_what_ifs,
+    lacks_in_words,
+    plan_of,
+    refuse_other_system,
+)
 from dlbricks_tui.cli.job_progress import JobNarration, live_console
 from dlbricks_tui.cli.options import shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, narrate_waiting

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.checks.checking import MOST_PROCESSES
+from dlbricks_tui.answers.checks import MOST_PROCESSES
 from dlbricks_tui.cli.options import add_models_argument, inputs_of
 from dlbricks_tui.cli.output import narrate, narrate_once, write_json, write_lines
 from dlbricks_tui.cli.parser import (
@@ -19,15 +19,14 @@ from dlbricks_tui.cli.parser import (
     add_quiet_option,
     add_schema_option,
 )
-from dlbricks_tui.settings.kinds import share, whole
+from dlbricks_tui.settings.setting import share, whole
 from dlbricks_tui.store.change import USUAL_SHARE, Verdict
 from dlbricks_tui.wording.answers import runtime_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.answers.checks.checking import CheckPlan
-    from dlbricks_tui.answers.checks.results import CheckedModel
+    from dlbricks_tui.answers.checks import CheckedModel, CheckPlan
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.runs.run import RunOutcome
@@ -69,16 +68,23 @@ def register(parser: Parser) -> None:
     )
     add_quiet_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "CheckedModel", module="checks.results", many=True)
+    add_schema_option(parser, "CheckedModel", module="checks", many=True)
     parser.set_defaults(handler=check)
 
 
 def check(args: argparse.Namespace) -> int:
     """Measure the models again, and print a verdict on each."""
     # Loaded here: `--help` and `--json-schema` need none of it.
-    from dlbricks_tui.answers.checks.checked import checked, measure_again
-    from dlbricks_tui.answers.checks.checking import USUAL_PROCESSES, CheckOptions, check_plan
-    from dlbricks_tui.answers.checks.results import days_of, line_of, other_system
+    from dlbricks_tui.answers.checks import (
+        USUAL_PROCESSES,
+        CheckOptions,
+        check_plan,
+        checked,
+        days_of,
+        line_of,
+        measure_again,
+        other_system,
+    )
     from dlbricks_tui.host.fingerprint import fingerprint
     from dlbricks_tui.wording.checks import check_heading, verdict_counts
 
@@ -156,7 +162,7 @@ def _refuse_unwritable(path: Path) -> None:
 
 def _write_junit(path: Path, found: Sequence[CheckedModel], plan: CheckPlan, began: datetime) -> None:
     from dlbricks_tui import __version__
-    from dlbricks_tui.answers.checks.junit import Occasion, junit_xml
+    from dlbricks_tui.answers.checks import Occasion, junit_xml
     from dlbricks_tui.atomic_write import write_named
     from dlbricks_tui.host.fingerprint import fingerprint
 

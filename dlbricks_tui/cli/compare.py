@@ -3,9 +3,9 @@
 import argparse
 from typing import Any
 
-from dlbricks_tui.answers.comparisons.combinations import CompareOptions, compare
+from dlbricks_tui.answers.combinations import CompareOptions, compare
+from dlbricks_tui.answers.estimates import comparison
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.results import comparison
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.cli.options import (
     add_cutting_options,
@@ -32,7 +32,7 @@ from dlbricks_tui.documents.ranking import ranking_answer, ranking_heading, rank
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import ModelSource, looks_like_path
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.kinds import whole
+from dlbricks_tui.settings.setting import whole
 from dlbricks_tui.settings.variant import SYSTEM, VARIANT
 from dlbricks_tui.wording.numbers import counted
 
@@ -68,7 +68,7 @@ def register(parser: Parser) -> None:
     add_cutting_options(parser)
     add_measured_only_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "CompareDocument", module="pairs.naming")
+    add_schema_option(parser, "CompareDocument", module="pairs")
     parser.set_defaults(handler=compare_combinations)
 
 
@@ -115,9 +115,8 @@ def compare_combinations(args: argparse.Namespace) -> int:
 def compare_two(args: argparse.Namespace) -> int:
     """Print two things of one kind side by side."""
     # Loaded here: a comparison of combinations needs none of it.
-    from dlbricks_tui.answers.pairs.compared import NotComparableError
-    from dlbricks_tui.answers.pairs.estimates import compare_models
-    from dlbricks_tui.answers.pairs.naming import compare_named, named_side
+    from dlbricks_tui.answers.pairs import compare_models, compare_named, named_side
+    from dlbricks_tui.answers.sides import NotComparableError
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import comparison_parts
 

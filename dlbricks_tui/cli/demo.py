@@ -12,7 +12,7 @@ def register(parser: Parser) -> None:
     add_speed_option(parser, default=4.0)
     add_quiet_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "ReplayedRun", module="run_results")
+    add_schema_option(parser, "ReplayedRun", module="measuring")
     parser.set_defaults(handler=demonstrate, reads_config=False)
 
 

@@ -55,8 +55,8 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
-from dlbricks_tui.settings.kinds import whole
 from dlbricks_tui.settings.loads import BOUND
+from dlbricks_tui.settings.setting import whole
 from dlbricks_tui.settings.variant import BATCH, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:

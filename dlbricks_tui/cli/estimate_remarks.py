@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.answers.documents import document
+from dlbricks_tui.answers.estimates import ModelEstimate, SlowSequence, model_estimate
 from dlbricks_tui.answers.estimating import Answer, Estimator
 from dlbricks_tui.answers.opening import reference_to
-from dlbricks_tui.answers.results import ModelEstimate, SlowSequence, model_estimate
 from dlbricks_tui.answers.scope import EstimateOptions, MeasurementScope
 from dlbricks_tui.cli.output import narrate, write_csv, write_json
 from dlbricks_tui.config.config import Config

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.checks.checking import MOST_PROCESSES
+from dlbricks_tui.answers.checks import MOST_PROCESSES
 from dlbricks_tui.cli.output import (
     narrate,
     narrate_once,
@@ -25,13 +25,13 @@ from dlbricks_tui.cli.parser import (
     add_quiet_option,
     add_schema_option,
 )
-from dlbricks_tui.settings.kinds import share, whole
+from dlbricks_tui.settings.setting import share, whole
 from dlbricks_tui.store.change import USUAL_SHARE, Verdict
 from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.evaluations.preparing import CheckedEvaluation
-    from dlbricks_tui.answers.evaluations.results import EvaluationResult
+    from dlbricks_tui.answers.evaluating import EvaluationResult
+    from dlbricks_tui.answers.preparing import CheckedEvaluation
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.scenarios.scenario import ScenarioOrder
@@ -82,7 +82,7 @@ def register(parser: Parser) -> None:
     )
     add_quiet_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "EvaluationResult", module="evaluations.results")
+    add_schema_option(parser, "EvaluationResult", module="evaluating")
     parser.set_defaults(handler=evaluate_file)
 
 
@@ -108,7 +108,7 @@ def evaluate_file(args: argparse.Namespace) -> int:
 
 
 def _write_evaluation(args: argparse.Namespace) -> int:
-    from dlbricks_tui.answers.evaluations.from_run import evaluation_of_run
+    from dlbricks_tui.answers.from_run import evaluation_of_run
     from dlbricks_tui.evaluations.file import write_evaluation
 
     measures = args.anyway or args.compare or args.again or args.by is not None or args.processes is not None
@@ -129,9 +129,9 @@ def _write_evaluation(args: argparse.Namespace) -> int:
 
 
 def _carry_out(args: argparse.Namespace) -> int:
-    from dlbricks_tui.answers.checks.checking import USUAL_PROCESSES
-    from dlbricks_tui.answers.evaluations.evaluating import EvaluateOptions, EvaluationSteps, evaluate
-    from dlbricks_tui.answers.evaluations.preparing import check_evaluation
+    from dlbricks_tui.answers.checks import USUAL_PROCESSES
+    from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationSteps, evaluate
+    from dlbricks_tui.answers.preparing import check_evaluation
     from dlbricks_tui.evaluations.file import read_evaluation
 
     options = EvaluateOptions(
@@ -183,7 +183,7 @@ def _run(request: RunRequest, data: DataFolder, *, quiet: bool) -> None:
 
 def _measure_load(order: ScenarioOrder, data: DataFolder, *, quiet: bool) -> LoadTest:
     """Measure a scenario of an evaluation, and narrate its progress."""
-    from dlbricks_tui.answers.scenarios.load_process import measure
+    from dlbricks_tui.answers.loads import measure
     from dlbricks_tui.cli.job_progress import narrated_load
     from dlbricks_tui.cli.signals import signals_interrupt
 

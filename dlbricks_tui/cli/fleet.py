@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request, require_resumable
+from dlbricks_tui.answers.fleets import FleetOptions, fleet_request, require_resumable
 from dlbricks_tui.cli.fleet_hosts import add_host_actions, add_hosts_option
 from dlbricks_tui.cli.options import (
     add_cutting_options,
@@ -40,7 +40,7 @@ from dlbricks_tui.wording.numbers import counted, names_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.answers.fleets.results import FleetSummary
+    from dlbricks_tui.answers.fleets import FleetSummary
     from dlbricks_tui.fleet.folder import FleetFolder
     from dlbricks_tui.fleet.request import FleetProgress
 
@@ -50,13 +50,13 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 def register(parser: Parser) -> None:
     """Add the actions of `fleet`; without one it lists."""
     actions = add_listing(parser, "list the fleet runs, the newest last", list_fleets)
-    add_schema_option(parser, "FleetSummary", module="fleets.results", many=True)
+    add_schema_option(parser, "FleetSummary", module="fleets", many=True)
     _add_run(actions)
     watching = _add(
         actions, "status", "show the hosts of a fleet run, and the models on them", show_status, newest=True
     )
     watching.add_argument("--follow", action="store_true", help="go on until the fleet run ends")
-    add_schema_option(watching, "FleetResult", module="fleets.results")
+    add_schema_option(watching, "FleetResult", module="fleets")
     for name, about, handler in (
         ("pause", "let the hosts pause, so that others can measure there", pause_fleet),
         ("cancel", "end a fleet run, or the work of one host; results are kept", cancel_fleet),
@@ -96,7 +96,7 @@ def _add_run(actions: Actions) -> None:
     from dlbricks_tui.cli.run import add_measuring_options
 
     add_measuring_options(running)
-    add_schema_option(running, "FleetResult", module="fleets.results")
+    add_schema_option(running, "FleetResult", module="fleets")
 
 
 def _add(actions: Actions, name: str, about: str, handler: Handler, *, newest: bool = False) -> Parser:
@@ -155,7 +155,7 @@ def show_status(args: argparse.Namespace) -> int:
 
 def list_fleets(args: argparse.Namespace) -> int:
     """List all fleet runs of the data folder."""
-    from dlbricks_tui.answers.fleets.results import fleet_summary
+    from dlbricks_tui.answers.fleets import fleet_summary
     from dlbricks_tui.fleet.folder import FleetFolders
 
     stored = FleetFolders(args.data.fleets).stored()
@@ -282,7 +282,7 @@ def _list(found: Sequence[FleetSummary]) -> None:
 
 def _status(state: JobState, progress: FleetProgress, *, is_end: bool = True) -> int:
     """Return the exit status for a fleet run that has ended; `is_end` is True if this command has followed its end."""
-    from dlbricks_tui.answers.fleets.results import fleet_result
+    from dlbricks_tui.answers.fleets import fleet_result
 
     if state.state in (State.INTERRUPTED, State.CANCELLED):
         narrate(f"what was measured is kept; `dlbricks fleet resume {state.run}` goes on with the rest")
@@ -291,7 +291,7 @@ def _status(state: JobState, progress: FleetProgress, *, is_end: bool = True) ->
 
 
 def _show(state: JobState, progress: FleetProgress, *, as_json: bool) -> None:
-    from dlbricks_tui.answers.fleets.results import fleet_result
+    from dlbricks_tui.answers.fleets import fleet_result
 
     found = fleet_result(state, progress)
     if as_json:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.fleets.requesting import require_extra
+from dlbricks_tui.answers.fleets import require_extra
 from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Actions, Parser, Status, add_action, add_schema_option
 from dlbricks_tui.fleet.errors import FleetError
@@ -34,7 +34,7 @@ def _add_doctor(actions: Actions) -> None:
     )
     doctor.add_argument("--runtime", metavar="NAME", action="append", default=[], help="needed there; repeatable")
     doctor.add_argument("--all", action="store_true", help="list what is as it should be, too")
-    add_schema_option(doctor, "FleetExamination", module="fleets.results")
+    add_schema_option(doctor, "FleetExamination", module="fleets")
 
 
 def _add_worker(actions: Actions) -> None:
@@ -61,7 +61,7 @@ def add_hosts_option(parser: Parser) -> None:
 def examine_fleet(args: argparse.Namespace) -> int:
     """Examine the hosts of a hosts file, and set them up if asked to."""
     require_extra()
-    from dlbricks_tui.answers.fleets.results import fleet_examination
+    from dlbricks_tui.answers.fleets import fleet_examination
     from dlbricks_tui.fleet.engine.ssh import connected
     from dlbricks_tui.fleet.hosts_file import read_hosts
     from dlbricks_tui.fleet.setting_up.doctor import Readiness, examine_hosts

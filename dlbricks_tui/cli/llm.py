@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.language.results import LanguageOptions
+from dlbricks_tui.answers.language import LanguageOptions
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import (
@@ -27,7 +27,7 @@ from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.numbers import too_many_threads
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.language.results import LanguageAnswer
+    from dlbricks_tui.answers.language import LanguageAnswer
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.language.opening import NamedModel
 
@@ -62,14 +62,14 @@ def register(parser: Parser) -> None:
     )
     add_quiet_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "LanguageAnswer", module="language.results", many=True)
+    add_schema_option(parser, "LanguageAnswer", module="language", many=True)
     parser.set_defaults(handler=answer_models)
 
 
 def answer_models(args: argparse.Namespace) -> int:
     """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
     # Loaded here: the help needs no store, and documents need no tables.
-    from dlbricks_tui.answers.language.asking import library_answers
+    from dlbricks_tui.answers.language import library_answers
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.language import comparison_parts, fastest_first, language_parts, library_parts
 
@@ -123,7 +123,7 @@ def _opened(given: Sequence[str], options: LanguageOptions) -> tuple[list[NamedM
 def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
     """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
     # Loaded here: predictions need no processes.
-    from dlbricks_tui.answers.language import asking
+    from dlbricks_tui.answers import language as asking
     from dlbricks_tui.cli.job_progress import JobNarration
     from dlbricks_tui.cli.signals import signals_interrupt
     from dlbricks_tui.host.fingerprint import fingerprint

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 from dlbricks_tui.cli.output import write, write_json
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.settings.kinds import ValueRefusedError, number
+from dlbricks_tui.settings.setting import ValueRefusedError, number
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-    from dlbricks_tui.settings.kinds import ValueKind
-    from dlbricks_tui.settings.setting import Setting
+    from dlbricks_tui.settings.setting import Setting, ValueKind
 
 # The actions of a command; a string, as argparse's class is generic for type checkers only.
 Actions: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -237,7 +236,7 @@ def add_repeatable(parser: Parser, option: str, metavar: str, about: str, **more
     parser.add_argument(option, metavar=metavar, action="append", default=[], help=f"{about}; repeatable", **more)
 
 
-def add_schema_option(parser: Parser, kind: str, *, module: str = "results", many: bool = False) -> None:
+def add_schema_option(parser: Parser, kind: str, *, module: str = "estimates", many: bool = False) -> None:
     """Take `--json-schema`, which prints the schema of the command's JSON documents: a class in `answers`."""
 
     class PrintSchema(argparse.Action):

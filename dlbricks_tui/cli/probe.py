@@ -4,14 +4,14 @@ import argparse
 import time
 from collections.abc import Sequence
 
-from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.probing import (
+from dlbricks_tui.answers.estimates import model_estimate
+from dlbricks_tui.answers.measuring import (
     ProbeOptions,
     known_systems,
     probe_request,
+    probe_result,
 )
-from dlbricks_tui.answers.results import model_estimate
-from dlbricks_tui.answers.run_results import probe_result
+from dlbricks_tui.answers.opening import library
 from dlbricks_tui.cli.options import (
     add_measuring_runtime_options,
     add_models_argument,
@@ -53,7 +53,7 @@ def register(parser: Parser) -> None:
         add_setting(parser, setting, default=None, usual="that by which other systems have measured most")
     add_quiet_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "ProbeResult", module="run_results")
+    add_schema_option(parser, "ProbeResult", module="measuring")
     parser.set_defaults(handler=probe)
 
 

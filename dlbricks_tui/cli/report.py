@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.analysis.tables import ModelRow
-from dlbricks_tui.answers.analysis.analysing import Analyser
-from dlbricks_tui.answers.analysis.results import model_row
-from dlbricks_tui.answers.comparisons.sides import named_sides
+from dlbricks_tui.answers.analyses import model_row
+from dlbricks_tui.answers.analysing import Analyser
 from dlbricks_tui.answers.estimating import Remarks, measured_models, open_estimator
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.reported import ReportContents, find_contents, load_tests_of, origins_of
 from dlbricks_tui.answers.scope import named_runtime
+from dlbricks_tui.answers.sides import named_sides
 from dlbricks_tui.cli.options import add_input_options, estimate_options_of, given_options, shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, worded, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option, add_repeatable
@@ -243,8 +243,7 @@ def report_comparison(args: argparse.Namespace) -> int:
         raise UsageError("--compare takes all results of its sides: leave --system, --runtime, --input and --value out")
     sides = named_sides(args.compare, args.data)
     # Loaded here: other reports need none of it.
-    from dlbricks_tui.answers.comparisons.compared_sides import compare_sides, comparison_document
-    from dlbricks_tui.answers.comparisons.estimates import Estimates
+    from dlbricks_tui.answers.changes import Estimates, compare_sides, comparison_document
     from dlbricks_tui.report.comparison import make_comparison
 
     sources = {it.name: it for it in library(args.data).sources()}

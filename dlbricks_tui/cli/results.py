@@ -21,7 +21,7 @@ from dlbricks_tui.cli.parser import (
 )
 from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
-from dlbricks_tui.settings.kinds import whole
+from dlbricks_tui.settings.setting import whole
 from dlbricks_tui.store.columns import COLUMNS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES

@@ -17,13 +17,13 @@ from dlbricks_tui.cli.parser import (
 )
 from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.printable import printable
-from dlbricks_tui.settings.kinds import share, whole
+from dlbricks_tui.settings.setting import share, whole
 from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dlbricks_tui.answers.comparisons.contrasts import ComparedPair
+    from dlbricks_tui.answers.changes import ComparedPair
     from dlbricks_tui.documents.parts import Sentence, Table
 
 SELECTIONS = """\
@@ -57,14 +57,14 @@ def add_compare(actions: Actions) -> None:
     formats = parser.add_mutually_exclusive_group()
     formats.add_argument("--json", action="store_true", help="print one JSON document with all pairs")
     formats.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
-    add_schema_option(parser, "ComparedResults", module="comparisons.contrasts")
+    add_schema_option(parser, "ComparedResults", module="changes")
 
 
 def compare_results(args: argparse.Namespace) -> int:
     """Print the comparison of two selections."""
     # Loaded here: `--help` needs none of it.
-    from dlbricks_tui.answers.comparisons.contrasts import compared_results
-    from dlbricks_tui.answers.comparisons.named import select_named
+    from dlbricks_tui.answers.changes import compared_results
+    from dlbricks_tui.answers.sides import select_named
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import NOTHING_IN_COMMON, pair_columns, ratio_parts, selection_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Table

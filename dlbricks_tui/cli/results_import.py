@@ -41,7 +41,7 @@ def add_import(actions: Actions) -> None:
     add_repeatable(parser, "--signers", "FILE", about, type=Path)
     about = "import signed files as unsigned, without verifying them"
     parser.add_argument("--ignore-signatures", action="store_true", help=about)
-    add_schema_option(parser, "ImportResult", module="imports", many=True)
+    add_schema_option(parser, "ImportResult", module="store_contents", many=True)
     parser.add_argument(
         "--format",
         choices=(_OWN, _PUBLISHED),
@@ -64,7 +64,7 @@ def run_import(args: argparse.Namespace) -> int:
 def _import_files(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
     """Import exported files and folders; return a document for each, and True if all of each could be read."""
     # Loaded here: the other format has no signatures.
-    from dlbricks_tui.answers.imports import import_results
+    from dlbricks_tui.answers.store_contents import import_results
     from dlbricks_tui.share.galleries import Trust, import_paths
     from dlbricks_tui.share.signatures import signers_of
 

@@ -5,10 +5,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions, run_request
+from dlbricks_tui.answers.estimates import TIME_WHOLE, model_estimate
+from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions, run_request, run_result
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.results import TIME_WHOLE, model_estimate
-from dlbricks_tui.answers.run_results import run_result
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_measuring_runtime_options,
@@ -57,7 +56,7 @@ def register(parser: Parser) -> None:
     add_setting(parser, METHOD, usual=usual)
     add_setting(parser, TARGET)
     add_measuring_options(parser)
-    add_schema_option(parser, "RunResult", module="run_results")
+    add_schema_option(parser, "RunResult", module="measuring")
     parser.set_defaults(handler=run_models)
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.answers.run_results import ReplayedModel, ReplayedRun, replayed_run
+from dlbricks_tui.answers.measuring import ReplayedModel, ReplayedRun, replayed_run
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import (
     Actions,
@@ -35,14 +35,14 @@ _SECONDS_BETWEEN_LOOKS = 0.2
 def register(parser: Parser) -> None:
     """Add the actions of `runs`; without one it lists."""
     actions = add_listing(parser, "list the runs, the newest last", list_runs)
-    add_schema_option(parser, "RunSummary", module="run_results", many=True)
+    add_schema_option(parser, "RunSummary", module="measuring", many=True)
     watching = _add(
         actions, "watch", "show the progress of a run until it ends; the run goes on if you stop watching", watch_run
     )
     replaying = _add(
         actions, "replay", "show a run again from its events, at any speed; nothing is measured", replay_stored
     )
-    add_schema_option(replaying, "ReplayedRun", module="run_results")
+    add_schema_option(replaying, "ReplayedRun", module="measuring")
     _add(actions, "pause", "pause a run, so that others can measure meanwhile", pause_run)
     _add(actions, "cancel", "end a run; its results are kept", cancel_run)
     resuming = _add(actions, "resume", "let a paused run go on, or carry on with one that has ended early", resume_run)
@@ -62,7 +62,7 @@ def list_runs(args: argparse.Namespace) -> int:
     for line in found.unreadable.values():
         narrate(line)
     if args.json:
-        from dlbricks_tui.answers.run_results import run_summary
+        from dlbricks_tui.answers.measuring import run_summary
 
         write_json([run_summary(state) for state in states])
     elif states:
@@ -155,7 +155,7 @@ def _folder(args: argparse.Namespace) -> RunFolder:
 
 def _confirm(folder: RunFolder, what: str, *, as_json: bool) -> int:
     if as_json:
-        from dlbricks_tui.answers.run_results import run_summary
+        from dlbricks_tui.answers.measuring import run_summary
 
         write_json(run_summary(folder.state()))
     narrate(f"run {folder.run} {what}")

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.scenarios.predicting import (
+from dlbricks_tui.answers.scenarios import (
     ScenarioAnswer,
     ScenarioOptions,
     scenario_answer,
@@ -44,7 +44,7 @@ from dlbricks_tui.wording.scenarios import histogram_below
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlbricks_tui.answers.scenarios.load_process import LoadProcessError, MeasuredTest
+    from dlbricks_tui.answers.loads import LoadProcessError, MeasuredTest
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.folders import DataFolder
 
@@ -73,7 +73,7 @@ def register(parser: Parser) -> None:
     add_setting(parser, SYSTEM, about=f"with --predict: {SYSTEM.about}")
     add_quiet_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "ScenarioResult", module="scenarios.results")
+    add_schema_option(parser, "ScenarioResult", module="loads")
     parser.set_defaults(handler=answer_scenario)
 
 
@@ -93,7 +93,7 @@ def answer_scenario(args: argparse.Namespace) -> int:
     measured = None if isinstance(found, UserError) else found
     if args.json:
         # Loaded here: only documents need it.
-        from dlbricks_tui.answers.scenarios.results import scenario_result
+        from dlbricks_tui.answers.loads import scenario_result
 
         write_json(scenario_result(answer, found, args.data, predicts=predicts))
     elif predicts or measured is not None:
@@ -118,7 +118,7 @@ def _answer(args: argparse.Namespace) -> ScenarioAnswer:
 def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest | LoadProcessError:
     """Measure the scenario, and return its test, or the failure, which is narrated."""
     # Loaded here: predictions need no process.
-    from dlbricks_tui.answers.scenarios.load_process import LoadProcessError, measure, order_of
+    from dlbricks_tui.answers.loads import LoadProcessError, measure, order_of
     from dlbricks_tui.cli.job_progress import narrated_load
 
     order = order_of(answer, is_system_named=args.system is not None)

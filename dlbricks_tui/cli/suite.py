@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.suites.exporting import EXPORT, ExportOrder, SuiteOptions, export
-from dlbricks_tui.answers.suites.measuring import import_suite_results, suite_run
+from dlbricks_tui.answers.suites import EXPORT, ExportOrder, SuiteOptions, export, import_suite_results, suite_run
 from dlbricks_tui.cli.job_progress import JobNarration, live_console
 from dlbricks_tui.cli.options import (
     add_cutting_options,
@@ -38,7 +37,7 @@ from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.request import SuiteChoice
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.kinds import whole
+from dlbricks_tui.settings.setting import whole
 from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.exporting import BricksChecked, SuiteWritten
@@ -61,7 +60,7 @@ def register(parser: Parser) -> None:
     )
     running.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the file for the results")
     add_measuring_options(running)
-    add_schema_option(running, "RunResult", module="run_results")
+    add_schema_option(running, "RunResult", module="measuring")
     about = "import the results of a suite that was exported here"
     importing = add_action(actions, "import", about, import_suite)
     importing.add_argument("file", metavar="FILE", type=Path, help="a file that `dlbricks suite run` has written")

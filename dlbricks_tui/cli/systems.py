@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dlbricks_tui.answers.systems import KnownSystem, known_systems
+from dlbricks_tui.answers.store_contents import KnownSystem, known_systems
 from dlbricks_tui.cli.doctor import peaks_document
 from dlbricks_tui.cli.options import (
     add_cutting_options,

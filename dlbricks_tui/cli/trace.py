@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.traces.tracing import (
+from dlbricks_tui.answers.traces import (
     TraceFormat,
     TraceOptions,
     TraceProcessError,
@@ -93,7 +93,7 @@ def register(parser: Parser) -> None:
     stored.add_argument("--list", action="store_true", help="list the stored traces, which are files you may delete")
     add_quiet_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "TraceResult", module="traces.results")
+    add_schema_option(parser, "TraceResult", module="traces")
     parser.set_defaults(handler=trace)
 
 
@@ -120,7 +120,7 @@ def trace(args: argparse.Namespace) -> int:
     write_in(form, found, args.output)
     if args.json:
         # Loaded here: only documents need it.
-        from dlbricks_tui.answers.traces.results import trace_result
+        from dlbricks_tui.answers.traces import trace_result
 
         write_json(trace_result(found, args.output, form))
     else:
@@ -172,7 +172,7 @@ def _list(data: DataFolder, *, as_json: bool) -> int:
     for line in found.unreadable:
         narrate(line)
     if as_json:
-        from dlbricks_tui.answers.traces.results import trace_summary
+        from dlbricks_tui.answers.traces import trace_summary
 
         write_json([trace_summary(it) for it in found.traces])
     elif found.traces:

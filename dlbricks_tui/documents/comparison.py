@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.answers.comparisons.named import PairKind
-from dlbricks_tui.answers.evaluations.results import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
+from dlbricks_tui.answers.evaluating import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
+from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     CellKind,
@@ -44,9 +44,9 @@ from dlbricks_tui.wording.numbers import (
 from dlbricks_tui.wording.scenarios import kind_in_words, percentile_name
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.comparisons.contrasts import ComparedPair, ComparedResults
-    from dlbricks_tui.answers.comparisons.named import NamedSelection
-    from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedSide, ComparedTwo
+    from dlbricks_tui.answers.changes import ComparedPair, ComparedResults
+    from dlbricks_tui.answers.pairs import ComparedPart, ComparedSide, ComparedTwo
+    from dlbricks_tui.answers.sides import NamedSelection
 
 VERDICT_STYLES = {
     Verdict.SLOWER: "bad",

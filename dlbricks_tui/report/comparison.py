@@ -6,8 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.answers.analysis.results import Cell
-from dlbricks_tui.answers.comparisons.changes import (
+from dlbricks_tui.answers.analyses import Cell
+from dlbricks_tui.answers.changes import (
+    MOST_ESTIMATED,
+    Columns,
+    ComparedRow,
+    ComparedSides,
     GroupComparison,
     ResultPair,
     false_alarms,
@@ -15,11 +19,7 @@ from dlbricks_tui.answers.comparisons.changes import (
     number_tested,
     overall,
 )
-from dlbricks_tui.answers.comparisons.columns import MOST_ESTIMATED, Columns, ComparedRow
-from dlbricks_tui.answers.comparisons.compared_sides import ComparedSides
-from dlbricks_tui.answers.comparisons.matching import value_in_words
-from dlbricks_tui.answers.comparisons.side_facts import SideFact
-from dlbricks_tui.answers.comparisons.sides import Side
+from dlbricks_tui.answers.sides import Side, SideFact, value_in_words
 from dlbricks_tui.documents.comparison import VERDICT_STYLES
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Rows, round_ticks
 from dlbricks_tui.printable import printable

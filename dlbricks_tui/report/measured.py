@@ -7,8 +7,8 @@ from typing import NamedTuple
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
 from dlbricks_tui.analysis.tables import ModelRow, by_execution, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.analysis import results
-from dlbricks_tui.answers.analysis.results import Cell, model_cells
+from dlbricks_tui.answers import analyses as results
+from dlbricks_tui.answers.analyses import Cell, model_cells
 from dlbricks_tui.answers.reported import LONGEST_LABEL, ReportContents, file_name
 from dlbricks_tui.documents.analysis import (
     BEST,

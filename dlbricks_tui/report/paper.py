@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.answers.reported import (
     BEST_SPEEDUP,
     CLOSENESS,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.answers.reported import (
     LAYERS,
     UNIQUE_LAYERS,

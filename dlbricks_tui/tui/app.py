@@ -17,7 +17,7 @@ from textual.app import App
 from textual.screen import ModalScreen, Screen
 
 from dlbricks_tui.answers.choices import Choices, choices_from
-from dlbricks_tui.answers.pairs.marked import ComparableRow
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.answers.run_watch import Replayed
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Sources
@@ -30,9 +30,9 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
-from dlbricks_tui.tui.marks.marks import MARKABLE, TWO, WHAT_IF, Marks
+from dlbricks_tui.tui.marking import MARKABLE, TWO, WHAT_IF, Marks
 from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.preferences import LivePreferences, PreferenceFiles
+from dlbricks_tui.tui.preferences import LivePreferences
 from dlbricks_tui.tui.run.updates import RunUpdates
 from dlbricks_tui.tui.saving import (
     SavedCopy,
@@ -105,9 +105,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._model = model
         data = session.data
         self._runs = RunUpdates(self, data, connection.poll_factor)
-        self._preferences = LivePreferences(
-            self, PreferenceFiles(sources or Sources(data.config, os.environ), data.themes)
-        )
+        self._preferences = LivePreferences(self, sources or Sources(data.config, os.environ), data.themes)
         self._choices = choices or choices_from(self._preferences.config, data)
 
     def get_default_screen(self) -> Screen[None]:
@@ -252,7 +250,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
 
     @on(messages.ComparisonWanted)
     def _compare(self, wanted: messages.ComparisonWanted) -> None:
-        from dlbricks_tui.tui.marks.screen import MarkedScreen
+        from dlbricks_tui.tui.comparing import MarkedScreen
 
         first = self.screen_stack[0]
         if isinstance(self.screen, ModalScreen):

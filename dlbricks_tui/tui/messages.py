@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.answers.followed_runs import ReplayChange
-    from dlbricks_tui.answers.pairs.marked import ComparableRow
+    from dlbricks_tui.answers.open_models import ComparableRow
     from dlbricks_tui.answers.run_watch import News
 
 

@@ -16,7 +16,7 @@ from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
 from dlbricks_tui.analysis.tables import BestGain, ModelRow
 from dlbricks_tui.analysis.what_if import Correction, Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
-from dlbricks_tui.answers.analysis.analysing import Analysis
+from dlbricks_tui.answers.analysing import Analysis
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,
     analyses_parts,

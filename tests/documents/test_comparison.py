@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.comparisons.named import PairKind
-from dlbricks_tui.answers.evaluations.results import (
+from dlbricks_tui.answers.evaluating import (
     ComparedResult,
     EvaluatedLoad,
     EvaluatedResult,
     EvaluationName,
     EvaluationResult,
 )
-from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedSide, ComparedTwo
-from dlbricks_tui.answers.scenarios.results import MeasuredScenario
+from dlbricks_tui.answers.loads import MeasuredScenario
+from dlbricks_tui.answers.pairs import ComparedPart, ComparedSide, ComparedTwo
+from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.documents.comparison import (
     answer_words,
     compared_parts,
@@ -25,7 +25,7 @@ from dlbricks_tui.documents.comparison import (
     results_parts,
 )
 from dlbricks_tui.estimate.estimate import Coverage
-from dlbricks_tui.evaluations.differences import Difference
+from dlbricks_tui.evaluations.baseline import Difference
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.scenarios.scenario import ScenarioKind

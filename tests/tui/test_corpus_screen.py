@@ -8,8 +8,7 @@ from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.tui.corpus.panels import LikenessPanel, UniquenessPanel
-from dlbricks_tui.tui.corpus.screen import CorpusScreen
+from dlbricks_tui.tui.corpus import CorpusScreen, LikenessPanel, UniquenessPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import (
     LIBRARY,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers.language import asking
-from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
+from dlbricks_tui.answers import language as asking
+from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
@@ -28,7 +28,7 @@ from dlbricks_tui.language.orders import (
 )
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.language.screen import LanguageScreen, OpenLanguageModelScreen
+from dlbricks_tui.tui.language import LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.answers.language_answers import answer, library, predicted
 from tests.jobs.carrying import stands_for_processes

@@ -5,15 +5,15 @@ import re
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers import systems as systems_work
-from dlbricks_tui.answers.comparisons.named import PairKind
-from dlbricks_tui.answers.pairs.estimates import EstimatedSide
+from dlbricks_tui.answers import store_contents as systems_work
+from dlbricks_tui.answers.pairs import EstimatedSide
+from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.marks.marks import MARK as MARK_SIGN
-from dlbricks_tui.tui.marks.screen import CircumstancesPanel, MarkedScreen, PartsPanel
+from dlbricks_tui.tui.comparing import CircumstancesPanel, MarkedScreen, PartsPanel
+from dlbricks_tui.tui.marking import MARK as MARK_SIGN
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.documents.test_ranking import MIXED

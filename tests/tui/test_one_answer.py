@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from dlbricks_tui.answers.analysis.results import model_row
+from dlbricks_tui.answers.analyses import model_row
 from dlbricks_tui.answers.choices import Choices
-from dlbricks_tui.answers.comparisons.combinations import compare_in_steps
+from dlbricks_tui.answers.combinations import compare_in_steps
 from dlbricks_tui.answers.library_scans import estimate_library
 from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel, ScenarioSettings
 from dlbricks_tui.answers.session import Session, options_of
-from dlbricks_tui.answers.systems import rank_systems
+from dlbricks_tui.answers.store_contents import rank_systems
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.config.config import Config

@@ -12,8 +12,8 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.proving import ProofDone, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
+from dlbricks_tui.answers import analysing as lacking
 from dlbricks_tui.answers import analysis_of_model
-from dlbricks_tui.answers.analysis import lacking
 from dlbricks_tui.answers.controlled_jobs import Jobs
 from dlbricks_tui.answers.followed_runs import SnapshotBuilder
 from dlbricks_tui.answers.session import Session

@@ -38,7 +38,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.run.boxes import RUN_ROWS
 from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, model_heading, model_row
 from dlbricks_tui.tui.run.status import HostNow, status_line
-from dlbricks_tui.tui.workbench.estimate_rows import UnderWay, under_way
+from dlbricks_tui.tui.workbench.estimate import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small
 from tests.runs.live_runs import MODELS, RUN, ended, in_the_middle, loaded, measured, planned, started

@@ -13,9 +13,9 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.answers import scenarios
 from dlbricks_tui.answers.followed_jobs import LoadJob
 from dlbricks_tui.answers.scenario_of_model import ScenarioSettings
-from dlbricks_tui.answers.scenarios import predicting as scenarios
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, JobEnded, Waiting, to_line

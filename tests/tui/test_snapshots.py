@@ -14,8 +14,8 @@ from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.answers import run_watch
 from dlbricks_tui.answers import shared_estimates as judging
-from dlbricks_tui.answers import systems as work
-from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+from dlbricks_tui.answers import store_contents as work
+from dlbricks_tui.answers.analysing import MeasuringPlan
 from dlbricks_tui.answers.controlled_jobs import ToldJob
 from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.session import Session
@@ -29,17 +29,17 @@ from dlbricks_tui.jobs.events import EventWriter, Waiting
 from dlbricks_tui.jobs.folder import JobFolder, State, StoredJobs
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.settings.kinds import several, whole
+from dlbricks_tui.settings.setting import several, whole
 from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
 from dlbricks_tui.tui.analysis.panels import MeasureScreen
 from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen, WritingScreen
 from dlbricks_tui.tui.fleet.panels import AllFleetsScreen, CancelFleetScreen, HostsFileScreen, StartFleetScreen
-from dlbricks_tui.tui.language.screen import OpenLanguageModelScreen
+from dlbricks_tui.tui.language import OpenLanguageModelScreen
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.run.boxes import CancelWorkScreen, JobScreen, QueueScreen
 from dlbricks_tui.tui.scenario.screen import CancelLoadScreen
-from dlbricks_tui.tui.systems.screen import SystemsScreen
+from dlbricks_tui.tui.systems import SystemsScreen
 from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen, WriteTraceScreen
 from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
 from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen

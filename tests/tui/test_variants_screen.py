@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers import combinations
 from dlbricks_tui.answers.choices import Choices
-from dlbricks_tui.answers.comparisons import combinations
 from dlbricks_tui.answers.controlled_jobs import Jobs
 from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.run_settings import WantedCombination
@@ -30,7 +30,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.run.boxes import StartRunScreen
-from dlbricks_tui.tui.variants.screen import VariantsPanel, VariantsScreen
+from dlbricks_tui.tui.variants import VariantsPanel, VariantsScreen
 from dlbricks_tui.tui.widgets.form import FormRows
 from tests.documents.test_ranking import FULL, MIXED, ranking_of, with_threads
 from tests.estimate.stored import brick_records, model_record

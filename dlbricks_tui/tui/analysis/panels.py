@@ -6,9 +6,11 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
+from dlbricks_tui.analysis.bounds import GroupTimes
+from dlbricks_tui.analysis.kernels import TimedKernel
 from dlbricks_tui.answers import analysis_of_model
-from dlbricks_tui.answers.analysis.lacking import MeasuringPlan, lacks_in_words
-from dlbricks_tui.answers.pairs.marked import ComparableRow
+from dlbricks_tui.answers.analysing import Analysis, MeasuringPlan, lacks_in_words
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,
     fastest_words,
@@ -31,7 +33,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen, Dialog, TextDialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import WHAT_IF
+from dlbricks_tui.tui.marking import WHAT_IF
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.text import PictureView
 from dlbricks_tui.wording.layers import common_beginning
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.analysis.bounds import GroupTimes
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.answers.analysis.analysing import Analysis
+    from dlbricks_tui.answers.analysing import Analysis
     from dlbricks_tui.answers.followed_jobs import ProofJob
     from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.folders import DataFolder

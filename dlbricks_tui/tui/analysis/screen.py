@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.answers import analysis_of_model as work
-from dlbricks_tui.answers.analysis.analysing import Analyser
-from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+from dlbricks_tui.answers.analysing import Analyser, MeasuringPlan
 from dlbricks_tui.answers.choices import Choices
 from dlbricks_tui.answers.controlled_jobs import Jobs
 from dlbricks_tui.answers.followed_jobs import PeaksJob, ProofJob
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+    from dlbricks_tui.answers.analysing import MeasuringPlan
     from dlbricks_tui.answers.choices import Choices
     from dlbricks_tui.answers.followed_runs import RunSnapshot
     from dlbricks_tui.answers.open_models import ModelSpec

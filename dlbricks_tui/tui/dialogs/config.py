@@ -6,8 +6,7 @@ from dlbricks_tui.config.config import BY_DEFAULT, CONFIGURED, ConfigError, Give
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, spread, wrapped
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.settings.kinds import next_of, with_own
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, next_of, with_own
 from dlbricks_tui.settings.variant import RUNTIME
 from dlbricks_tui.settings.workbench import THEME
 from dlbricks_tui.tui.dialogs.dialog import Dialog
@@ -61,7 +60,7 @@ class ConfigScreen(Dialog[None]):
 
     def _offered(self, setting: Setting[Any]) -> tuple[Any, ...]:
         if setting is THEME:
-            return tuple(self._preferences.files.themes)
+            return tuple(self._preferences.themes)
         if setting is RUNTIME:
             from dlbricks_tui.answers.run_settings import registered_runtimes
 

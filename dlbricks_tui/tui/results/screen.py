@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.answers import stored_results as work
-from dlbricks_tui.answers.comparisons.named import NamedSelection, PairKind
-from dlbricks_tui.answers.pairs.marked import ComparableRow
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.answers.session import Session
+from dlbricks_tui.answers.sides import NamedSelection, PairKind
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.results import QUESTION, results_answer
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key, with_keys
-from dlbricks_tui.tui.marks.marks import TWO
-from dlbricks_tui.tui.results.panels import (
+from dlbricks_tui.tui.marking import TWO
+from dlbricks_tui.tui.results.table import (
     DeleteScreen,
     ExportScreen,
     HistoryPanel,
     ImportScreen,
     RecordPanel,
+    ResultsPanel,
     result_row,
 )
-from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.numbers import counted, names_of

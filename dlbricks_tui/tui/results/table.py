@@ -1,4 +1,4 @@
-"""The table of results, of which only the visible cells are made, and the box that chooses its columns."""
+"""The table of results, of which only the visible cells are made, the panels beside it, and the boxes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,149 @@ from typing import TYPE_CHECKING
 import numpy as np
 from textual.message import Message
 
-from dlbricks_tui.answers.pairs.marked import ComparableRow
-from dlbricks_tui.answers.stored_results import QueriedResults, ResultQuery, quoted
+from dlbricks_tui.answers.open_models import ComparableRow
+from dlbricks_tui.answers.sides import PairKind
+from dlbricks_tui.answers.stored_results import QueriedResults, ResultQuery, export_problem, quoted
 from dlbricks_tui.documents.lines import Line, Span, column, contains_all, line
-from dlbricks_tui.documents.results import RESULT_COLUMNS, is_right, short_cells, whole_cells
-from dlbricks_tui.tui.dialogs.dialog import SearchedDialog
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, Part, Sentence
+from dlbricks_tui.documents.results import (
+    KEY_DIGITS,
+    RESULT_COLUMNS,
+    cell,
+    history_columns,
+    is_right,
+    result_parts,
+    short_cells,
+    title_of,
+    whole_cells,
+)
+from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen, SearchedDialog
+from dlbricks_tui.tui.dialogs.paths import ANY_FILE, NewFileScreen, PathScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import MARK
-from dlbricks_tui.tui.results.panels import NO_RESULT, result_row
-from dlbricks_tui.tui.widgets.panel import Panel, counts_text, marks_text
+from dlbricks_tui.tui.marking import MARK
+from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Panel, TablePanel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import CheckedRows, RowsView, place_of
+from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.plain_text import TextTable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dlbricks_tui.answers.stored_results import ResultRead
+    from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.selections import Selection
+
+
+NO_RESULT = "No result is selected."
+
+
+class RecordPanel(DocumentPanel):
+    scope = scopes.RESULT
+    ID = "result"
+    TITLE = "Result"
+    REACHED_BY = "results.go_to_result"
+    PLACEHOLDER = (Hint("Select a result to read about it.", "muted"),)
+    NOTHING_TO_COPY = NO_RESULT
+    ABOUT = (
+        "One result: its brick or model, how it was measured, the distribution of its samples, and the conditions on "
+        "the host."
+    )
+
+    def show(self, read: ResultRead) -> None:
+        parts = result_parts(read.summary, read.result, read.provenance, read.layers)
+        self.show_groups([Copyable(tuple(parts), read.summary.key)], read.summary.id)
+
+
+def result_row(summary: Summary) -> ComparableRow:
+    name = summary.name or title_of(summary)[:KEY_DIGITS]
+    return ComparableRow(PairKind.RESULT, summary.id, f"{name}, {cell('when', summary.when)}", summary.id)
+
+
+class HistoryPanel(TablePanel["Summary"]):
+    scope = scopes.HISTORY
+    ID = "history"
+    TITLE = "History"
+    REACHED_BY = "results.go_to_history"
+    PLACEHOLDER = (Hint("Select a result to see its history.", "muted"),)
+    NOTHING_TO_COPY = NO_RESULT
+    ABOUT = (
+        "The results of all runs for the brick in its context, or for the model, on the same system by the same "
+        "runtime, the newest first: time, milliseconds, and the change since the previous run. A change in brackets "
+        "may be due to sampling, because the intervals overlap."
+    )
+
+    def columns(self) -> tuple[Column[Summary], ...]:
+        return history_columns(self.items)
+
+    def show(self, history: tuple[Summary, ...]) -> None:
+        """Show measurements that are given oldest first."""
+        before = [it.id for it in self.items]
+        self.show_items(history[::-1])
+        if [it.id for it in self.items] != before:
+            self.rows.cursor = 0
+
+    def show_counts(self) -> None:
+        self.show_title(f" {counted(len(self.items), 'run')}" if self.items else "")
+
+    def comparable(self, item: Summary) -> ComparableRow:
+        return result_row(item)
+
+    def copied(self) -> str | None:
+        return self.selected.id if self.selected else None
+
+
+_MOST_NAMED = 6
+
+
+class DeleteScreen(ConfirmingScreen):
+    HEADING = "Delete?"
+    scope = scopes.DELETE_RESULTS
+    ABOUT = (
+        "Estimates no longer use deleted results. {results.undo_delete} on the screen of results restores them until "
+        "you quit dlbricks. Export them first to keep them longer."
+    )
+
+    def __init__(self, results: Selection, total: int) -> None:
+        count = len(results)
+        named: list[Part] = [
+            Fact(it.name, f"{cell('when', it.when)}  {it.system}  {cell('trimmed_mean_ms', it.trimmed_mean_ms)} ms")
+            for it in results[:_MOST_NAMED]
+        ]
+        if count > _MOST_NAMED:
+            named.append(Sentence(f"and {counted(count - _MOST_NAMED, 'other')}", "muted"))
+        restored = Hint("{results.undo_delete} restores them until you quit dlbricks.")
+        super().__init__(Sentence(f"{counted(count, 'result')} of {total:,}:", "strong"), *named, BLANK_LINE, restored)
+
+
+class ImportScreen(PathScreen):
+    """Asks for an existing file."""
+
+    HEADING = "Import results from a file"
+    HINT = "~/results.json"
+    ENDINGS = ANY_FILE
+    ABOUT = (
+        "A file that was exported here or by `dlbricks results export` on any host, or one that `dlbricks suite run` "
+        "has written of a suite whose key is in this data folder. Results that are already in the store stay as they "
+        "are. `dlbricks results import` on the command line imports the paper's published measurements."
+    )
+
+    def problem_with(self, path: Path) -> str:
+        return f"{path} is a folder: name a file in it" if path.is_dir() else super().problem_with(path)
+
+
+class ExportScreen(NewFileScreen):
+    """Asks for the file of an export."""
+
+    HINT = "~/results.json, .csv or .jsonl"
+    ABOUT = (
+        "The ending selects the format. A .json or .json.gz file contains the results with their systems and runtimes "
+        "and can be imported on any host. A .csv or .jsonl file contains one row per result."
+    )
+
+    def format_problem(self, path: Path) -> str:
+        return export_problem(path)
+
 
 _WIDEST_NAME = 60
 _GAP = 1

@@ -8,12 +8,12 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Generic
 
-from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.controlled_jobs import ToldJob, can_be_followed, end_work, is_run
 from dlbricks_tui.answers.followed_runs import RunSnapshot
 from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END
-from dlbricks_tui.answers.pairs.marked import ComparableRow
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.answers.run_settings import RunSettings
+from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.documents.lines import (
     BLANK,
     Line,

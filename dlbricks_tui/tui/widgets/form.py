@@ -10,8 +10,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from dlbricks_tui.documents.lines import Line, Span, column
-from dlbricks_tui.settings.kinds import ValueKind, next_of, with_own
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, ValueKind, next_of, with_own
 from dlbricks_tui.settings.variant import RUNTIME, runtime_in_words
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.widgets.panel import Panel

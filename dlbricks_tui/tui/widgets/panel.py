@@ -19,18 +19,18 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.widgets.input import Selection
 
-from dlbricks_tui.answers.pairs.marked import ComparableRow
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.documents.layout import TableLayout, laid_out
 from dlbricks_tui.documents.lines import Line, Span, contains_all
 from dlbricks_tui.documents.parts import Column, Missing, Part, Table
 from dlbricks_tui.documents.pictures import Picture
 from dlbricks_tui.printable import printable
-from dlbricks_tui.settings.kinds import next_of
+from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.scopes import BY_ID
-from dlbricks_tui.tui.marks.marks import marks_of
+from dlbricks_tui.tui.marking import marks_of
 from dlbricks_tui.tui.widgets.rows import DrawnRows, Item, ItemRows, LineRows, RowsView, place_of
 from dlbricks_tui.tui.widgets.text import WIDTH, NamesKeys, PictureView, TextLines, lines_as_texts
 from dlbricks_tui.wording.plain_text import TextTable

@@ -11,11 +11,11 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from dlbricks_tui.answers.pairs.marked import ComparableRow
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.documents.lines import Line, Span, column, wrapped_lines
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import MARK, marks_of
+from dlbricks_tui.tui.marking import MARK, marks_of
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, LineWidget, NamesKeys
 
 # Long enough that a held key passes many rows, short enough not to be noticed.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dlbricks_tui.answers.open_models import id_of
+from dlbricks_tui.answers.open_models import KnownLatency, id_of
 from dlbricks_tui.documents.lines import Line, Span, column, cut
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import scopes
@@ -18,7 +18,7 @@ from dlbricks_tui.wording.numbers import PREDICTED, UNKNOWN, age, milliseconds, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from dlbricks_tui.answers.open_models import KnownLatency, ModelId
+    from dlbricks_tui.answers.open_models import ModelId
     from dlbricks_tui.models.library import ModelSource
 
 # Narrower names would tell little: the first columns are dropped before. The last one leaves less room for names.
@@ -28,80 +28,72 @@ _ROOMY, _LONG_NAME, _MOST_IMPORTANT = 80, 70, 3
 _GAP = 1
 
 
+_NOTHING_KNOWN = KnownLatency("", None, 0, 0)
+# The text of a cell with its style, a muted text, or None for what is not known.
+Cell: TypeAlias = "tuple[str, str] | str | None"
+
+
 class ModelColumn(NamedTuple):
-    """A column with its title, and its meaning for the box that selects columns."""
+    """A column with its width, and its meaning for the box that selects columns."""
 
     name: str
-    title: str
     width: int
     about: str
-    cell: Callable[[ModelSource, KnownLatency | None, float], tuple[str, str]]
+    # Of a model, what is known of its latency, and the present time.
+    cell: Callable[[ModelSource, KnownLatency, float], Cell]
     right: bool = True
+    heading: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.heading or self.name
 
 
-def _task(source: ModelSource, _: KnownLatency | None, __: float) -> tuple[str, str]:
-    return task_words(source.task), "muted"
-
-
-def _layers(source: ModelSource, _: KnownLatency | None, __: float) -> tuple[str, str]:
-    return UNKNOWN if source.layers is None else f"{source.layers:,}", "muted"
-
-
-def _unique(source: ModelSource, _: KnownLatency | None, __: float) -> tuple[str, str]:
+def _unique(source: ModelSource, *_: object) -> Cell:
     known = source.layers and source.unique_layers is not None
     return percent((source.unique_layers or 0) / (source.layers or 1)) if known else UNKNOWN, "text"
 
 
-def _format(source: ModelSource, _: KnownLatency | None, __: float) -> tuple[str, str]:
-    return ", ".join(form.value for form in source.formats), "muted"
+def _per_second(_: ModelSource, known: KnownLatency, __: float) -> Cell:
+    sign, style = (PREDICTED, "warn") if known.predicted else ("", "text")
+    return None if known.per_second is None else (sign + milliseconds(known.per_second), style)
 
 
-def _runtime(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
-    return latency.combination.partition(", ")[0] if latency is not None and latency.figure else UNKNOWN, "muted"
+def _measured(_: ModelSource, known: KnownLatency, __: float) -> Cell:
+    return None if known.end_to_end_ms is None else (milliseconds(known.end_to_end_ms), "text")
 
 
-def _variant(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
-    return latency.combination.partition(", ")[2] if latency is not None and latency.figure else UNKNOWN, "muted"
+def _age(_: ModelSource, known: KnownLatency, now: float) -> Cell:
+    return None if known.since is None else age(now - known.since)
 
 
-def _per_second(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
-    if latency is None or latency.per_second is None:
-        return UNKNOWN, "muted"
-    sign = PREDICTED if latency.predicted else ""
-    return sign + milliseconds(latency.per_second), "warn" if latency.predicted else "text"
+def _combination(place: int) -> Callable[[ModelSource, KnownLatency, float], Cell]:
+    """Return the cell of the runtime, or of its variant."""
+    return lambda _, known, __: known.combination.partition(", ")[place] if known.figure else None
 
 
-def _measured(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
-    known_ms = None if latency is None else latency.end_to_end_ms
-    return UNKNOWN if known_ms is None else milliseconds(known_ms), "muted" if known_ms is None else "text"
-
-
-def _age(_: ModelSource, latency: KnownLatency | None, now: float) -> tuple[str, str]:
-    return UNKNOWN if latency is None or latency.since is None else age(now - latency.since), "muted"
-
-
-def _estimate(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
-    if latency is not None and not latency.possible:
+def _estimate(_: ModelSource, known: KnownLatency, __: float) -> Cell:
+    if not known.possible:
         return "none", "warn"
-    if latency is None or (not latency.figure and not latency.measured):
-        return UNKNOWN, "muted"
-    if not latency.figure:
-        return f"{part_of(latency.measured, latency.layers)} run", "warn"
-    return latency.figure, "warn" if latency.predicted else "strong"
+    if known.figure:
+        return known.figure, "warn" if known.predicted else "strong"
+    return (f"{part_of(known.measured, known.layers)} run", "warn") if known.measured else None
 
 
 # The most important last: the first ones are dropped when the panel is narrow.
 COLUMNS = (
-    ModelColumn("format", "format", 11, "the formats of its files", _format, False),
-    ModelColumn("variant", "variant", 18, "the threads and the batch size of the answer", _variant, False),
-    ModelColumn("layers", "layers", 6, "the number of layers", _layers),
-    ModelColumn("unique", "unique", 6, "the share of layers that differ from all others", _unique),
-    ModelColumn("task", "task", 21, "the task, such as object detection", _task, False),
-    ModelColumn("per_second", "per s", 8, "images, sentences or rows in a second, by the answer", _per_second),
-    ModelColumn("measured", "measured", 8, "the end-to-end latency in ms", _measured),
-    ModelColumn("runtime", "runtime", 12, "the runtime of the answer", _runtime, False),
-    ModelColumn("age", "age", 6, "the age of the oldest measurement in the answer", _age),
-    ModelColumn("estimate", "ms", 10, "the answer in ms: the fastest one measured, or a predicted range", _estimate),
+    ModelColumn("format", 11, "the formats of its files", lambda it, *_: ", ".join(f.value for f in it.formats), False),
+    ModelColumn("variant", 18, "the threads and the batch size of the answer", _combination(2), False),
+    ModelColumn("layers", 6, "the number of layers", lambda it, *_: None if it.layers is None else f"{it.layers:,}"),
+    ModelColumn("unique", 6, "the share of layers that differ from all others", _unique),
+    ModelColumn("task", 21, "the task, such as object detection", lambda it, *_: task_words(it.task), False),
+    ModelColumn("per_second", 8, "images, sentences or rows in a second, by the answer", _per_second, heading="per s"),
+    ModelColumn("measured", 8, "the end-to-end latency in ms", _measured),
+    ModelColumn("runtime", 12, "the runtime of the answer", _combination(0), False),
+    ModelColumn("age", 6, "the age of the oldest measurement in the answer", _age),
+    ModelColumn(
+        "estimate", 10, "the answer in ms: the fastest one measured, or a predicted range", _estimate, heading="ms"
+    ),
 )
 FIRST_COLUMNS = ("layers", "unique", "task", "runtime", "age", "estimate")
 
@@ -121,21 +113,19 @@ def fitting(columns: Sequence[ModelColumn], width: int, names: int = _GOOD_NAME)
     return shown, width
 
 
-def cells(columns: Sequence[ModelColumn], source: ModelSource, latency: KnownLatency | None, now: float) -> Line:
-    """Return the cells of a model, each after a gap."""
-    spans: list[Span] = []
-    for each in columns:
-        text, style = each.cell(source, latency, now)
-        spans += [Span(" " * _GAP), column(text, each.width, style, right=each.right)]
-    return tuple(spans)
+def texts_of(
+    columns: Sequence[ModelColumn], source: ModelSource, latency: KnownLatency | None, now: float
+) -> list[tuple[str, str]]:
+    """Return the cells of a model, each a text with its style."""
+    cells = (each.cell(source, latency or _NOTHING_KNOWN, now) for each in columns)
+    return [it if isinstance(it, tuple) else (UNKNOWN if it is None else it, "muted") for it in cells]
 
 
-def titles(columns: Sequence[ModelColumn], sorted_by: str, sign: str) -> Line:
-    """Return the titles of the columns; the sign marks the column that the list is sorted by."""
+def in_columns(columns: Sequence[ModelColumn], cells: Iterable[tuple[str, str]]) -> Line:
+    """Return cells, each after a gap."""
     spans: list[Span] = []
-    for each in columns:
-        title = sign + each.title if each.name == sorted_by else each.title
-        spans += [Span(" " * _GAP), column(cut(title, each.width), each.width, "heading", right=each.right)]
+    for each, (text, style) in zip(columns, cells, strict=True):
+        spans += [Span(" " * _GAP), column(cut(text, each.width), each.width, style, right=each.right)]
     return tuple(spans)
 
 
@@ -211,17 +201,10 @@ def in_order(
         return sorted(sources, key=lambda it: it.name.casefold())
 
     def value(source: ModelSource) -> float | None:
-        latency = latencies.get(id_of(source))
-        if order is ModelOrder.LAYERS:
-            return source.layers
-        if latency is None:
-            return None
-        return latency.whole_ms if order is ModelOrder.TIME else latency.since
+        known = latencies.get(id_of(source), _NOTHING_KNOWN)
+        return {ModelOrder.TIME: known.whole_ms, ModelOrder.LAYERS: source.layers, ModelOrder.AGE: known.since}[order]
 
-    values = {id_of(it): value(it) for it in sources}
-    known = [it for it in sources if values[id_of(it)] is not None]
-    unknown = [it for it in sources if values[id_of(it)] is None]
-    return [*sorted(known, key=lambda it: -(values[id_of(it)] or 0.0)), *unknown]
+    return sorted(sources, key=lambda it: (value(it) is None, -(value(it) or 0.0)))
 
 
 def grouped(sources: Sequence[ModelSource], recent: Sequence[ModelId]) -> dict[ModelGroup, list[ModelSource]]:

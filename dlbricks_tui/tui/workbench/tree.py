@@ -25,7 +25,7 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import WIDTH, text_of
-from dlbricks_tui.tui.workbench.estimate_rows import CHOOSE_A_MODEL
+from dlbricks_tui.tui.workbench.estimate import CHOOSE_A_MODEL, READING, Note
 from dlbricks_tui.wording.numbers import counted, percent
 from dlbricks_tui.wording.plain_text import TextTable
 
@@ -175,12 +175,7 @@ class TreePanel(Panel):
         self._list.refresh()
 
     def show_waiting(self) -> None:
-        self._show_lines(line(Span("Reading the model.", "muted")))
-
-    def show_problem(self, reason: str, next_step: str = "") -> None:
-        """Show why there is no model, and what to do; `next_step` may name actions in place of keys."""
-        step = (Hint(next_step, "strong").line,) if next_step else ()
-        self._show_lines(line(Span("This model cannot be shown.", "bad")), line(Span(reason)), *step)
+        self.show_note(READING)
 
     def search_changed(self) -> None:
         if self._list.unfolded:
@@ -262,13 +257,13 @@ class TreePanel(Panel):
             self.border_subtitle = f"{counted(len(decomposition.bricks), 'brick')}: unique parts, measured once"
         self.heading_changed()
 
-    def _show_lines(self, *lines: Line) -> None:
-        """Remove the model, and remember the selected layer."""
+    def show_note(self, note: Note) -> None:
+        """Show lines in place of the model, and remember the selected layer."""
         self._leave()
         if self._list.unfolded and self._list.unfolded.is_searched:
             self.search_line.end()
         self._list.unfolded, self._list.latencies = None, None
-        self._list.show_placeholder(*lines)
+        self._list.show_placeholder(*note)
         self._list.rows_changed()
         self._show_counts()
 

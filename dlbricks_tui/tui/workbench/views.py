@@ -17,7 +17,7 @@ from dlbricks_tui.tui.view_state import STEP, STEP_UPPER, USUAL, fitted, taller,
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.screens import layout_of
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, ModelColumnsScreen, ModelGroup, ModelOrder
+from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, ModelGroup, ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import TreePanel
 from dlbricks_tui.wording.numbers import names_of
@@ -66,8 +66,7 @@ class ViewsScreen(RunHostScreen):
     def on_mount(self) -> None:
         self.apply_sizes()
 
-    def on_resize(self) -> None:
-        self.apply_sizes()
+    on_resize = on_mount
 
     @on(ModelsPanel.ViewChanged)
     def _view_changed(self) -> None:
@@ -77,14 +76,6 @@ class ViewsScreen(RunHostScreen):
         self.view = replace(self.view, columns=columns, order=self._models.sorted_by.value, unfolded=unfolded)
         self.apply_sizes()
         self.keep_view()
-
-    @on(ModelsPanel.ColumnsAsked)
-    def _columns_wanted(self) -> None:
-        self.ask(ModelColumnsScreen(each.name for each in self._models.columns), self._models.show_columns)
-
-    @on(ModelsPanel.LanguageAsked)
-    def _language_wanted(self) -> None:
-        self.action_show_language()
 
     def action_widen(self, step: int) -> None:
         self._resize(lambda sizes, panel: wider(sizes, panel, step * STEP))
@@ -103,10 +94,8 @@ class ViewsScreen(RunHostScreen):
         self.keep_view()
 
     def _sizes_in(self, layout: str) -> PanelSizes:
-        width = self.size.width
-        return fitted(
-            self.view.sizes.get(layout) or usual_sizes(layout, width, self._models.needed_width(width)), width
-        )
+        width, kept = self.size.width, self.view.sizes.get(layout)
+        return fitted(kept or usual_sizes(layout, width, self._models.needed_width(width)), width)
 
     def apply_sizes(self) -> None:
         """Give the panels their sizes; the list of models may need others than before."""
@@ -119,17 +108,16 @@ class ViewsScreen(RunHostScreen):
 
     # Other views
 
-    def open_selected(self, otherwise: str) -> None:
-        """Open the model under the cursor of the list if none is open, and say `otherwise` if the list has none.
+    def open_selected(self, otherwise: str) -> ModelSpec | None:
+        """Return the open model, or open the one under the cursor of the list; say `otherwise` if the list has none.
 
         The keys of the answers stand below the list, so that they mean the selected model.
         """
-        if self._spec is not None:
-            return
-        if self._models.selected is None:
-            self.notify(otherwise)
-        else:
+        if self._spec is None and self._models.selected is not None:
             self.open(self._library.listed(self._models.selected))
+        elif self._spec is None:
+            self.notify(otherwise)
+        return self._spec
 
     def open(self, source: ModelSource) -> None:
         raise NotImplementedError
@@ -152,42 +140,32 @@ class ViewsScreen(RunHostScreen):
         }[kind]()
 
     def action_show_variants(self) -> None:
-        from dlbricks_tui.answers.comparisons.combinations import compare_in_steps
-        from dlbricks_tui.tui.variants.screen import VariantsScreen
+        from dlbricks_tui.answers.combinations import compare_in_steps
+        from dlbricks_tui.tui.variants import VariantsScreen
 
-        self.open_selected("Open a model to compare its runtimes, threads and batch sizes.")
-        if self._spec is None:
-            return
-        read = partial(compare_in_steps, self._spec, self.choices, self.session.data, work.is_wanted)
-        measure = partial(self.start_run, (self._spec.source,))
-        self.app.push_screen(VariantsScreen(self._spec.source.name, read, measure))
+        if spec := self.open_selected("Open a model to compare its runtimes, threads and batch sizes."):
+            read = partial(compare_in_steps, spec, self.choices, self.session.data, work.is_wanted)
+            self.app.push_screen(VariantsScreen(spec.source.name, read, partial(self.start_run, (spec.source,))))
 
     def action_show_analysis(self) -> None:
         from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 
-        self.open_selected("Open a model to analyse how fast it could be.")
-        if self._spec is None:
-            return
-        self.app.push_screen(AnalysisScreen(self.session, self._spec, self.choices, self._config(), self._run))
+        if spec := self.open_selected("Open a model to analyse how fast it could be."):
+            self.app.push_screen(AnalysisScreen(self.session, spec, self.choices, self._config(), self._run))
 
     def action_show_scenario(self) -> None:
         from dlbricks_tui.tui.scenario.screen import ScenarioScreen
 
-        self.open_selected("Open a model to see how much load it can serve.")
-        if self._spec is None:
-            return
-        self.app.push_screen(ScenarioScreen(self.session, self._spec, self.choices, self._config()))
+        if spec := self.open_selected("Open a model to see how much load it can serve."):
+            self.app.push_screen(ScenarioScreen(self.session, spec, self.choices, self._config()))
 
     def action_show_trace(self) -> None:
         from dlbricks_tui.tui.trace.screen import TraceScreen
 
-        self.open_selected("Open a model to see where its time goes.")
-        if self._spec is None:
-            return
-        layer, graph = self._tree.selected_layer, None if self._opened is None else self._opened.graph
-        place = None if layer is None or graph is None else LayerPlace(layer, graph.layers[layer].name, graph.level)
-        screen = TraceScreen(self.session, self._spec, self.choices, self._config(), place)
-        self.ask(screen, self._show_layer)
+        if spec := self.open_selected("Open a model to see where its time goes."):
+            layer, graph = self._tree.selected_layer, None if self._opened is None else self._opened.graph
+            place = None if layer is None or graph is None else LayerPlace(layer, graph.layers[layer].name, graph.level)
+            self.ask(TraceScreen(self.session, spec, self.choices, self._config(), place), self._show_layer)
 
     def _show_layer(self, place: LayerPlace) -> None:
         self._wanted_layer = place
@@ -236,7 +214,7 @@ class ViewsScreen(RunHostScreen):
             self._show_corpus_of(self._library.sources)
 
     def _show_corpus_of(self, sources: tuple[ModelSource, ...]) -> None:
-        from dlbricks_tui.tui.corpus.screen import CorpusScreen
+        from dlbricks_tui.tui.corpus import CorpusScreen
 
         def specs(choices: Choices) -> list[ModelSpec]:
             return [self._library.spec(source, choices) for source in sources]
@@ -247,9 +225,8 @@ class ViewsScreen(RunHostScreen):
         if self._models.marked:
             self._ask_which_marked(self._ask_for_suite)
         else:
-            self.open_selected(f"Mark the models to export with {key('app.mark')}, or open one.")
-            if self._spec is not None:
-                self._ask_for_suite((self._spec.source,))
+            if spec := self.open_selected(f"Mark the models to export with {key('app.mark')}, or open one."):
+                self._ask_for_suite((spec.source,))
 
     def _ask_for_suite(self, sources: tuple[ModelSource, ...]) -> None:
         from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen
@@ -266,7 +243,7 @@ class ViewsScreen(RunHostScreen):
     def _export_suite(self, specs: Sequence[ModelSpec], choices: Choices, path: Path) -> None:
         def start() -> JobFolder:
             # Loaded here, in a thread: exports are rare.
-            from dlbricks_tui.answers.suites.exporting import start_export
+            from dlbricks_tui.answers.suites import start_export
 
             return start_export(specs, choices, path, self.session.data)
 
@@ -284,7 +261,7 @@ class ViewsScreen(RunHostScreen):
         self.app.push_screen(JobScreen(ToldJob(job)))
 
     async def _await_export(self, job: JobFolder) -> None:
-        from dlbricks_tui.answers.suites.exporting import written_suite
+        from dlbricks_tui.answers.suites import written_suite
         from dlbricks_tui.tui.run.boxes import JobScreen
         from dlbricks_tui.tui.workbench.suites import SuiteWrittenScreen
 
@@ -300,12 +277,13 @@ class ViewsScreen(RunHostScreen):
         self.app.push_screen(SuiteWrittenScreen(written))
 
     def action_show_systems(self) -> None:
-        from dlbricks_tui.tui.systems.screen import SystemsScreen
+        from dlbricks_tui.tui.systems import SystemsScreen
 
         self.ask(SystemsScreen(self.session, self._spec, self.choices, self._config()), self._system_taken)
 
+    @on(ModelsPanel.LanguageAsked)
     def action_show_language(self) -> None:
-        from dlbricks_tui.tui.language.screen import LanguageScreen
+        from dlbricks_tui.tui.language import LanguageScreen
 
         self.app.push_screen(LanguageScreen(self.session, self._config()))
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.worker import get_current_worker
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.tui.workbench.estimate_rows import EstimateView, next_step
+from dlbricks_tui.tui.workbench.estimate import EstimateView, next_step
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from dlbricks_tui.answers.choices import Choices
     from dlbricks_tui.answers.model_reading import ModelReader, Refusal
     from dlbricks_tui.answers.open_models import ModelSpec
@@ -45,42 +47,31 @@ class OpenModel:
 
 
 class Listing(NamedTuple):
-    """The models of the library, the one that was just added or removed, and the reason why one was not added."""
+    """The models of the library, one to open that was just added, and why a change was refused."""
 
     sources: tuple[ModelSource, ...]
-    # To be opened.
-    added: ModelSource | None = None
-    removed: ModelSource | None = None
-    refusal: UserError | None = None
+    added: ModelSource | None
+    refusal: UserError | None
     # The number of language models that another screen shows.
-    language_models: int = 0
+    language_models: int
 
 
-def list_models(reader: ModelReader) -> Listing:
-    return Listing(reader.library.sources(), language_models=reader.language_models())
-
-
-def add_path(reader: ModelReader, path: Path) -> Listing:
-    """Add a file or a folder to the library."""
-    if path.is_dir():
-        reader.library.add_folder(path)
-        return list_models(reader)
-    added = reader.add_model(path)
-    return list_models(reader)._replace(added=added)
-
-
-def open_first(reader: ModelReader, model: ModelSource | Path) -> Listing:
-    """Open a model, or add a file or a folder, at the start; the models are listed even if it is refused."""
+def change_library(reader: ModelReader, change: Callable[[ModelReader], ModelSource | None]) -> Listing:
+    """Change the library, and list its models, even if the change is refused."""
+    added, refusal = None, None
     try:
-        return add_path(reader, model) if isinstance(model, Path) else list_models(reader)._replace(added=model)
+        added = change(reader)
     except UserError as error:
-        return list_models(reader)._replace(refusal=error)
+        refusal = error
+    return Listing(reader.library.sources(), added, refusal, reader.language_models())
 
 
-def remove_model(reader: ModelReader, source: ModelSource) -> Listing:
-    """Remove a model from the library; its file stays."""
-    reader.library.remove(source.path)
-    return list_models(reader)._replace(removed=source)
+def add_path(reader: ModelReader, path: Path) -> ModelSource | None:
+    """Add a file or a folder to the library; return the model in the file."""
+    if not path.is_dir():
+        return reader.add_model(path)
+    reader.library.add_folder(path)
+    return None
 
 
 def read_model(session: Session, spec: ModelSpec, choices: Choices) -> OpenModel | Refusal:
