@@ -15,7 +15,6 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import EventReader
 from dlbricks_tui.jobs.folder import JobState, State, StoredJobs
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings.fleets import Question
 
 
@@ -81,9 +80,6 @@ class Fleets:
         """Return the states of all fleet runs, and those whose state cannot be read."""
         return FleetFolders(self._data.fleets).stored()
 
-    def runtimes(self) -> tuple[str, ...]:
-        return tuple(each.name for each in Registry(self._data.path).all())
-
     def start(self, sources: Sequence[ModelSource], hosts_file: Path, settings: FleetSettings) -> FleetReader:
         """Start a fleet run in a process of its own."""
         options = FleetOptions(
@@ -119,4 +115,4 @@ def add_hosts(fleet: FleetReader, hosts_file: Path) -> None:
 def control_host(fleet: FleetReader, host: HostRow, what: str) -> None:
     """Cancel the work of a host, pause it, or let it go on: `what` is `cancel` or `pause`."""
     is_paused = host.state is FleetHostState.PAUSED
-    fleet.folder.command_host(host.name, "cancel" if what == "cancel" else "resume" if is_paused else "pause")
+    fleet.folder.command_host(host.name, "resume" if is_paused and what == "pause" else what)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Kernels, Precision
-from dlbricks_tui.wording.answers import combination_words, figure_number
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -66,11 +67,34 @@ class AskedShape(NamedTuple):
         return () in (self.known, self.example)
 
 
+class WrongInputError(UserError):
+    """A text is no shape of an input, or no value of one that is a single number."""
+
+
 class GivenInputs(NamedTuple):
     """The shapes and values that the user gives for the inputs of a model; without shapes, the remembered ones go."""
 
     shapes: Mapping[str, Shape]
     values: Mapping[str, Numbers]
+
+    def with_text(self, name: str, asked: AskedShape, text: str) -> GivenInputs:
+        """Return them with what a text tells of one more input; raise WrongInputError if it tells nothing."""
+        # Loaded here: the first screen asks for no inputs.
+        from dlbricks_tui.models.input_shapes import parse_input
+        from dlbricks_tui.models.input_values import parse_value_option
+
+        if not text and not asked.is_number:
+            raise WrongInputError(f"{name} has no shape")
+        try:
+            if not asked.is_number:
+                return self._replace(shapes={**self.shapes, name: parse_input(f"{name}={text}")[1]})
+            numbers = parse_value_option(f"{name}={text}")[1] if text else ()
+        except ModelError as error:
+            raise WrongInputError(str(error)) from error
+        if text and (len(numbers) != 1 or isinstance(numbers[0], str)):
+            raise WrongInputError(f"{name} is a single number")
+        values = {**self.values, name: numbers} if text else self.values
+        return GivenInputs({**self.shapes, name: ()}, values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,6 +194,9 @@ class KnownLatency:
 
 def known_latency(one: SystemEstimate) -> KnownLatency:
     """Return an answer as the list shows it."""
+    # Loaded here: the first screen knows no latencies.
+    from dlbricks_tui.wording.answers import combination_words, figure_number
+
     found, timed, figure = one.estimate, one.end_to_end, one.figure
     whole_ms = None if figure is None else figure.latency.value_ms
     return KnownLatency(

@@ -15,13 +15,16 @@ from dlbricks_tui.models import frameworks
 from dlbricks_tui.models.errors import WrongRuntimeError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
-from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.library import MODEL_SUFFIXES, Library, ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import AskedVariant, stated_variant
 from dlbricks_tui.wording.answers import options_of
+
+# Of the files that can be opened.
+FILE_ENDINGS = MODEL_SUFFIXES
 
 
 @dataclass(frozen=True, kw_only=True)

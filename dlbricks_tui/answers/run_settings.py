@@ -177,6 +177,11 @@ def _in_view(settings: RunSettings, choices: Choices, registry: Registry) -> Run
     return settings
 
 
+def registered_runtimes(data: DataFolder) -> tuple[str, ...]:
+    """Return the names of all runtimes of this host."""
+    return tuple([it.name for it in Registry(data.path).all()])
+
+
 def runtimes_for(sources: Sequence[ModelSource], data: DataFolder) -> tuple[str, ...]:
     """Return the names of the runtimes that run all these models, the default first."""
     registry, formats = Registry(data.path), shared_formats(sources)

@@ -33,6 +33,11 @@ class TimedTrack:
         else:
             self.counter, self.times = content, SpanTimes.of_counter(content)
 
+    @property
+    def is_added(self) -> bool:
+        """True for operators that the runtime added."""
+        return self.kind is TrackKind.ADDED
+
 
 class TimedLevel:
     """A level with its tracks, and the start of each of its inferences."""

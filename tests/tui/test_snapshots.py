@@ -19,6 +19,7 @@ from dlbricks_tui.answers.analysing import MeasuringPlan
 from dlbricks_tui.answers.controlled_jobs import ToldJob
 from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.session import Session
+from dlbricks_tui.answers.traces_of_model import TraceSettings
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
 from dlbricks_tui.folders import DataFolder
@@ -39,7 +40,7 @@ from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.run.boxes import CancelWorkScreen, JobScreen, QueueScreen
 from dlbricks_tui.tui.scenario.screen import CancelLoadScreen
 from dlbricks_tui.tui.systems import SystemsScreen
-from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen, TraceSettings, WriteTraceScreen
+from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen, WriteTraceScreen
 from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
 from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from tests.runs.live_runs import in_the_middle, put_run

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.analysis.kernels import TimedKernel
 from dlbricks_tui.answers import analysis_of_model as work
 from dlbricks_tui.answers.analysing import Analyser, MeasuringPlan
 from dlbricks_tui.answers.choices import Choices

@@ -62,9 +62,9 @@ class ConfigScreen(Dialog[None]):
         if setting is THEME:
             return tuple(self._preferences.themes)
         if setting is RUNTIME:
-            from dlbricks_tui.runtime.registry import Registry
+            from dlbricks_tui.answers.run_settings import registered_runtimes
 
-            return tuple([runtime.name for runtime in Registry(self._data.path).all()])
+            return registered_runtimes(self._data)
         return setting.kind.offered
 
     def _give(self, value: Any) -> None:

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
 
-from dlbricks_tui.answers.open_models import GivenInputs
+from dlbricks_tui.answers.open_models import GivenInputs, WrongInputError
 from dlbricks_tui.documents.lines import Line, Span, line, wrapped
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.input_shapes import parse_input
-from dlbricks_tui.models.input_values import parse_value_option
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.widgets.panel import Field
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dlbricks_tui.answers.open_models import AskedShape
-    from dlbricks_tui.models.graph import Numbers, Shape
+    from dlbricks_tui.models.graph import Numbers
 
     Inputs = Mapping[str, AskedShape]
 
@@ -74,25 +71,18 @@ class InputShapesScreen(Dialog["GivenInputs"]):
         self.focus_previous(Field)
 
     def action_submit(self) -> None:
-        shapes: dict[str, Shape] = {}
-        values: dict[str, Numbers] = {}
+        given = GivenInputs({}, {})
         for name, field in self._fields.items():
-            asked, text = self._inputs[name], field.value.strip()
+            asked = self._inputs[name]
             try:
-                if asked.is_number:
-                    shapes[name] = ()
-                    values.update([_number(name, text)] if text else [])
-                elif text:
-                    shapes[name] = parse_input(f"{name}={text}")[1]
-                else:
-                    raise ModelError("no shape")
-            except ModelError:
+                given = given.with_text(name, asked, field.value.strip())
+            except WrongInputError:
                 what = "its value, a number, or nothing" if asked.is_number else f"its shape like {_example(asked)}"
                 self._say(f"{name}: write {what}")
                 self.set_focus(field)
                 return
-        if shapes:
-            self.dismiss(GivenInputs(shapes, values))
+        if given.shapes:
+            self.dismiss(given)
 
     def action_reset(self) -> None:
         self.dismiss(GivenInputs({}, {}))
@@ -119,13 +109,6 @@ def _read(read: Callable[[], Inputs]) -> tuple[Inputs, str]:
     except UserError as error:
         return {}, str(error)
     return inputs, "" if inputs else "The model has no inputs."
-
-
-def _number(name: str, text: str) -> tuple[str, Numbers]:
-    found = parse_value_option(f"{name}={text}")
-    if len(found[1]) != 1 or isinstance(found[1][0], str):
-        raise ModelError("no single number")
-    return found
 
 
 def _label(name: str, asked: AskedShape, width: int) -> tuple[Line, ...]:

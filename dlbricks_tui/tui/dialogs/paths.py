@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from textual import events
 
+from dlbricks_tui.answers.opening import FILE_ENDINGS
 from dlbricks_tui.documents.lines import Line, Span, cut_start, line, wrapped
-from dlbricks_tui.models.library import MODEL_SUFFIXES
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import scopes
@@ -19,14 +19,13 @@ from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextLines
 
 _LATELY = "  opened lately"
-MODELS = MODEL_SUFFIXES
 # Every name ends with the empty string.
 ANY_FILE = ("",)
 # No text may end the program: it may be too long for a name, have a null character, or name nobody's home folder.
 UNUSABLE = (OSError, ValueError, RuntimeError)
 
 
-def completions(typed: str, endings: tuple[str, ...] = MODELS) -> tuple[str, ...]:
+def completions(typed: str, endings: tuple[str, ...] = FILE_ENDINGS) -> tuple[str, ...]:
     """Return the folders, ending in a slash, and then the files that the typed text may become."""
     folder, _, beginning = typed.rpartition("/")
     head = typed[: len(typed) - len(beginning)]
@@ -215,7 +214,7 @@ class OpenPathScreen(PathScreen):
 
     HEADING = "Open a model file or a folder of models"
     HINT = "~/models/resnet50-symbol.json"
-    ENDINGS = MODELS
+    ENDINGS = FILE_ENDINGS
     ABOUT = (
         "The path of a *-symbol.json or *.onnx file to open, or of a folder of such files to add to the library. "
         "{path.next} selects one of the names below. {path.take} opens a selected folder, and otherwise uses the path "

@@ -1,9 +1,10 @@
 """The panels of the fleet screen (hosts, models, the hosts of a model), and its boxes."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.message import Message
 
@@ -18,8 +19,6 @@ from dlbricks_tui.documents.fleet import (
     latency_on,
 )
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Sentence, name_column
-from dlbricks_tui.fleet.request import HostRow
-from dlbricks_tui.jobs.folder import JobState, StoredJobs
 from dlbricks_tui.settings.fleets import PROBE, QUESTION
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
@@ -32,8 +31,14 @@ from dlbricks_tui.tui.widgets.panel import Orders, TablePanel
 from dlbricks_tui.wording.answers import runtime_words
 from dlbricks_tui.wording.numbers import names_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-class HostsPanel(TablePanel[HostRow]):
+    from dlbricks_tui.fleet.request import HostRow
+    from dlbricks_tui.jobs.folder import JobState, StoredJobs
+
+
+class HostsPanel(TablePanel["HostRow"]):
     scope = scopes.FLEET_HOSTS
     ID = "fleet-hosts"
     TITLE = "Hosts"

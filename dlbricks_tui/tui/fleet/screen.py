@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textual import on
 
 from dlbricks_tui.answers.fleets_of_data import FleetReader, Fleets, add_hosts, control_host
+from dlbricks_tui.answers.run_settings import registered_runtimes
 from dlbricks_tui.documents.fleet import fastest_sentence, fleet_question
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.run import STATE_STYLES
@@ -53,6 +54,7 @@ class FleetScreen(WorkScreen[None, Any]):
         self._models = FleetModelsPanel()
         self._ranking = RankingPanel()
         super().__init__(self._hosts, self._models, self._ranking)
+        self._data = session.data
         self._fleets = Fleets(session.data)
         self._sources = sources
         self._reader: FleetReader | None = None
@@ -126,7 +128,9 @@ class FleetScreen(WorkScreen[None, Any]):
 
     def action_start(self) -> None:
         def ask_settings(hosts_file: Path) -> None:
-            self.run_in_thread(self._fleets.runtimes, "runtimes", partial(ask_with_runtimes, hosts_file))
+            self.run_in_thread(
+                partial(registered_runtimes, self._data), "runtimes", partial(ask_with_runtimes, hosts_file)
+            )
 
         def ask_with_runtimes(hosts_file: Path, runtimes: tuple[str, ...]) -> None:
             names = tuple(source.name for source in self._sources)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual.message import Message
 
-from dlbricks_tui.answers.traces import TraceOptions
+from dlbricks_tui.answers.traces_of_model import TraceSettings
 from dlbricks_tui.documents.lines import Line, Span, column, cut, line, wrapped
 from dlbricks_tui.documents.trace import (
     USUAL,
@@ -25,7 +24,6 @@ from dlbricks_tui.documents.trace import (
 )
 from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
 from dlbricks_tui.settings.variant import BATCH, RUNTIME, THREADS
-from dlbricks_tui.traces.trace import TraceLevel, TrackKind
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import NewFileScreen
 from dlbricks_tui.tui.keys import scopes
@@ -122,7 +120,7 @@ class TimelineRows(RowsView):
             if shown.counter is not None:
                 yield from counter_row(shown.counter, shown.times, window, width, selected)
             else:
-                styles = _ADDED if row.track is not None and row.track.kind is TrackKind.ADDED else USUAL
+                styles = _ADDED if row.track is not None and row.track.is_added else USUAL
                 spans = shown.spans
                 yield from span_row(
                     shown.times.runs(window, width),
@@ -338,22 +336,11 @@ _TOLD = (
     "The model runs once more for each level: model, layer (the runtime's profiler), primitive (the kernels of oneDNN) "
     "and thread. Each level adds instruments to the one before, and so shows what they cost."
 )
-# Each level with all below it.
-_LEVELS = tuple(tuple(TraceLevel)[:count] for count in range(len(TraceLevel), 0, -1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceSettings(TraceOptions):
-    """The options of a trace, and the names of the runtimes to choose from."""
-
-    registered: tuple[str, ...]
-
-
 TRACE_ROWS = (
     FormRow(setting=RUNTIME, offered=lambda it: it.registered),
     FormRow(setting=THREADS, usual="default"),
     FormRow(setting=BATCH, usual="the file's"),
-    FormRow(setting=LEVELS, many=True, offered=lambda _: _LEVELS, words=lambda it: it.levels[-1].value),
+    FormRow(setting=LEVELS, many=True, offered=attrgetter("offered_levels"), words=lambda it: it.levels[-1].value),
     FormRow(setting=INFERENCES),
 )
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import on
 
@@ -15,19 +14,15 @@ from dlbricks_tui.answers.choices import Choices
 from dlbricks_tui.answers.followed_jobs import TraceJob
 from dlbricks_tui.answers.open_models import LayerPlace, ModelSpec, index_of
 from dlbricks_tui.answers.session import Session
-from dlbricks_tui.answers.traces_of_model import TracesOfModel
+from dlbricks_tui.answers.traces_of_model import TraceSettings, TracesOfModel
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.timeline_rows import TimelineState
 from dlbricks_tui.documents.trace import level_answer, span_words, trace_words
-from dlbricks_tui.errors import UserError
-from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.traces.file import StoredTrace
 from dlbricks_tui.traces.trace import (
     LevelDone,
     Trace,
-    TraceOrder,
 )
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
@@ -38,45 +33,21 @@ from dlbricks_tui.tui.trace.panels import (
     SpanPanel,
     StartTraceScreen,
     TimelinePanel,
-    TraceSettings,
     TracesPanel,
     WriteTraceScreen,
 )
 from dlbricks_tui.wording.jobs import signed_ms, trace_question
 from dlbricks_tui.wording.numbers import capitalised, in_ms, minute_of
 
+if TYPE_CHECKING:
+    from dlbricks_tui.traces.file import StoredTrace
+    from dlbricks_tui.traces.trace import LevelDone, Trace
+
 _NO_TRACE = Hint(" Nothing was traced yet: {trace.measure} traces it in about a minute.", "warn")
 
 
-def open_trace(stored: StoredTrace) -> TimelineState:
+def _open(stored: StoredTrace) -> TimelineState:
     return TimelineState(traces_of_model.whole_trace(stored))
-
-
-def first_settings(data: DataFolder, spec: ModelSpec, choices: Choices, config: Config) -> TraceSettings:
-    """Return the settings to begin with: those in view, else those of the config."""
-    from dlbricks_tui.answers.run_settings import runtimes_for
-    from dlbricks_tui.runtime.registry import Registry
-
-    registry = Registry(data.path)
-    runtimes = runtimes_for((spec.source,), data)
-    usual = config.runtime if config.runtime in runtimes else runtimes[0]
-    if choices.runtime is not None:
-        # A runtime of the store has a framework; the one of this host with the same framework measures.
-        with suppress(UserError):
-            named = registry.find(choices.runtime.partition("-")[0]).name
-            usual = named if named in runtimes else usual
-    return TraceSettings(
-        registered=runtimes, runtime=usual, threads=choices.threads or config.threads, batch=choices.batch
-    )
-
-
-def order_of(data: DataFolder, spec: ModelSpec, choices: Choices, settings: TraceSettings) -> TraceOrder:
-    """Return the order to trace a model; raise a UserError where this host cannot trace it."""
-    from dlbricks_tui.answers.traces import require_room, trace_order
-
-    precision = None if choices.precision is Precision.F32 else choices.precision
-    require_room(data)
-    return trace_order(replace(settings, precision=precision, inputs=spec.shapes), spec.source, data)
 
 
 class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
@@ -139,7 +110,7 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
 
     def _open_selected(self) -> None:
         if self._traces.selected is not None:
-            self.run_in_thread(partial(open_trace, self._traces.selected), "trace", self._trace_read, self._fail)
+            self.run_in_thread(partial(_open, self._traces.selected), "trace", self._trace_read, self._fail)
 
     def _trace_read(self, found: TimelineState) -> None:
         self.failure = ""
@@ -231,13 +202,13 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
         if self._settings is not None:
             self._ask_for_settings(self._settings)
         else:
-            first = partial(first_settings, self._data, self._spec, self._choices, self._config)
+            first = partial(traces_of_model.first_settings, self._data, self._spec.source, self._choices, self._config)
             self.run_in_thread(first, "settings", self._ask_for_settings, self._fail)
 
     def _ask_for_settings(self, settings: TraceSettings) -> None:
         def measure(settings: TraceSettings) -> None:
             self._settings = settings
-            order = partial(order_of, self._data, self._spec, self._choices, settings)
+            order = partial(traces_of_model.order_of, self._data, self._spec, self._choices, settings)
             self.run_in_thread(order, "order", lambda found: self.follow(TraceJob(found, self._data)), self._fail)
 
         self.ask(StartTraceScreen(self._model, settings), measure)
