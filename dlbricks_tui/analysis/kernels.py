@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.convolutions import is_convolution
+from dlbricks_tui.bricks.layouts import is_convolution
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host import processor

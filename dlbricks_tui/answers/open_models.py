@@ -80,8 +80,7 @@ class GivenInputs(NamedTuple):
     def with_text(self, name: str, asked: AskedShape, text: str) -> GivenInputs:
         """Return them with what a text tells of one more input; raise WrongInputError if it tells nothing."""
         # Loaded here: the first screen asks for no inputs.
-        from dlbricks_tui.models.input_shapes import parse_input
-        from dlbricks_tui.models.input_values import parse_value_option
+        from dlbricks_tui.models.input_shapes import parse_input, parse_value_option
 
         if not text and not asked.is_number:
             raise WrongInputError(f"{name} has no shape")

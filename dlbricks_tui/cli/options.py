@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.cli.parser import Parser, add_repeatable, add_setting, add_settings
-from dlbricks_tui.models.input_shapes import parse_input
-from dlbricks_tui.models.input_values import parse_value_option
+from dlbricks_tui.models.input_shapes import parse_input, parse_value_option
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, THREADS
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from dlbricks_tui.language.architecture import BLOCK_SIZE, WINDOW_SLACK, Architecture, WeightPrecision
-from dlbricks_tui.language.decoder import ATTENTION, Decoder
-from dlbricks_tui.language.layers import ModelPart
+from dlbricks_tui.language.decoder import ATTENTION, Decoder, ModelPart
 from dlbricks_tui.language.orders import LanguageQuestion
-from dlbricks_tui.models.graph import Layer, LayerGraph
+from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
@@ -153,20 +152,18 @@ def memory_need(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
     logits = 3 if model.logit_cap else 2 if model.logit_scale != 1.0 else 1
     running = asked.prompt * _FLOAT_BYTES * (model.vocabulary * logits + _block_floats(model, precision))
     # All experts count: sooner or later each has a token.
-    weights = sum(found.counts[it.index] * _kept_bytes(it) for it in layers)
+    weights = 0
+    for layer in layers:
+        kept = _FLOATS_PER_SCALE if layer.op.endswith("MatMulNBits") else 0 if layer.op.endswith(ATTENTION) else 1
+        rows = sum(it.size_bytes for it in layer.weights if it.dtype == "float32" and len(it.shape or ()) == 2)
+        # Tables of angles, which all blocks share, count below.
+        weights += found.counts[layer.index] * (sum(it.size_bytes for it in layer.weights) + (kept - 1) * rows)
     angles, table = context * model.rotary_size * _FLOAT_BYTES, model.vocabulary * model.hidden
     # It is a copy of the head's weights, or stays in its file. Tokens lie anywhere in it.
     file = table * _FLOAT_BYTES
     mapped = int(file * -math.expm1(-context * _MAPPED_PIECE / file))
     weights += angles + (table * precision.bits // 8 if model.is_tied else mapped)
     return MemoryNeed(weights, cache, _PROCESS_BYTES + max(running, largest - cache, 0))
-
-
-def _kept_bytes(layer: Layer) -> int:
-    """Return the bytes of weights; tables of angles, which all blocks share, do not count."""
-    kept_rows = _FLOATS_PER_SCALE if layer.op.endswith("MatMulNBits") else 0 if layer.op.endswith(ATTENTION) else 1
-    rows = sum(it.size_bytes for it in layer.weights if it.dtype == "float32" and len(it.shape or ()) == 2)
-    return sum(it.size_bytes for it in layer.weights) + (kept_rows - 1) * rows
 
 
 def _block_floats(model: Architecture, precision: WeightPrecision) -> int:

@@ -14,7 +14,7 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import quick_mode
 from dlbricks_tui.measure.stopping import Adaptive, Samples, half_width_ms, samples_of
 from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.input_values import value_advice
+from dlbricks_tui.models.input_shapes import value_advice
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store import records
 from dlbricks_tui.store.index import REFERENCE_COLUMN, SHARED_COLUMN

@@ -33,11 +33,6 @@ class MissingShapeError(ModelError):
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (str(self), self.examples), {"tried": self.tried}
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The names of the inputs."""
-        return tuple(self.examples)
-
 
 class NotInCacheError(ModelError):
     """Only a framework could tell the answer, and none may be started."""

@@ -15,7 +15,7 @@ from dlbricks_tui.runtime.inside.openvino_graph import (
     numbers_of,
     separated,
 )
-from dlbricks_tui.runtime.inside.openvino_primitives import with_owners
+from dlbricks_tui.runtime.inside.openvino_profiler import with_owners
 from dlbricks_tui.runtime.protocol import Said
 
 

@@ -56,7 +56,7 @@ def changed(change: Change) -> bytes:
 
 
 def refused(folder: Path, content: bytes, most_bytes: int = GIBIBYTE) -> str:
-    framework = Unopened()
+    framework: Any = Unopened()
     loader = Loader(folder / "cache", framework, framework)
     with pytest.raises(BrokenBrickError) as error:
         OnnxReader(loader, Level.FUSED, folder, most_bytes).read(content)

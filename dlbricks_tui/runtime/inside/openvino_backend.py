@@ -12,9 +12,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import BoundNetwork, ProfiledNetwork, RefusalError
-from dlbricks_tui.runtime.inside.onednn_lines import lines_printed
-from dlbricks_tui.runtime.inside.onnx_backend import OnnxBackend, OnnxNetwork
-from dlbricks_tui.runtime.inside.onnx_values import Filling, numpy_values
+from dlbricks_tui.runtime.inside.onnx_backend import Filling, OnnxBackend, OnnxNetwork, numpy_values
 from dlbricks_tui.runtime.inside.openvino_decoders import ModelRequest, decoder_extensions, with_state
 from dlbricks_tui.runtime.inside.openvino_graph import executed_nodes
 from dlbricks_tui.runtime.inside.openvino_models import (
@@ -25,6 +23,7 @@ from dlbricks_tui.runtime.inside.openvino_models import (
     refuse_missing_precision,
 )
 from dlbricks_tui.runtime.inside.openvino_profiler import ProfiledOpenvinoModel
+from dlbricks_tui.runtime.inside.tracing import lines_printed
 from dlbricks_tui.runtime.protocol import (
     ArrayType,
     Described,
@@ -60,8 +59,11 @@ class OpenVino(OnnxBackend):
         return Described(platform.python_version(), "openvino", version)
 
     def infer(self, request: Infer) -> Inferred:
-        model = ModelText(request.symbol).read(self._core, {}, {}, Reason.INCONSISTENT)
-        return Inferred(tuple([(_declared(output),) for output in model.outputs]), ())
+        found = []
+        for output in ModelText(request.symbol).read(self._core, {}, {}, Reason.INCONSISTENT).outputs:
+            shape, dtype = output.get_partial_shape(), _numpys_name(output.get_element_type())
+            found.append((Tensor(tuple(shape.to_shape()) if shape.is_static else None, dtype),))
+        return Inferred(tuple(found), ())
 
     def fuse(self, request: Fuse) -> Fused:
         """Return the nodes that OpenVINO executes, as a list in JSON.
@@ -129,11 +131,10 @@ class _BoundModel(OnnxNetwork):
         self._results = len(found.outputs)
 
     def _bind_arrays(self) -> None:
-        ask(lambda: self._request.feed(self._keys(), self.inputs, self._in_place), Reason.UNBUILDABLE)
-
-    def _keys(self) -> Sequence[str | int]:
-        """Return the names of a file's inputs. Those of our networks are known by place, as some lose their names."""
-        return list(self._network.inputs) if self._text is None else range(len(self._network.inputs))
+        names = list(self._network.inputs)
+        # Inputs of a file are known by name, and those of our networks by place, as some lose their names.
+        keys = names if self._text is None else range(len(names))
+        ask(lambda: self._request.feed(keys, self.inputs, self._in_place), Reason.UNBUILDABLE)
 
     def run(self) -> None:
         ask(self._run, Reason.UNBUILDABLE)
@@ -156,11 +157,6 @@ class _BoundModel(OnnxNetwork):
 
     def _numbers(self, place: int) -> Any:
         return self.outputs[place].data
-
-
-def _declared(output: Any) -> Tensor:
-    shape = output.get_partial_shape()
-    return Tensor(tuple(shape.to_shape()) if shape.is_static else None, _numpys_name(output.get_element_type()))
 
 
 def _numpys_name(declared: Any) -> str:

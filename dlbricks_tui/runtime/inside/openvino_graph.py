@@ -104,15 +104,12 @@ def numbers_of(executed: Sequence[Executed], conversions: Sequence[Conversion], 
             found.append(next((number for number in it.numbers if number in products), last))
             continue
         source = it.reads[0]
-        before = None if source is None else executed[source].numbers
-        within = max(readers[place], default=NO_NODE) if before is not None else NO_NODE
-        found.append(next((each.number for each in conversions if _is(each, it, before, readers[place])), within))
+        # None for a conversion of an input.
+        before: Sequence[int | None] = (None,) if source is None else executed[source].numbers
+        named = [each for each in conversions if each.source in before]
+        same = (it_.number for it_ in named if it_.readers & readers[place] or (it.leaves and not it_.readers))
+        found.append(next(same, max(readers[place], default=NO_NODE) if source is not None else NO_NODE))
     return found
-
-
-def _is(conversion: Conversion, it: Executed, before: Sequence[int] | None, readers: set[int]) -> bool:
-    starts = conversion.source is None if before is None else conversion.source in before
-    return starts and (bool(conversion.readers & readers) or (it.leaves and not conversion.readers))
 
 
 def executed_nodes(compiled: Any, nodes: Sequence[Node]) -> list[Executed]:

@@ -10,8 +10,7 @@ from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, Origin, ParamValue, TensorType, Wire
 from dlbricks_tui.models.mxnet.neutral import IGNORED, IGNORED_OF_OP, Schema, parameters, schema
-from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
-from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE, symbol_document, symbol_file
+from dlbricks_tui.models.mxnet.symbol_file import VARIABLE, parse_symbol, symbol_document, symbol_file
 from dlbricks_tui.models.mxnet.variables import SHAPE_ATTRIBUTE
 from dlbricks_tui.share.errors import UnsuitableLayersError
 

@@ -1,44 +1,10 @@
-"""Writes symbol files of MXNet, without MXNet."""
+"""A network of MXNet written operator by operator, as a symbol file."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from dlbricks_tui.models.graph import NativeNode, TensorType
-
-VARIABLE = "null"
-# The oldest version with today's format. Newer versions read it without conversion.
-FORMAT_VERSION = 10500
-
-
-class FreshNames:
-    """Unique names: MXNet binds arrays by name, so two nodes of one name would share an array."""
-
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-
-    def take(self, name: str) -> str:
-        """Return the name, or a similar one if it is taken."""
-        candidate, count = name, 1
-        while candidate in self._used:
-            count += 1
-            candidate = f"{name}_{count}"
-        self._used.add(candidate)
-        return candidate
-
-
-def symbol_document(nodes: Sequence[dict[str, Any]], heads: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """Return a symbol file with these nodes and these heads (node, output)."""
-    return {
-        "nodes": nodes,
-        "arg_nodes": [number for number, node in enumerate(nodes) if node["op"] == VARIABLE],
-        "node_row_ptr": list(range(len(nodes) + 1)),
-        "heads": [[*head, 0] for head in heads],
-        "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
-    }
-
+from dlbricks_tui.models.mxnet.symbol_file import VARIABLE, FreshNames, symbol_document, symbol_file
 
 # The weights that an operator expects after its data, in MXNet's order.
 LEARNED_INPUTS: Mapping[str, tuple[str, ...]] = {
@@ -134,14 +100,6 @@ class SymbolWriter:
         return Output(len(self._nodes) - 1)
 
 
-def symbol_file(document: Mapping[str, Any]) -> bytes:
-    """Return a symbol file with one node per line, so that it is small and has readable diffs."""
-    compact = {key: json.dumps(value, separators=(",", ":")) for key, value in document.items()}
-    compact["nodes"] = "[\n" + ",\n".join(json.dumps(n, separators=(",", ":")) for n in document["nodes"]) + "\n]"
-    body = ",\n".join(f'"{key}":{value}' for key, value in compact.items())
-    return f"{{\n{body}\n}}\n".encode()
-
-
 def _literal(value: ParamValue) -> str:
     if isinstance(value, str):
         return value
@@ -149,39 +107,3 @@ def _literal(value: ParamValue) -> str:
         return repr(value)
     items = [repr(item) for item in value]
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
-
-
-class SymbolSheet:
-    """A symbol file of MXNet."""
-
-    def __init__(self) -> None:
-        self._nodes: list[dict[str, Any]] = []
-        self._names = FreshNames()
-
-    def variable(self, name: str, found: TensorType, *, learned: bool) -> int:
-        """Write an array of that name."""
-        self._nodes.append({"op": VARIABLE, "name": name, "inputs": []})
-        return len(self._nodes) - 1
-
-    def operator(self, native: NativeNode, name: str, inputs: Sequence[tuple[int, int]]) -> int:
-        """Write an operator that reads these outputs."""
-        node: dict[str, Any] = {"op": native.op, "name": self.fresh(name)}
-        if native.attributes:
-            node["attrs"] = dict(native.attributes)
-        node["inputs"] = [[*entry, 0] for entry in inputs]
-        if native.subgraphs:
-            node["subgraphs"] = [json.loads(text) for text in native.subgraphs]
-        self._nodes.append(node)
-        return len(self._nodes) - 1
-
-    def in_passing(self, entry: tuple[int, int]) -> Sequence[tuple[int, int]]:
-        """Return the output itself: an executor shares memory between its outputs and inputs."""
-        return (entry,)
-
-    def text(self, heads: Sequence[tuple[int, int]]) -> str:
-        """Return the symbol file."""
-        return json.dumps(symbol_document(self._nodes, heads), separators=(",", ":"))
-
-    def fresh(self, name: str) -> str:
-        """Return the name, or a similar one if it is taken."""
-        return self._names.take(name)
