@@ -10,6 +10,7 @@ from textual import on
 from textual.containers import Container
 
 from dlbricks_tui.answers.open_models import AskedShape, GivenInputs, asked_inputs, id_of, known_latency
+from dlbricks_tui.documents.run import NOTHING_UNDER_WAY, under_way
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
@@ -19,12 +20,9 @@ from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.tui.workbench.estimate import (
-    NOTHING_UNDER_WAY,
     EstimatePanel,
     Headline,
     problem_note,
-    replaces,
-    under_way,
 )
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
@@ -323,7 +321,7 @@ class WorkbenchScreen(ViewsScreen):
         if self._view is None or self._spec is None:
             return
         one, source = self._view.document.one, self._spec.source
-        is_outdated = replaces(self._progress, one)
+        is_outdated = self._progress.replaces(one)
         latencies = None if is_outdated else self._latencies
         if is_outdated:
             self._models.forget_latency(source)
