@@ -7,7 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from enum import Enum
 from operator import attrgetter
@@ -105,25 +105,16 @@ class RunBrick:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RunModel:
-    """The current estimate of a model; latencies are None while nothing is known."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunModel(EstimateChanged):
+    """The current estimate of a model, and how its interval has changed."""
 
-    name: str
-    sequential_ms: float | None
-    parallel_ms: float | None
     # Half of the interval as a share of the sequential latency, from the first estimate to the newest.
-    half_widths: tuple[float, ...]
-    measured_layers: int
-    layers: int
-    # Layers that count with the samples so far.
-    sampled_layers: int = 0
-    unmeasurable_layers: int = 0
-    # The ends of the interval of the sequential latency.
-    low_ms: float | None = None
-    high_ms: float | None = None
-    # Layers that count with a prediction.
-    predicted_layers: int = 0
+    half_widths: tuple[float, ...] = ()
+
+    @property
+    def layers(self) -> int:
+        return self.measured_layers + self.sampled_layers + self.missing_layers + self.unmeasurable_layers
 
     @property
     def coverage(self) -> float:
@@ -404,20 +395,7 @@ def _model(event: EstimateChanged, before: RunModel | None) -> RunModel:
         if len(widths) > MOST_WIDTHS:
             # Keeps the newest.
             widths = widths[1::2] if len(widths) % 2 == 0 else widths[::2]
-    counted_in = event.measured_layers + event.sampled_layers
-    return RunModel(
-        event.model,
-        event.sequential_ms,
-        event.parallel_ms,
-        widths,
-        event.measured_layers,
-        counted_in + event.missing_layers + event.unmeasurable_layers,
-        event.sampled_layers,
-        event.unmeasurable_layers,
-        event.low_ms,
-        event.high_ms,
-        event.predicted_layers,
-    )
+    return RunModel(**{it.name: getattr(event, it.name) for it in fields(event)}, half_widths=widths)
 
 
 # A killed run writes no event, so its process is checked.

@@ -96,7 +96,7 @@ def on_its_way(run: RunSnapshot, model: str) -> str:
         f"the estimate so far is {milliseconds(it.sequential_ms)} ms"
         + (f" ±{percent(it.half_widths[-1], 1)}" if it.half_widths else "")
         for it in run.estimates
-        if it.name == model and it.sequential_ms is not None and not it.is_partial
+        if it.model == model and it.sequential_ms is not None and not it.is_partial
     ]
     return f"A run of this model is in progress{': ' * bool(found)}{', '.join(found)}."
 
@@ -149,7 +149,7 @@ def under_way(run: RunSnapshot, model: str) -> UnderWay:
     if not words:
         return NOTHING_UNDER_WAY
     # A run in several variants has several figures, of which none is the answer.
-    estimates = [it for it in run.estimates if it.name == model]
+    estimates = [it for it in run.estimates if it.model == model]
     wholes = [it for it in run.bricks if it.whole and model in it.used_by]
     if len(estimates) > 1 or len(wholes) > 1:
         return UnderWay(words)

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.lines import Line, Span, line, wrapped
 from dlbricks_tui.documents.parts import BLANK_LINE, Part, Sentence
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.keys import scopes
@@ -18,7 +19,7 @@ from dlbricks_tui.tui.keys.keymap import keys_of, shown, types_text
 from dlbricks_tui.tui.keys.scopes import BY_ID, Action, Scope
 from dlbricks_tui.tui.widgets.panel import SearchLine
 from dlbricks_tui.tui.widgets.screens import ThreadedScreen
-from dlbricks_tui.tui.widgets.text import NamesKeys, TextView
+from dlbricks_tui.tui.widgets.text import NamesKeys, TextLines, TextView
 
 # Between the keys at the foot of a box, and the width of its frame beside them.
 _BETWEEN_KEYS, _BESIDE_KEYS = "  ", 6
@@ -38,19 +39,21 @@ class Box(Vertical, NamesKeys):
         self.keys_changed()
 
     def keys_changed(self) -> None:
-        told = [f"{self._key(action)} {action.label}" for action in self._offered if self._applies(action)]
+        def label(action: Action) -> str:
+            # While the user types, letters are text.
+            keys = (each for each in keys_of(action) if not (self._typing and types_text(each)))
+            return f"{shown(next(keys))} {action.label}"
+
+        told = [
+            label(action)
+            for action in self._offered
+            if not self.is_attached or self.screen.check_action(action.method, ()) is not False
+        ]
         room = self.outer_size.width - _BESIDE_KEYS
         # The last one closes the box; the help lists the others too.
         while room > 0 and len(told) > 2 and len(_BETWEEN_KEYS.join(told)) > room:
             del told[-2]
         self.border_subtitle = _BETWEEN_KEYS.join(told)
-
-    def _applies(self, action: Action) -> bool:
-        return not self.is_attached or self.screen.check_action(action.method, ()) is not False
-
-    def _key(self, action: Action) -> str:
-        # While the user types, letters are text.
-        return shown(next(each for each in keys_of(action) if not (self._typing and types_text(each))))
 
 
 Result = TypeVar("Result")
@@ -131,6 +134,24 @@ class TextDialog(Dialog[Result], Generic[Result]):
         """Show the text anew, in a box as high as it needs."""
         self._text.remake()
         self._text.refresh(layout=True)
+
+
+class AskingDialog(Dialog[Result], Generic[Result]):
+    """A box with fields, and a text below them: what to write, or what is wrong with it."""
+
+    def __init__(self, fields: Widget, *rest: Widget, heading: str = "", note: str = "") -> None:
+        self._note, self._problem = note, ""
+        self.below = TextLines(self._below_lines)
+        super().__init__(fields, self.below, *rest, heading=heading)
+
+    def say(self, problem: str) -> None:
+        """Show what is wrong; empty: nothing is."""
+        self._problem = problem
+        self.below.refresh(layout=True)
+
+    def _below_lines(self, width: int) -> tuple[Line, ...]:
+        said = Span(self._problem or self._note, "bad" if self._problem else "muted")
+        return tuple(wrapped(line(said), width))
 
 
 class ConfirmingScreen(TextDialog[bool]):

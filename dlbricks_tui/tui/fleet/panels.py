@@ -25,7 +25,7 @@ from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.run.boxes import RunRows, StoredRunsScreen
+from dlbricks_tui.tui.run.boxes import StoredRunsScreen
 from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
 from dlbricks_tui.tui.widgets.panel import Orders, TablePanel
 from dlbricks_tui.wording.answers import runtime_words
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dlbricks_tui.fleet.request import HostRow
-    from dlbricks_tui.jobs.folder import JobState, StoredJobs
+    from dlbricks_tui.jobs.folder import JobState
 
 
 class HostsPanel(TablePanel["HostRow"]):
@@ -182,10 +182,8 @@ class AllFleetsScreen(StoredRunsScreen[str]):
 
     scope = scopes.FLEETS
     HEADING = "Fleet runs"
+    NOUN, STARTED_BY = "fleet run", "{fleet.start}"
     ABOUT = "All fleet runs, the newest first, including those that were started in other terminals."
-
-    def __init__(self, stored: Callable[[], StoredJobs], resume: Callable[[str], None]) -> None:
-        super().__init__(RunRows("fleet run", "{fleet.start}"), stored, resume)
 
     def result_for(self, job: JobState) -> str:
         return job.run

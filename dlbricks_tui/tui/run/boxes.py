@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, ClassVar, Generic
 
 from dlbricks_tui.answers.controlled_jobs import ToldJob, can_be_followed, end_work, is_run
 from dlbricks_tui.answers.followed_runs import RunSnapshot
@@ -44,7 +44,7 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.messages import ReplayWanted, RunBegun
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
-from dlbricks_tui.tui.widgets.rows import DrawnRows, ItemRows, place_of
+from dlbricks_tui.tui.widgets.rows import DrawnRows, place_of
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import ago, capitalised, counted, duration, names_of, percent
 from dlbricks_tui.wording.runs import Done, how_far_in_line, named_counts
@@ -65,12 +65,17 @@ class StoredRunsScreen(SearchedDialog[Result], Generic[Result]):
     """Lists all jobs or fleet runs, the newest first, and returns the one to watch."""
 
     SEARCH_HINT = "model, state, date or id"
+    # The word for one, and what starts the first.
+    NOUN: ClassVar[str]
+    STARTED_BY: ClassVar[str]
 
-    def __init__(self, rows: RunRows, stored: Callable[[], StoredJobs], resume: Callable[[str], None]) -> None:
-        self._list = rows
-        super().__init__(rows)
+    def __init__(self, stored: Callable[[], StoredJobs], resume: Callable[[str], None]) -> None:
+        self._list: DrawnRows[JobState] = DrawnRows(lambda index, width: _run_row(self._list.items[index], width))
+        self._list.show_placeholder(line(Span(f"Looking for {self.NOUN}s.", "muted")))
+        super().__init__(self._list)
         self._stored = stored
         self._resume = resume
+        self._states: tuple[JobState, ...] = ()
 
     def on_mount(self) -> None:
         self.look()
@@ -84,7 +89,10 @@ class StoredRunsScreen(SearchedDialog[Result], Generic[Result]):
         raise NotImplementedError
 
     def show_found(self, words: Sequence[str]) -> None:
-        self._list.seek(words)
+        here = self._list.selected.run if self._list.selected else None
+        self._list.items = tuple(it for it in self._states if contains_all(_searched(it), words))
+        self._list.rows_changed()
+        self._list.move_to(place_of(here, [state.run for state in self._list.items]))
 
     def action_show(self) -> None:
         if self._list.selected is not None:
@@ -100,7 +108,15 @@ class StoredRunsScreen(SearchedDialog[Result], Generic[Result]):
         self.dismiss(self.result_for(job))
 
     def _show_runs(self, found: StoredJobs) -> None:
-        self._list.show(found.states[::-1])
+        self._states = found.states[::-1]
+        if self._states:
+            told = line(f"No {self.NOUN} contains all of these words.")
+            hint = Hint(f"{{find.clear}} shows all {self.NOUN}s again.", "muted")
+        else:
+            told = line(f"There are no {self.NOUN}s yet.")
+            hint = Hint(f"{{dialog.close}} goes back; {self.STARTED_BY} starts the first.")
+        self._list.show_placeholder(told, hint)
+        self.show_found(self.search_line.value.casefold().split())
         self.refresh_bindings()
         if found.unreadable:
             # One is named, and the others are counted.
@@ -115,13 +131,14 @@ class AllJobsScreen(StoredRunsScreen["RunBegun | ReplayWanted"]):
     scope = scopes.RUNS
     HEADING = "Jobs"
     SEARCH_HINT = "model, kind, state, date or id"
+    NOUN, STARTED_BY = "job", "{workbench.start_run} on the workbench"
     ABOUT = (
         "All runs, proofs, load tests, traces and exports, the newest first, including those that were started in "
         "other terminals. {workbench.show_fleet} on the workbench lists fleet runs."
     )
 
     def __init__(self, jobs: Jobs) -> None:
-        super().__init__(RunRows("job", "{workbench.start_run} on the workbench"), jobs.stored, jobs.resume)
+        super().__init__(jobs.stored, jobs.resume)
         self._list.stands_for = self._comparable
         self._jobs = jobs
 
@@ -202,42 +219,6 @@ class JobScreen(TextDialog[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self._job.state.active if action == "cancel" else super().check_action(action, parameters)
-
-
-class RunRows(ItemRows["JobState"]):
-    """The runs, or the fleet runs, that contain all words of a search."""
-
-    def __init__(self, name: str, start: str) -> None:
-        super().__init__()
-        self._name, self._start = name, start
-        self._states: tuple[JobState, ...] = ()
-        self._words: tuple[str, ...] = ()
-        self.show_placeholder(line(Span(f"Looking for {name}s.", "muted")))
-
-    def row(self, index: int, width: int) -> Line:
-        return _run_row(self.items[index], width)
-
-    def show(self, states: tuple[JobState, ...]) -> None:
-        self._states = states
-        if states:
-            self.show_placeholder(
-                line(f"No {self._name} contains all of these words."),
-                Hint(f"{{find.clear}} shows all {self._name}s again.", "muted"),
-            )
-        else:
-            self.show_placeholder(
-                line(f"There are no {self._name}s yet."),
-                Hint(f"{{dialog.close}} goes back; {self._start} starts the first."),
-            )
-        self.seek(self._words)
-
-    def seek(self, words: Sequence[str]) -> None:
-        """Show only those that contain all of the words."""
-        self._words = tuple(words)
-        here = self.selected.run if self.selected else None
-        self.items = tuple(it for it in self._states if contains_all(_searched(it), self._words))
-        self.rows_changed()
-        self.move_to(place_of(here, [state.run for state in self.items]))
 
 
 def _run_row(state: JobState, width: int) -> Line:

@@ -205,7 +205,7 @@ def _told_ms(model: RunModel, value_ms: float | None) -> str:
 
 
 def model_row(model: RunModel, width: int) -> Line:
-    return list_row(Span(model.name), MODEL_COLUMNS, model, width)
+    return list_row(Span(model.model), MODEL_COLUMNS, model, width)
 
 
 def model_heading(width: int) -> Line:
@@ -235,7 +235,7 @@ class EstimatesPanel(Panel):
     def as_texts(self) -> TextTable:
         # A copy has no blocks.
         kept = [it for it in MODEL_COLUMNS if it.is_right]
-        rows = [[model.name, *(it.cell(model)[0] for it in kept)] for model in self._list.items]
+        rows = [[model.model, *(it.cell(model)[0] for it in kept)] for model in self._list.items]
         return TextTable(("model", *(it.title for it in kept)), rows)
 
     def show(self, estimates: tuple[RunModel, ...]) -> None:

@@ -284,7 +284,7 @@ class KeyBar(LineBar):
         kept: dict[str, Line] = {}
         room = width
         for action in sorted(offered, key=lambda it: not it.first):
-            spans = _key(key(action.id), action.label)
+            spans = (Span(f" {key(action.id)}", "accent"), Span(f" {action.label} ", "muted"))
             if width_of(spans) <= room:
                 kept[action.id] = spans
                 room -= width_of(spans)
@@ -293,7 +293,3 @@ class KeyBar(LineBar):
     def _bindings_updated(self, screen: Screen[object]) -> None:
         if self.is_attached and self.app.screen is self.screen:
             self.refresh()
-
-
-def _key(shown: str, label: str) -> Line:
-    return (Span(f" {shown}", "accent"), Span(f" {label} ", "muted"))
