@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -23,12 +23,14 @@ from dlbricks_tui.answers.changes import (
 )
 from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.estimates import Comparison
-from dlbricks_tui.answers.estimating import open_estimator
+from dlbricks_tui.answers.estimating import Remarks, open_estimator
 from dlbricks_tui.answers.sides import (
     KINDS,
+    Found,
     NamedSelection,
     NotComparableError,
     PairKind,
+    Side,
     differing,
     select_named,
     side_of_selection,
@@ -41,7 +43,7 @@ from dlbricks_tui.store.change import BRICKS, MODELS, Change, Timing, Verdict, a
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.labels import kind_of_label, label_of
-from dlbricks_tui.store.selections import equal
+from dlbricks_tui.store.selections import Selection, equal
 from dlbricks_tui.wording.numbers import counted, minute_of
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.store.columns import Summary
+    from dlbricks_tui.store.database import ResultsDatabase
     from dlbricks_tui.store.selections import Selection
 
 

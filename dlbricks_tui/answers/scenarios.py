@@ -53,6 +53,8 @@ from dlbricks_tui.wording.numbers import counted, too_many_threads
 
 # LoadGen prepares all of them before a test.
 _MOST_REQUESTS_IN_A_TEST = 1_000_000
+# Predicted bricks with a larger share of an estimate count less than an interpolation between measured batch sizes.
+_MOST_PREDICTED = 0.05
 # The largest batch that an offline scenario tries, unless the options say another.
 _USUAL_OFFLINE_BATCH = 8
 
@@ -163,9 +165,9 @@ class _Scenarios:
         self._scope = estimator.scope_of([source])
         self._runtimes = MeasuredRuntimes(estimator.data, estimator.store, self._scope.system)
         # The file's own batch size is not a choice, so that the results of a plain run count.
-        own = self._at(None)
+        own = self._asked(self._scope, batch=None)
         self._own_size = own.decomposition.graph.batch_size
-        self._model = own if self._own_size == 1 else self._at(1)
+        self._model = own if self._own_size == 1 else self._asked(self._scope, batch=1)
 
     def answer(self) -> ScenarioAnswer:
         """Return what is known of the scenario."""
@@ -174,8 +176,7 @@ class _Scenarios:
         alike = [it for it in self._own_tests if has_settings_of(it, scenario)]
         runtime = self._runtimes.of(way.runtime) if way.runtime else None
         execution = None if runtime is None else Execution(runtime, way.level)
-        results = StoredService(self._estimator, model, self._own_size, self._newest_stream)
-        by_size = results.of_sizes(scenario.batch_sizes, self._runtimes.batch_sizes(model.source.name))
+        by_size = self._services(scenario.batch_sizes, self._runtimes.batch_sizes(model.source.name))
         service: ServiceTimes | None = None
         prediction: PredictedLoad | None = None
         refusal = cure = ""
@@ -220,10 +221,6 @@ class _Scenarios:
 
     def _answering(self, tests: Sequence[LoadTest]) -> list[LoadTest]:
         return [it for it in tests if has_settings_of(it, self._scenario) and has_rate_of(it, self._scenario)]
-
-    def _at(self, size: int | None) -> Answer:
-        """Return the model with its estimate at a batch size; None is that of its file."""
-        return self._asked(self._scope, batch=size)
 
     def _asked(self, scope: MeasurementScope | None, **changed: Any) -> Answer:
         """Return the model with its estimate under changed options, which may need a scope of their own."""
@@ -329,37 +326,7 @@ class _Scenarios:
                 f"worker, and {service.wake_up_ms:g} ms more after a pause"
             )
 
-
-def has_settings_of(test: LoadTest, scenario: Scenario) -> bool:
-    """Return whether a stored test has all settings of a scenario, except for the rate."""
-    if (test.kind, test.percentile, test.instances) != (scenario.kind.value, scenario.percentile, scenario.instances):
-        return False
-    if scenario.kind is ScenarioKind.OFFLINE:
-        return test.batch_size in scenario.batch_sizes
-    return (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
-
-
-def has_rate_of(test: LoadTest, scenario: Scenario) -> bool:
-    """Return whether a stored test was at the rate of a scenario, or has found the highest one if that is sought."""
-    return test.sought if scenario.seeks_rate else not test.sought and test.rate == scenario.rate
-
-
-# Predicted bricks with a larger share of an estimate count less than an interpolation between measured batch sizes.
-_MOST_PREDICTED = 0.05
-
-
-class StoredService:
-    """The results of a model that tell how long an instance takes for a batch."""
-
-    def __init__(self, estimator: Estimator, model: Answer, own_size: int, stream: LoadTest | None) -> None:
-        self._estimator = estimator
-        # At batch size 1.
-        self._model = model
-        # The batch size of the file.
-        self._own_size = own_size
-        self._stream = stream
-
-    def of_sizes(self, sizes: Sequence[int], timed: Sequence[int]) -> tuple[ServiceTime, ...]:
+    def _services(self, sizes: Sequence[int], timed: Sequence[int]) -> tuple[ServiceTime, ...]:
         """Return the service times of the batch sizes for which there are results, or results of those around.
 
         `timed` has the sizes at which the model was timed end to end.
@@ -392,7 +359,7 @@ class StoredService:
 
     def _service_of(self, size: int, inquiry: Inquiry, found: SystemEstimate) -> ServiceTime | None:
         """Return the service time from the newest end-to-end samples, else from a complete estimate; else None."""
-        timed, stream = inquiry.timed(found.way), self._stream if size == 1 else None
+        timed, stream = inquiry.timed(found.way), self._newest_stream if size == 1 else None
         if stream is not None and (timed is None or timed.when < stream.when):
             return streamed_service(stream, PLACEMENT_SHARE)
         if timed is not None and found.end_to_end is not None:
@@ -414,3 +381,17 @@ class StoredService:
             record = selection.result(place)
             # The reference is timed in each round: its latency tells the rounds apart.
             yield BrickSamples(f"{summary.run} {summary.reference_ms}", times[summary.id], record.samples_ms)
+
+
+def has_settings_of(test: LoadTest, scenario: Scenario) -> bool:
+    """Return whether a stored test has all settings of a scenario, except for the rate."""
+    if (test.kind, test.percentile, test.instances) != (scenario.kind.value, scenario.percentile, scenario.instances):
+        return False
+    if scenario.kind is ScenarioKind.OFFLINE:
+        return test.batch_size in scenario.batch_sizes
+    return (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
+
+
+def has_rate_of(test: LoadTest, scenario: Scenario) -> bool:
+    """Return whether a stored test was at the rate of a scenario, or has found the highest one if that is sought."""
+    return test.sought if scenario.seeks_rate else not test.sought and test.rate == scenario.rate

@@ -12,8 +12,9 @@ from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.rules import NO_RULES, read_rules
-from dlbricks_tui.estimate.system_estimate import find_runtime, format_of
+from dlbricks_tui.estimate.system_estimate import find_runtime, find_system, format_of
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.errors import RegistryError
@@ -233,19 +234,30 @@ _THREADS = re.compile(r"threads-(\d{1,4})\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateOptions(RuntimeOptions, CutOptions):
-    """Options of an estimate: cutting, composition and the measurements to use. None: the stored results decide."""
+class SelectionOptions(CutOptions):
+    """Options that select measurements of models, beside the runtime. None: the stored results decide."""
 
     level: Level | None = None
     # A system by its id, name or instance type. None: this host.
     system: str | None = None
+    # The threads of the settings, which count unless a number is given.
     usual_threads: int | None = None
+    # Predict no missing brick.
+    measured_only: bool = False
+
+    def system_in(self, store: ResultsDatabase) -> str:
+        """Return the id of the system whose measurements count."""
+        return fingerprint().id if self.system is None else find_system(self.system, by_id(store.systems()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateOptions(RuntimeOptions, SelectionOptions):
+    """Options of an estimate: cutting, composition and the measurements to use. None: the stored results decide."""
+
     # Compose for this many workers, too.
     workers: int | None = None
     # A TOML file that says which layers may run in parallel.
     rules: Path | None = None
-    # Predict no missing brick.
-    measured_only: bool = False
 
     def __post_init__(self) -> None:
         require_allowed(self, (WORKERS, THREADS, BATCH), EstimateError)

@@ -364,15 +364,14 @@ def read_side(path: Path) -> Side:
     """Return the results of a file of `dlbricks results export`."""
     records, refused = read_export(path, COMPARED)
     found = signature_beside(path)
-    return side_of(
-        str(path), records, [str(it) for it in refused], "none" if found is None else f"{found.name}, not verified"
-    )
+    signature = "none" if found is None else f"{found.name}, not verified"
+    return side_of(str(path), records, list(map(str, refused)), signature)
 
 
 def read_sides(paths: Sequence[Path]) -> list[Side]:
     """Return the results of several files, in their order."""
     for place, path in enumerate(paths):
-        if any((path.exists() and other.exists() and path.samefile(other)) for other in paths[:place]):
+        if any(path.exists() and other.exists() and path.samefile(other) for other in paths[:place]):
             raise NotComparableError(f"{path} is named twice: a comparison needs different files")
     at_once = min(len(paths), os.cpu_count() or 1)
     if at_once < 2 or sum(map(_size_of, paths)) - max(map(_size_of, paths)) < _LARGE_BYTES:

@@ -15,9 +15,9 @@ from dlbricks_tui.answers.changes import (
     OTHER_CONTENT,
     Columns,
     EstimateOf,
-    Estimates,
     compare,
     compared_results,
+    estimates_of,
     false_alarms,
     hosts_of,
     number_tested,
@@ -471,7 +471,7 @@ def estimate_of(folder: Path, side: Side, **known: Any) -> float | None:
     sources = {it.name: it for it in Library(SAMPLE_MODELS, Path("nowhere")).find("table1:4")}
     loader = Loader(folder / "cache", NoFramework())
     timed: Found = next(it for it in side.results if it.subject.is_model)
-    return Estimates([side], known.get("sources", sources), lambda _: loader).of(timed)
+    return estimates_of([side], known.get("sources", sources), lambda _: loader)(timed)
 
 
 def test_estimates_are_those_of_the_store(tmp_path: Path) -> None:
