@@ -1,7 +1,8 @@
 """Options of a run, its batch sizes, and the request that follows from them."""
 
 import json
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tinydb import where
@@ -11,13 +12,18 @@ from dlbricks_tui.bricks.identity import brick_in
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, shared_formats
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.request import (
     InputShape,
     InputValue,
@@ -27,12 +33,16 @@ from dlbricks_tui.runs.request import (
     can_be_alone,
     can_be_inside,
     chosen,
+    read_request,
     usual_method,
+    write_request,
 )
+from dlbricks_tui.runs.run import RunOutcome, read_outcome
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import AskedVariant, AskedVariants, InstructionSet, several
+from dlbricks_tui.runtime.variant import AskedVariant, AskedVariants, InstructionSet, Precision, remarks_on, several
 from dlbricks_tui.settings.cutting import GRANULARITY
 from dlbricks_tui.settings.measuring import (
     AGAIN,
@@ -48,6 +58,7 @@ from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.variant import BATCH, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import Way, equal
+from dlbricks_tui.wording.numbers import too_many_threads
 
 # A run of more models times no whole models unless it is asked to.
 MOST_MODELS_END_TO_END = 3
@@ -174,6 +185,79 @@ def _rule(options: MeasureOptions) -> StoppingRule:
     if options.fixed_runs is not None:
         return FixedRuns(options.fixed_runs)
     return Adaptive() if options.target_interval is None else Adaptive(target=options.target_interval)
+
+
+@dataclass(frozen=True, slots=True)
+class RunJob:
+    """A run of a data folder, to carry out in this process or in one of its own."""
+
+    folder: RunFolder
+    request: RunRequest
+    data: DataFolder
+
+    @classmethod
+    def create(cls, request: RunRequest, data: DataFolder) -> "RunJob":
+        """Return a new run; refuse it where the store cannot be used."""
+        return cls(create_run(request, data), request, data)
+
+    def execute(self, take: Callable[[Event], None] | None, spent_seconds: float = 0.0) -> RunOutcome:
+        """Carry it out in this process; so many seconds of its time budget are spent."""
+        # Loaded here: other runs need no suites.
+        from dlbricks_tui.share.suites.running import execute_any
+
+        place = Workplace(self.data, spent_seconds=spent_seconds)
+        return execute_any(self.folder, self.request, place, host_queue(), take)
+
+    def start_detached(self) -> None:
+        """Carry it out in a process of its own."""
+        from dlbricks_tui.share.suites.running import start_detached
+
+        start_detached(self.folder, self.data)
+
+
+def resumed_run(folder: RunFolder, data: DataFolder, budget: float | None = None) -> RunJob | None:
+    """Return a run that has ended early, to carry it out again; None after a paused one was told to go on.
+
+    `budget` is another time budget in seconds, without an end if it is infinite. JobError is raised if nothing of the
+    run is missing, or if another process works on it.
+    """
+    state = folder.state()
+    if not state.active:
+        request = read_request(folder.request_file)
+        is_whole = state.state is State.FINISHED and state.bricks.is_complete and state.whole_models.is_complete
+        # A run with a budget may have planned a part only.
+        if is_whole and request.time_budget_seconds is None and budget is None:
+            # Its tally is the record of what it has done.
+            again = "`dlbricks run MODEL --again` measures anew"
+            raise JobError(f"run {folder.run} is finished, and nothing of it is missing: {again}")
+        if budget is not None:
+            # Stored for a separate process, and for the next time.
+            request = replace(request, time_budget_seconds=None if math.isinf(budget) else budget)
+            write_request(folder.request_file, request)
+        return RunJob(folder, request, data)
+    if budget is not None:
+        raise JobError(f"run {folder.run} is {state.state.value}: cancel it before you resume it with another budget")
+    if state.state is State.PAUSED or folder.pause_file.exists():
+        folder.unpause()
+        return None
+    raise JobError(f"run {folder.run} is {state.state.value} already; `dlbricks runs watch {folder.run}` shows it")
+
+
+def outcome_of(folder: RunFolder, data: DataFolder) -> RunOutcome:
+    """Return the outcome of a run that has ended: its models are read again."""
+    return read_outcome(folder, data)
+
+
+def remarks_on_run(request: RunRequest) -> list[str]:
+    """Return what a user should know of the threads and precisions of a run."""
+    settings = [part.runtime.settings for part in request.parts]
+    return variant_remarks((it.threads for it in settings), (it.precision for it in settings))
+
+
+def variant_remarks(threads: Iterable[int | None], precisions: Iterable[Precision] = ()) -> list[str]:
+    """Return what a user should know before models run with these numbers of threads, in these precisions."""
+    warning = too_many_threads(threads, fingerprint().cores)
+    return [*([warning] if warning else []), *remarks_on(precisions)]
 
 
 # So many of the longest bricks are looked up at each size.

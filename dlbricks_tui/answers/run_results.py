@@ -1,14 +1,38 @@
 """Runs and probes as plain values: the results of the Python API, and the JSON documents of the commands."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlbricks_tui.answers.documents import OMIT_NONE
-from dlbricks_tui.answers.results import ModelEstimate
-from dlbricks_tui.jobs.folder import JobState, State, Tally
-from dlbricks_tui.runs.events import EstimateChanged
+from dlbricks_tui.answers.results import TIME_WHOLE, ModelEstimate, model_estimate
+from dlbricks_tui.estimate.curve import Point
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, StoredJobs, Tally
+from dlbricks_tui.runs.events import (
+    EstimateChanged,
+    FailedBefore,
+    ModelLoading,
+    Planned,
+    ProgramMeasured,
+    RunEnded,
+    ShapesRemembered,
+    WorkerReplaced,
+)
 from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
+from dlbricks_tui.wording.events import all_combinations, measured, noise_note, note_of
+from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.runs import Note, Tone
+
+# The options that change what an event reports.
+_HINTS: dict[type[Event], str] = {
+    FailedBefore: "--retry-failed tries it again",
+    ShapesRemembered: "--input or --value gives others",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +158,13 @@ def _replayed_model(told: EstimateChanged, measured_ms: float | None) -> Replaye
     )
 
 
-def run_result(state: JobState, models: Iterable[ModelEstimate] = (), results: Path | None = None) -> RunResult:
-    """Return the outcome of a run by its state."""
+def run_result(state: JobState, outcome: RunOutcome | None = None) -> RunResult:
+    """Return a run by its state, with the estimates of its outcome once it has ended."""
+    models = [] if outcome is None else _estimates(outcome)
+    if outcome is not None and outcome.request.end_to_end:
+        # The models were timed just now, or cannot be.
+        models = [replace(it, next_step=None) if it.next_step == TIME_WHOLE else it for it in models]
+    suite = None if outcome is None else outcome.request.suite
     return RunResult(
         run=state.run,
         state=state.state,
@@ -145,25 +174,39 @@ def run_result(state: JobState, models: Iterable[ModelEstimate] = (), results: P
         unfinished=state.bricks.unfinished + state.whole_models.unfinished,
         seconds=state.seconds,
         models=tuple(models),
-        results=results,
+        results=None if suite is None else suite.results,
     )
 
 
-def probe_result(
-    state: JobState, system: str, runtime: str, known_systems: Iterable[str], models: Iterable[ModelEstimate]
-) -> ProbeResult:
-    """Return the outcome of a probe by the state of its run."""
+def probe_result(outcome: RunOutcome, known_systems: Iterable[str]) -> ProbeResult:
+    """Return the outcome of a probe by that of its run."""
+    state = outcome.state
     return ProbeResult(
         run=state.run,
         state=state.state,
         message=state.message,
-        system=system,
-        runtime=runtime,
+        system=fingerprint().id,
+        runtime=outcome.request.runtime.identity,
         known_systems=tuple(known_systems),
         bricks=state.bricks.measured + state.bricks.unfinished,
         seconds=state.seconds,
-        models=tuple(models),
+        models=tuple(_estimates(outcome)),
     )
+
+
+def _estimates(outcome: RunOutcome) -> list[ModelEstimate]:
+    return [model_estimate(decomposition, one) for decomposition, one in outcome.estimates or ()]
+
+
+def points_of_run(found: Iterable[EstimatedModel], request: RunRequest) -> dict[str, list[Point]]:
+    """Return the estimates of a run of several variants by the names of its models."""
+    runtimes = {part.runtime.identity: part.runtime for part in request.parts}
+    points: dict[str, list[Point]] = {}
+    for decomposition, one in found:
+        runtime = runtimes[one.way.runtime]
+        point = Point(runtime.name, runtime.settings.threads, one)
+        points.setdefault(decomposition.graph.name, []).append(point)
+    return points
 
 
 def run_summary(state: JobState) -> RunSummary:
@@ -184,3 +227,65 @@ def run_summary(state: JobState) -> RunSummary:
 
 def _counts(tally: Tally) -> Counts:
     return Counts(tally.total, tally.measured, tally.reused, tally.failed)
+
+
+def stored_runs(data: DataFolder) -> StoredJobs:
+    """Return the states of all runs, and the runs whose state cannot be read."""
+    return RunFolders(data.runs).stored()
+
+
+def find_run(wanted: str, data: DataFolder) -> RunFolder:
+    """Find a run by its id, or by the beginning of its id if that is unique; `last` is the newest."""
+    return RunFolders(data.runs).find(wanted)
+
+
+class FollowedRun:
+    """A run as its events tell it, and what a viewer should read of each; a quiet one tells failures and doubts only.
+
+    A run that takes `few_samples` by choice does not mind wide intervals.
+    """
+
+    def __init__(self, *, quiet: bool = False, few_samples: bool = False) -> None:
+        self.progress = RunProgress()
+        self.quiet, self.few_samples = quiet, few_samples
+
+    def take(self, event: Event) -> list[str]:
+        """Add an event, and return the lines to read about it."""
+        lines = []
+        if isinstance(event, ProgramMeasured) and not (event.brick or self.quiet or self._is_known(event)):
+            lines.append(measured(event))
+        self.progress.take(event)
+        note = note_of(event)
+        if note is not None and type(event) not in _HINTS and self._is_told(event, note):
+            lines.append(note.text)
+        if not self.quiet and isinstance(event, Planned) and event.number == event.of > 1:
+            lines.append(all_combinations(event.of, self.progress.planned or event))
+        if not self.quiet and isinstance(event, RunEnded):
+            lines += [_at_limits(self.progress)] if self.progress.at_limits and not self.few_samples else []
+            lines += filter(None, [noise_note(self.progress.disturbances)])
+        return lines
+
+    def remark(self, event: Event) -> str:
+        """Return what to read of an event once: each combination of a run reads its models anew."""
+        note, hint = note_of(event), _HINTS.get(type(event))
+        return f"{note.text}; {hint}" if hint and note is not None and self._is_told(event, note) else ""
+
+    def _is_told(self, event: Event, note: Note) -> bool:
+        if isinstance(event, RunEnded):
+            # The command writes another summary, which lacks only the reason.
+            return bool(event.message)
+        if self.quiet:
+            return note.tone in (Tone.FAILURE, Tone.DOUBT) and not isinstance(event, WorkerReplaced)
+        return not isinstance(event, ModelLoading)
+
+    def _is_known(self, event: ProgramMeasured) -> bool:
+        program = self.progress.programs.get(event.program)
+        return program is not None and program.measured is not None
+
+
+def _at_limits(progress: RunProgress) -> str:
+    taken = counted(sum(program.measured is not None for program in progress.programs.values()), "result")
+    return (
+        f"{progress.at_limits} of {taken} are known less precisely than asked for, although they took the most "
+        "samples: run again on a quieter host"
+    )

@@ -10,7 +10,7 @@ from dlbricks_tui.answers.estimating import Remarks, open_estimator
 from dlbricks_tui.answers.language.asking import measure as measure_models
 from dlbricks_tui.answers.language.asking import stored_answers
 from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
-from dlbricks_tui.answers.opening import library, open_loader
+from dlbricks_tui.answers.opening import inputs_used_line, library, model_named, open_loader
 from dlbricks_tui.answers.results import Comparison, ModelEstimate, comparison, model_estimate
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.folders import DataFolder, data_folder
@@ -19,11 +19,9 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.opening import open_language_model
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
-from dlbricks_tui.models.input_shapes import spelled
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.settings.variant import BATCH
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.wording.events import inputs_given_before
 from dlbricks_tui.wording.jobs import language_line
 
 # A path, a name of the library, or `table1:ID`.
@@ -34,14 +32,6 @@ log = getLogger("dlbricks_tui")
 def folder_at(data: os.PathLike[str] | str | None) -> DataFolder:
     """Return the data folder at a path, or the user's own for None."""
     return data_folder(None if data is None else os.fspath(data))
-
-
-def source_of(model: Model, folder: DataFolder) -> ModelSource:
-    """Return the source of one model; raise ModelError if the name stands for several."""
-    found = library(folder).find(os.fspath(model))
-    if len(found) != 1:
-        raise ModelError(f"{model} stands for {len(found)} models; name one, such as table1:14")
-    return found[0]
 
 
 def sources_of(models: Model | Sequence[Model], folder: DataFolder) -> tuple[ModelSource, ...]:
@@ -57,7 +47,7 @@ def names_of(models: Model | Sequence[Model]) -> list[str]:
 
 def log_inputs_used(source: ModelSource, given: Mapping[str, Numbers]) -> None:
     """Log that a model is loaded with input shapes that were given before."""
-    log.info(inputs_given_before(source.name, spelled(given)))
+    log.info(inputs_used_line(source, given))
 
 
 REMARKS = Remarks(log.info, str, log_inputs_used)
@@ -82,7 +72,7 @@ def load(
     if batch is not None:
         BATCH.require(batch, ModelError)
     with open_loader(folder, log_inputs_used, most_bytes=fingerprint().memory_bytes) as loader:
-        return loader.load(source_of(model, folder), level, inputs, values, batch)
+        return loader.load(model_named(os.fspath(model), folder), level, inputs, values, batch)
 
 
 def estimate(
@@ -90,7 +80,7 @@ def estimate(
 ) -> ModelEstimate:
     """Return a model's latency composed of stored results of its bricks; nothing is measured."""
     folder, options = folder_at(data), options or EstimateOptions()
-    source = source_of(model, folder)
+    source = model_named(os.fspath(model), folder)
     with open_estimator(options, folder, REMARKS) as estimator:
         scope = estimator.scope_of([source])
         (found,) = estimator.answers([source], scope)
@@ -102,7 +92,7 @@ def compare(
 ) -> Comparison:
     """Return what the store knows of a model by runtime, threads, batch size and precision, the best first."""
     folder = folder_at(data)
-    source = source_of(model, folder)
+    source = model_named(os.fspath(model), folder)
     with ResultsDatabase(folder.store) as store:
         found = ranking_of(source, options or CompareOptions(), folder, store, REMARKS, named=os.fspath(model))
     return comparison(found)

@@ -10,11 +10,12 @@ from dlbricks_tui.answers.checks.checking import CheckOptions, check_plan
 from dlbricks_tui.answers.checks.results import CheckedModel
 from dlbricks_tui.answers.evaluations.evaluating import EvaluateOptions, EvaluationSteps
 from dlbricks_tui.answers.evaluations.evaluating import evaluate as evaluation_result
-from dlbricks_tui.answers.evaluations.from_run import evaluation_of_run
-from dlbricks_tui.answers.evaluations.preparing import check_evaluation
+from dlbricks_tui.answers.evaluations.from_run import written_evaluation
+from dlbricks_tui.answers.evaluations.preparing import check_file
 from dlbricks_tui.answers.evaluations.results import EvaluationResult
+from dlbricks_tui.answers.fleets.controlling import FleetJob
 from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request
-from dlbricks_tui.answers.fleets.results import FleetResult, fleet_result
+from dlbricks_tui.answers.fleets.results import FleetResult
 from dlbricks_tui.answers.scenarios.load_process import measure as measure_order
 from dlbricks_tui.api.estimating import Model, folder_at, log, names_of, sources_of
 from dlbricks_tui.api.measuring import Progress, executed, require_main_thread
@@ -63,16 +64,13 @@ def evaluate(
     If something does not match, the result says so and nothing is measured, unless the options have `anyway`. As
     `measure`, this handles signals: call it in the main thread only.
     """
-    # Loaded here: only evaluations need a reader of TOML files.
-    from dlbricks_tui.evaluations.file import read_evaluation
-
     require_main_thread()
     began, folder, path = time.monotonic(), folder_at(data), Path(file)
-    checked = check_evaluation(read_evaluation(path), path, folder)
+    checked = check_file(path, folder)
 
     def run(request: RunRequest) -> None:
         state = executed(request, folder, began, progress).state
-        if state.state in (State.INTERRUPTED, State.CANCELLED):
+        if state.was_stopped:
             raise JobError(f"run {state.run} was {state.state.value}: evaluate {path} again to go on with the rest")
 
     def measure_load(order: ScenarioOrder) -> LoadTest:
@@ -84,10 +82,7 @@ def evaluate(
 
 def evaluation_of(run: str, file: os.PathLike[str] | str, *, data: os.PathLike[str] | str | None = None) -> Evaluation:
     """Write the evaluation of a finished run to a file, with its results, and return it."""
-    from dlbricks_tui.evaluations.file import write_evaluation
-
-    path = Path(file)
-    return write_evaluation(evaluation_of_run(run, path, folder_at(data)), path)
+    return written_evaluation(run, Path(file), folder_at(data))
 
 
 def fleet(
@@ -102,24 +97,16 @@ def fleet(
     `progress` is called after each event; it counts the bricks of all hosts together. As `measure`, this handles
     signals: call it in the main thread only.
     """
-    # Loaded here, as below: other functions need no fleet runs.
-    from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
-    from dlbricks_tui.fleet.folder import create_fleet
-
     require_main_thread()
     folder = folder_at(data)
-    found = create_fleet(fleet_request(options, sources_of(models, folder), folder), folder)
-    report = None if progress is None else _reporter(found.run, progress)
-    state = execute_fleet(found, FleetPlace(folder), report)
-    return fleet_result(state, found.progress())
+    found = FleetJob.create(fleet_request(options, sources_of(models, folder), folder), folder)
+    found.drive(None if progress is None else _reporter(found.folder.run, progress))
+    return found.result()
 
 
 def fleet_status(run: str = "last", *, data: os.PathLike[str] | str | None = None) -> FleetResult:
     """Return a fleet run as it is now, by its id or the beginning of its id; nothing is measured."""
-    from dlbricks_tui.fleet.folder import FleetFolders
-
-    found = FleetFolders(folder_at(data).fleets).find(run)
-    return fleet_result(found.state(), found.progress())
+    return FleetJob.find(run, folder_at(data)).result()
 
 
 def _reporter(run: str, progress: Callable[[Progress], None]) -> Callable[[Event], None]:

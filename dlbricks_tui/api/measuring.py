@@ -3,27 +3,21 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dlbricks_tui.answers.measuring import MeasureOptions, run_request
+from dlbricks_tui.answers.measuring import MeasureOptions, RunJob, remarks_on_run, run_request
 from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
-from dlbricks_tui.answers.results import ModelEstimate, model_estimate
 from dlbricks_tui.answers.run_results import ProbeResult, RunResult, probe_result, run_result
 from dlbricks_tui.api.estimating import Model, folder_at, log, sources_of
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.run import RunOutcome, execute
-from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.wording.events import doing_now, note_of
-from dlbricks_tui.wording.numbers import too_many_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +52,7 @@ def measure(
     began, folder = time.monotonic(), folder_at(data)
     request = run_request(options or MeasureOptions(), sources_of(models, folder), folder)
     outcome = executed(request, folder, began, progress)
-    return run_result(outcome.state, _estimates_of(outcome))
+    return run_result(outcome.state, outcome)
 
 
 def probe(
@@ -78,8 +72,7 @@ def probe(
     request = probe_request(options or ProbeOptions(), sources_of(models, folder), folder)
     others = known_systems(request, folder)
     outcome = executed(request, folder, began, progress)
-    identity = request.runtime.identity
-    return probe_result(outcome.state, fingerprint().id, identity, others, _estimates_of(outcome))
+    return probe_result(outcome, others)
 
 
 def require_main_thread() -> None:
@@ -92,15 +85,11 @@ def executed(
     request: RunRequest, folder: DataFolder, began: float, progress: Callable[[Progress], None] | None
 ) -> RunOutcome:
     """Return the outcome of a run in this process; its time counts from `began` on."""
-    run = create_run(request, folder)
-    if warning := too_many_threads((part.runtime.settings.threads for part in request.parts), fingerprint().cores):
-        log.warning(warning)
-    place = Workplace(folder, spent_seconds=time.monotonic() - began)
-    return execute(run, request, place, host_queue(), None if progress is None else _reporter(run.run, progress))
-
-
-def _estimates_of(outcome: RunOutcome) -> Iterator[ModelEstimate]:
-    return (model_estimate(decomposition, one) for decomposition, one in outcome.estimates or ())
+    run = RunJob.create(request, folder)
+    for remark in remarks_on_run(request):
+        log.warning(remark)
+    report = None if progress is None else _reporter(run.folder.run, progress)
+    return run.execute(report, time.monotonic() - began)
 
 
 def _reporter(run: str, progress: Callable[[Progress], None]) -> Callable[[Event], None]:

@@ -4,12 +4,13 @@ import os
 from collections.abc import Callable
 
 from dlbricks_tui.answers.estimating import open_estimator
+from dlbricks_tui.answers.opening import model_named
 from dlbricks_tui.answers.scenarios.load_process import measure as measure_order
 from dlbricks_tui.answers.scenarios.load_process import order_of
 from dlbricks_tui.answers.scenarios.predicting import ScenarioOptions, scenario_answer
 from dlbricks_tui.answers.scenarios.results import ScenarioResult, scenario_result
 from dlbricks_tui.answers.scope import EstimateOptions
-from dlbricks_tui.api.estimating import REMARKS, Model, folder_at, source_of
+from dlbricks_tui.api.estimating import REMARKS, Model, folder_at
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.wording.scenarios import message_line
 
@@ -30,7 +31,7 @@ def scenario(
     notebook, in which an event loop runs, may call this function as any other.
     """
     folder, execution = folder_at(data), execution or EstimateOptions()
-    source = source_of(model, folder)
+    source = model_named(os.fspath(model), folder)
     with open_estimator(execution, folder, REMARKS) as estimator:
         answer = scenario_answer(estimator, source, options)
     if not measure:

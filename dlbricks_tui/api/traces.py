@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from dlbricks_tui.answers.opening import model_named
 from dlbricks_tui.answers.traces.results import TraceResult, trace_result
 from dlbricks_tui.answers.traces.tracing import (
     TraceFormat,
@@ -15,7 +16,7 @@ from dlbricks_tui.answers.traces.tracing import (
     trace_order,
     write_in,
 )
-from dlbricks_tui.api.estimating import Model, folder_at, source_of
+from dlbricks_tui.api.estimating import Model, folder_at
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.wording.tracing import message_line
 
@@ -40,7 +41,7 @@ def trace(
     form = None if place is None else format_of(place, format)
     if place is not None:
         require_place(place, replace=True)
-    order = trace_order(options or TraceOptions(), source_of(model, folder), folder)
+    order = trace_order(options or TraceOptions(), model_named(os.fspath(model), folder), folder)
     require_room(folder)
 
     def take(message: Event) -> None:

@@ -335,7 +335,7 @@ def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dlbricks_tui.cli.analyze_measuring.create_run", interrupted)
+    monkeypatch.setattr("dlbricks_tui.answers.measuring.create_run", interrupted)
     status, out, told = analyze_net("--measure", "--kinds", "batch,kernels")
     assert (status, out) == (130, "")
     assert "net lacks 5 executions, about 2 min:" in told

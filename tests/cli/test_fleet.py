@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from dlbricks_tui.cli.fleet_progress import ShownFleet
+from dlbricks_tui.cli.progress import ShownFleet
 from dlbricks_tui.fleet.driving import running
 from dlbricks_tui.fleet.driving.running import FleetPlace
 from dlbricks_tui.fleet.folder import (
@@ -22,7 +22,7 @@ from dlbricks_tui.fleet.folder import (
     HostUnpaused,
     read_fleet_request,
 )
-from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest, HostEntry
+from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetProgress, FleetRequest, HostEntry
 from dlbricks_tui.fleet.setting_up import doctor
 from dlbricks_tui.fleet.setting_up.judging import Examination, FindingVerdict, HostFinding, Readiness
 from dlbricks_tui.folders import DataFolder
@@ -349,7 +349,7 @@ def test_a_worker_without_certificates_is_refused_in_one_line(dlbricks: Command)
 
 def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
     now = [0.0]
-    shown = ShownFleet(None, lambda: now[0])
+    shown = ShownFleet(FleetProgress(), None, lambda: now[0])
     for event in EVENTS:
         shown.take(event)
     told = capsys.readouterr().err.splitlines()
@@ -363,7 +363,7 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.Captu
 def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:
     stream, now = io.StringIO(), [0.0]
     console = Console(file=stream, force_terminal=True, width=80, color_system=None)
-    shown = ShownFleet(console, lambda: now[0])
+    shown = ShownFleet(FleetProgress(), console, lambda: now[0])
     for event in EVENTS:
         shown.take(event)
     now[0] = 1.0
@@ -376,7 +376,7 @@ def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:
 
 
 def test_the_reason_why_a_host_cannot_be_reached_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = ShownFleet(None, quiet=True)
+    shown = ShownFleet(FleetProgress(), None, quiet=True)
     for seconds in (2, 4, 8):
         shown.take(changed("c7i", FleetHostState.CONNECTING, f"no SSH server answers; the next try is in {seconds} s"))
     shown.take(changed("c7i", FleetHostState.FAILED, "it did not join within 10 minutes"))
@@ -387,7 +387,7 @@ def test_the_reason_why_a_host_cannot_be_reached_is_told_once(capsys: pytest.Cap
 
 
 def test_a_quiet_fleet_run_tells_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = ShownFleet(None, quiet=True)
+    shown = ShownFleet(FleetProgress(), None, quiet=True)
     for event in EVENTS:
         shown.take(event)
     assert capsys.readouterr().err == "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed\n"

@@ -9,7 +9,7 @@ import pytest
 from dlbricks_tui.analysis.jobs import PROOF, ProofDone, ProofOrder
 from dlbricks_tui.analysis.proving import RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
-from dlbricks_tui.cli import jobs
+from dlbricks_tui.answers import jobs
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, QueuedWork, WorkKind

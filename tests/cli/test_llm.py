@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers.jobs import words_of
 from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageIntervals, LanguageOptions
-from dlbricks_tui.cli.job_progress import JobNarration
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguageRound
 from dlbricks_tui.wording import numbers
-from dlbricks_tui.wording.jobs import language_line
 from tests.answers.language_answers import ENGINE, WHEN, answer, library, predicted
 from tests.answers.validation import faults
 from tests.cli.people import Command, one_line
@@ -215,7 +215,7 @@ def test_an_interrupt_is_status_130(asked: Asked, dlbricks: Command) -> None:
 
 def test_rounds_are_told_once_in_some_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     now = [0.0]
-    narration = JobNarration(language_line, (LanguageRound,), None, lambda: now[0])
+    narration = JobNarration(words_of("language model", None), None, lambda: now[0])
     for seconds in range(22):
         now[0] = float(seconds)
         narration.take(ROUND)

@@ -12,7 +12,7 @@ import pytest
 
 from dlbricks_tui import __version__
 from dlbricks_tui.__main__ import main as whole_program
-from dlbricks_tui.cli import runs
+from dlbricks_tui.cli import jobs
 from dlbricks_tui.cli.main import COMMANDS, Command, command_parser, main
 from dlbricks_tui.cli.parser import Handler, Parser, Typed
 from dlbricks_tui.config.reading import Sources
@@ -304,9 +304,9 @@ def test_no_option_takes_any_number() -> None:
 
 def test_numbers_beyond_the_limits_are_refused() -> None:
     for name, action in options(command_parser()):
-        if is_numeric(action) or action.type is runs._budget:
+        if is_numeric(action) or action.type is jobs.budget:
             for text in NO_NUMBERS:
-                if action.type is runs._budget and text == "inf":
+                if action.type is jobs.budget and text == "inf":
                     continue
                 with pytest.raises(argparse.ArgumentTypeError, match="give a"):
                     assert callable(action.type) and action.type(text) is None, (name, text)
@@ -450,7 +450,7 @@ def interrupted(act: str, module: str, *arguments: str) -> subprocess.CompletedP
         (IGNORE, "dlbricks_tui.models.library", "models"),
         (SEND, "dlbricks_tui.cli.estimate", "estimate squeezenet1.1"),
         (REPLACE, "numpy", "estimate squeezenet1.1"),
-        (IGNORE, "dlbricks_tui.cli.run_progress", "run squeezenet1.1 --runtime onnxruntime"),
+        (IGNORE, "dlbricks_tui.cli.progress", "run squeezenet1.1 --runtime onnxruntime"),
         *(
             pytest.param(act, module, "estimate squeezenet1.1", marks=pytest.mark.soak)
             for act in (REPLACE, IGNORE)

@@ -15,7 +15,7 @@ from dlbricks_tui.answers.comparisons.contrasts import ComparedResults
 from dlbricks_tui.answers.documents import schema_of
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.cli.results_output import table_lines
+from dlbricks_tui.documents.results import table_lines
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from dlbricks_tui.answers.run_results import FollowedRun
+from dlbricks_tui.cli.progress import ShownProgress
 from dlbricks_tui.cli.run import tell_end
-from dlbricks_tui.cli.run_progress import ShownProgress
-from dlbricks_tui.host.queue import host_queue
+from dlbricks_tui.host.queue import host_queue, this_process
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.control import Control, create_run
@@ -45,6 +46,7 @@ pytestmark = pytest.mark.usefixtures("data_with_fake", "shared_cache")
 
 # A run on a busy host waits for calm, a minute at a time.
 PATIENCE_SECONDS = 240.0
+WHEN = "2026-11-27T00:00:00+00:00"
 USUAL = (MODEL, "--runtime", "fake", "--level", "written")
 TALLY = {"total": BRICKS, "run": BRICKS, "reused": 0, "failed": 0}
 
@@ -81,7 +83,7 @@ def test_a_run_of_whole_models_says_how_many_it_timed(tmp_path: Path, capsys: py
     site = Site(tmp_path / "site")
     request = site.request(method=Method.INSIDE, end_to_end=True, bricks=False)
     outcome = execute(create_run(request, site.data), request, site.place, site.queue)
-    assert tell_end(outcome, quiet=False) == 0
+    assert tell_end(outcome, FollowedRun()) == 0
     assert "1 model timed end to end" in capsys.readouterr().err
 
 
@@ -318,13 +320,12 @@ def test_a_run_advises_nothing_that_it_has_just_tried(
     end_to_end: bool, advised: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     estimate = SimpleNamespace(model="nope", obstacle="1 of 2 layers cannot be measured by themselves")
-    none = SimpleNamespace(measured=0, unfinished=0, reused=0, failed=0, total=0)
     outcome: Any = SimpleNamespace(
         request=SimpleNamespace(end_to_end=end_to_end),
-        state=SimpleNamespace(state=State.FINISHED, message="", run="1", bricks=none, whole_models=none),
+        state=JobState("1", State.FINISHED, this_process(), (), WHEN, WHEN),
         estimates=[(None, SimpleNamespace(estimate=estimate, end_to_end=None))],
     )
-    assert tell_end(outcome, quiet=True) == 1
+    assert tell_end(outcome, FollowedRun(quiet=True)) == 1
     told = capsys.readouterr().err
     assert (told.count("run it with --end-to-end"), told.count("use --end-to-end")) == (advised, advised)
     assert "no estimate of nope is possible: 1 of 2 layers" in told
@@ -380,7 +381,7 @@ def test_without_a_terminal_progress_is_an_occasional_line_and_one_per_important
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = Clock()
-    shown = ShownProgress(None, clock)
+    shown = ShownProgress(FollowedRun(), None, clock)
     for event in BEGINNING:
         shown.take(at_once(event))
     lines = capsys.readouterr().err.splitlines()
@@ -411,7 +412,7 @@ def noisy(rounds: int) -> list[Event]:
 
 
 def test_a_quiet_display_shows_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = ShownProgress(None, quiet=True)
+    shown = ShownProgress(FollowedRun(quiet=True), None)
     failure = ProgramFailed(reason="crashed", message="SIGSEGV", **ABOUT)
     for event in [*BEGINNING, ESTIMATE, Waiting(holder="run x of ada"), *noisy(3)[:-1], failure, ended()]:
         shown.take(event)
@@ -423,7 +424,7 @@ def test_a_quiet_display_shows_failures_only(capsys: pytest.CaptureFixture[str])
 
 def test_important_events_are_printed_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     unsuccessful: dict[str, Any] = {"bricks": 1, "bricks_measured": 0, "bricks_reused": 0, "bricks_failed": 0}
-    shown = ShownProgress(None)
+    shown = ShownProgress(FollowedRun(), None)
     for event in (
         Waiting(holder="run x of ada"),
         ModelLeftOut(model="m", reason="it is empty"),
@@ -444,7 +445,8 @@ def test_important_events_are_printed_at_once(capsys: pytest.CaptureFixture[str]
 def test_on_a_terminal_a_progress_display_is_drawn_and_erased() -> None:
     screen = io.StringIO()
     clock = Clock()
-    shown = ShownProgress(Console(file=screen, force_terminal=True, width=80, color_system=None), clock)
+    console = Console(file=screen, force_terminal=True, width=80, color_system=None)
+    shown = ShownProgress(FollowedRun(), console, clock)
     for event in [*BEGINNING, ESTIMATE]:
         clock.now += 1.0
         shown.take(at_once(event))

@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from dlbricks_tui.answers.jobs import JobWords
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
-from dlbricks_tui.cli.job_progress import JobNarration
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.estimate.prediction import stored as predictions
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
@@ -266,7 +267,7 @@ def test_a_terminal_shows_how_far_a_test_is() -> None:
     screen = io.StringIO()
     scenario = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=20.0)
     console = Console(file=screen, force_terminal=True, width=100)
-    narration = JobNarration(LoadWords(scenario), (LoadProgress,), console)
+    narration = JobNarration(JobWords(LoadWords(scenario), (LoadProgress,), ()), console)
     narration.take(LoadTestStarted(number=3, rate=41.25, batch_size=1, queries=662, seconds_left=12.0))
     latencies = (*[8.0] * 199, 25.0)
     narration.take(LoadProgress(number=3, queries=200, seconds=3.0, latencies_ms=latencies))

@@ -1,12 +1,17 @@
-"""The choice of what-ifs to prove."""
+"""The choice of what-ifs to prove, and their proofs in this process."""
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
 
+from dlbricks_tui.analysis.jobs import PROOF, ProofDone, ProofOrder, carry_out_proofs
 from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
 from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import JobState
+from dlbricks_tui.jobs.process import work_on
 from dlbricks_tui.wording.numbers import names_of
 
 ALL = "all"
@@ -58,3 +63,31 @@ def _asked(found: Analysis, ids: Sequence[str], kinds: Collection[WhatIfKind]) -
     return AskedProofs(
         found, tuple(known[each] for each in ids if each in known), tuple(it for it in ids if it not in known)
     )
+
+
+class EndedProofs(NamedTuple):
+    """The end of a job that proves what-ifs, and the numbers of those that it has proved, and that failed."""
+
+    state: JobState
+    proved: int
+    failed: int
+
+
+def proof_order(asked: AskedProofs, inputs: dict[str, Any]) -> ProofOrder:
+    """Return the order to prove the what-ifs of a model; `inputs` are the fields of InputOptions."""
+    return ProofOrder(asked.found.source, asked.what_ifs, **inputs)
+
+
+def prove_here(order: ProofOrder, data: DataFolder, take: Callable[[Event], None]) -> EndedProofs:
+    """Prove what-ifs in this process; what is finished is kept if it is interrupted."""
+    ended: list[ProofDone] = []
+
+    def keep(event: Event) -> None:
+        if isinstance(event, ProofDone):
+            ended.append(event)
+        take(event)
+
+    job = PROOF.create(data, (order.source.name,), order)
+    work_on(PROOF, job, data, carry_out_proofs, keep)
+    proved = sum(it.gain is not None for it in ended)
+    return EndedProofs(job.state(), proved, len(ended) - proved)

@@ -5,11 +5,13 @@ from collections.abc import Callable
 
 from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel, explain
 from dlbricks_tui.answers.analysis.analysing import Analysis
+from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, WorkKind
+from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, WorkKind, host_queue
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
+from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.process import Worker
 
 
@@ -50,3 +52,14 @@ def kernels_of(
         for layer in part.layers:
             times_ms[layer] += milliseconds(part.paid_ps) / len(part.layers)
     return tuple([TimedKernel(it, baseline.graph.layers[it.layer].name, times_ms[it.layer]) for it in kernels])
+
+
+def kernels_or_none(
+    found: Analysis, data: DataFolder, tell_waiting: Callable[[str], None], tell: Callable[[str], None]
+) -> tuple[TimedKernel, ...]:
+    """Return the kernels of a model's layers; none, with a remark, if the runtime does not tell them."""
+    try:
+        return kernels_of(found, data, host_queue(), tell_waiting)
+    except (KernelsError, ProgramError, WorkerError) as error:
+        tell(f"no kernels of {found.source.name}: {error}")
+        return ()

@@ -1,8 +1,9 @@
 """Results that the analysis of a model lacks on this host, and the runs that measure them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dlbricks_tui.analysis.jobs import measure_peaks_of_host
 from dlbricks_tui.analysis.lacking import Host, Lack, expected_seconds, lacks_of, requests_for
 from dlbricks_tui.analysis.roofline import applies_to
 from dlbricks_tui.analysis.what_if import WhatIfKind
@@ -11,7 +12,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.host.peaks import PEAKS_SECONDS
+from dlbricks_tui.host.peaks import PEAKS_SECONDS, PeaksError
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest
 from dlbricks_tui.runtime.registry import Registry
@@ -72,6 +73,18 @@ def _peaks_threads(found: Analysis, lacks: Sequence[Lack], data: DataFolder) -> 
     with ResultsDatabase(data.store) as store:
         known = any((it.system, it.threads) == (found.system, threads) for it in store.peaks())
     return None if known else threads
+
+
+def measure_peaks(plans: Sequence[MeasuringPlan], data: DataFolder, tell_waiting: Callable[[str], None]) -> list[str]:
+    """Measure the peaks that plans lack, and return why some could not be measured."""
+    refusals = []
+    # Models have the same peaks.
+    for threads in dict.fromkeys(plan.peaks_threads for plan in plans if plan.peaks_threads is not None):
+        try:
+            measure_peaks_of_host(threads, data, tell_waiting)
+        except PeaksError as refusal:
+            refusals.append(str(refusal))
+    return refusals
 
 
 def lacks_in_words(plan: MeasuringPlan) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from dlbricks_tui.evaluations.baseline import Baseline, baseline_of
 from dlbricks_tui.evaluations.differences import Difference, differences
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.jobs.folder import RunFolder, State
+from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.runs.events import FailedBefore, ModelLeftOut, ProgramFailed, RunEvents
 from dlbricks_tui.runs.request import RunRequest
@@ -55,7 +55,7 @@ def measure_again(plan: CheckPlan, data: DataFolder, execute: Callable[[RunReque
                 measured.reasons |= dict.fromkeys(group.places, str(refusal))
                 continue
             _take(measured, plan, group, outcome, data)
-            if outcome.state.state in (State.INTERRUPTED, State.CANCELLED):
+            if outcome.state.was_stopped:
                 measured.stopped = True
                 return measured
     return measured

@@ -14,9 +14,15 @@ library needs fewer lines to write them than a package for JUnit files.
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
+from pathlib import Path
 
+from dlbricks_tui import __version__
+from dlbricks_tui.answers.checks.checking import CheckPlan
 from dlbricks_tui.answers.checks.results import CheckedModel, label_of, line_of
+from dlbricks_tui.atomic_write import write_named
+from dlbricks_tui.evaluations.evaluation import EvaluationError
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.printable import printable, printable_lines
 from dlbricks_tui.store.change import Verdict
 
@@ -31,6 +37,25 @@ class Occasion:
     seconds: float
     system: str
     properties: tuple[tuple[str, str], ...] = ()
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Raise EvaluationError before anything is measured if the file of the verdicts cannot be written."""
+    if path.is_dir():
+        raise EvaluationError(f"--junit {path}: that is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise EvaluationError(f"--junit {path}: there is no folder {path.absolute().parent}")
+
+
+def write_junit(path: Path, checked: Sequence[CheckedModel], plan: CheckPlan, began: datetime) -> None:
+    """Write the verdicts of a check that began then."""
+    seconds = (datetime.now(timezone.utc) - began).total_seconds()
+    stated = (("against", str(plan.file)), ("by", f"{plan.options.by:g}"), ("dlbricks", __version__))
+    content = junit_xml(checked, Occasion(began, seconds, fingerprint().id, stated)).encode()
+    try:
+        write_named(path, lambda file: file.write(content))
+    except OSError as error:
+        raise EvaluationError(f"--junit {path} cannot be written: {error.strerror}; name another file") from error
 
 
 def junit_xml(checked: Sequence[CheckedModel], occasion: Occasion) -> str:

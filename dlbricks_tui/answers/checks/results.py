@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.evaluations.differences import Difference
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import AskedVariant, Variant
 from dlbricks_tui.store.change import Verdict
@@ -45,6 +46,11 @@ class CheckedModel(AskedVariant):
     # The runs that have measured it now.
     runs: tuple[str, ...]
 
+    @property
+    def is_failure(self) -> bool:
+        """True if it is slower, or could not be compared."""
+        return self.verdict is Verdict.SLOWER or not self.compared
+
 
 def label_of(one: CheckedModel) -> str:
     """Return a model with its combination: `squeezenet1.1 (onnxruntime, 1 thread)`."""
@@ -63,9 +69,9 @@ def line_of(one: CheckedModel) -> str:
     return verdict_line(one.verdict, label_of(one), one.was_ms, one.is_ms, change, one.p_value, notes)
 
 
-def other_system(plan: "CheckPlan", here: str) -> str:
+def other_system(plan: "CheckPlan") -> str:
     """Return the remark that another system has measured the baseline; empty if it was this one, or is not known."""
-    there = plan.baselines.system
+    there, here = plan.baselines.system, fingerprint().id
     if there is None or there.id == here:
         return ""
     return f"{plan.file.name} was measured on another system, {there.id}, and this is {here}: systems differ in speed"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.scenarios.messages import LOAD_TEST, LoadDone, LoadTestDone
-from dlbricks_tui.scenarios.scenario import ScenarioError
+from dlbricks_tui.scenarios.scenario import ScenarioError, is_positive
 from dlbricks_tui.store.database import ResultsDatabase
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ class MeasuredTest:
     test: LoadTest
     tests: Sequence[LoadTestDone]
     warnings: tuple[str, ...]
+
+    @property
+    def is_positive(self) -> bool:
+        """True if LoadGen calls the test valid, and its percentile is within the bound."""
+        return is_positive(self.test)
 
 
 def order_of(answer: ScenarioAnswer, *, is_system_named: bool) -> ScenarioOrder:

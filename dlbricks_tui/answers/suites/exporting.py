@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from dlbricks_tui.answers.opening import CutOptions, library
 from dlbricks_tui.bricks.cutting import Cut
@@ -15,8 +16,9 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.jobs.events import Event, event_kinds
+from dlbricks_tui.jobs.folder import JobState
 from dlbricks_tui.jobs.kinds import JobKind
-from dlbricks_tui.jobs.process import JobAtWork, work_in_process
+from dlbricks_tui.jobs.process import JobAtWork, work_in_process, work_on
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, Shape
@@ -41,7 +43,7 @@ from dlbricks_tui.share.suites.exporting import (
 from dlbricks_tui.share.suites.key_file import key_path
 from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking, OnnxReader
 from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
-from dlbricks_tui.share.suites.seed import Seed
+from dlbricks_tui.share.suites.seed import Seed, fresh_seed, seed_of
 from dlbricks_tui.share.suites.suite_files import refuse_existing
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.wording.numbers import counted
@@ -124,6 +126,54 @@ def write_exported(order: ExportOrder, data: DataFolder, tell: Callable[[Event],
             untravelled=assembled.left_out,
             left_out=tuple(export.left_out),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class EndedExport:
+    """The end of an export; `written` is None if nothing was written."""
+
+    state: JobState
+    written: SuiteWritten | None
+
+    def document(self) -> dict[str, Any] | None:
+        """Return the suite as a JSON document."""
+        if (it := self.written) is None:
+            return None
+        return {
+            "suite": it.suite,
+            "path": it.path,
+            "key": it.key,
+            "bricks": it.bricks,
+            "decoys": it.decoy_bricks,
+            "left_out": [each._asdict() for each in it.untravelled],
+        }
+
+
+def export_order(
+    names: Sequence[str], options: SuiteOptions, path: Path, data: DataFolder, *, seed: str | None, key: Path | None
+) -> ExportOrder:
+    """Return the order to export models; refuse a place that exists, so that no job is left of it."""
+    refuse_existing(path)
+    secret = (fresh_seed() if seed is None else seed_of(seed)).secret.hex()
+    sources = tuple(library(data).find_all(names))
+    return ExportOrder(sources, options, path.absolute(), secret, None if key is None else key.absolute())
+
+
+def export_here(order: ExportOrder, data: DataFolder, take: Callable[[Event], None]) -> EndedExport:
+    """Export a suite in this process; raise ShareError if it fails."""
+    written: list[SuiteWritten] = []
+
+    def keep(event: Event) -> None:
+        if isinstance(event, SuiteWritten):
+            written.append(event)
+        take(event)
+
+    job = EXPORT.create(data, tuple(it.name for it in order.sources), order)
+    work_on(EXPORT, job, data, export, keep)
+    state = job.state()
+    if not written and not state.was_stopped:
+        raise ShareError(state.message)
+    return EndedExport(state, written[0] if written else None)
 
 
 class _Export:

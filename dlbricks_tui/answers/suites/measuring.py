@@ -17,6 +17,7 @@ from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.key_file import key_path, read_key
 from dlbricks_tui.share.suites.manifest import Manifest
 from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, method_of, read_results
+from dlbricks_tui.share.suites.suite_files import open_suite
 from dlbricks_tui.store.database import ResultsDatabase
 
 
@@ -25,6 +26,21 @@ class SuiteRun(NamedTuple):
 
     request: RunRequest
     absent: tuple[str, ...]
+
+
+def suite_run_at(options: MeasureOptions, suite: Path, results: Path, data: DataFolder) -> SuiteRun:
+    """Return the request of a run that measures a suite and writes a file with its results.
+
+    Raise ShareError for a suite that cannot be read, or a place that is none for a file.
+    """
+    # Before a run of it waits for its turn.
+    with open_suite(suite) as opened:
+        manifest = opened.manifest
+    if not results.absolute().parent.is_dir():
+        raise ShareError(f"-o {results}: there is no folder {results.absolute().parent}")
+    if results.is_dir():
+        raise ShareError(f"-o {results}: that is a folder; name a file in it")
+    return suite_run(options, manifest, SuiteChoice(suite.absolute(), results.absolute()), data)
 
 
 def suite_run(options: MeasureOptions, manifest: Manifest, choice: SuiteChoice, data: DataFolder) -> SuiteRun:

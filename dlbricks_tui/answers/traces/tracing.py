@@ -17,7 +17,7 @@ from dlbricks_tui.settings.cutting import LEVEL
 from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.tracing import INFERENCES
 from dlbricks_tui.settings.variant import BATCH, VARIANT
-from dlbricks_tui.traces.file import read_trace, trace_path
+from dlbricks_tui.traces.file import StoredTraces, find_trace, read_trace, stored_traces, trace_path
 from dlbricks_tui.traces.messages import TRACE, USUAL_INFERENCES, TraceDone, TraceOrder
 from dlbricks_tui.traces.trace import Trace, TraceError, TraceLevel
 
@@ -161,6 +161,16 @@ def _require_room(folder: Path, named: Path) -> None:
             file.flush()
     except OSError as error:
         raise TraceError(f"cannot write {named}: {error.strerror}") from error
+
+
+def stored_trace(wanted: str, data: DataFolder) -> Trace:
+    """Return a stored trace by its id, or by the beginning of its id; `last` is the newest."""
+    return read_trace(find_trace(data.traces, wanted))
+
+
+def traces_of(data: DataFolder) -> StoredTraces:
+    """Return the traces of a data folder."""
+    return stored_traces(data.traces)
 
 
 def write_in(form: TraceFormat, trace: Trace, file: Path) -> None:

@@ -157,14 +157,13 @@ class JobScreen(TextDialog[None]):
 
     def __init__(self, job: JobFolder) -> None:
         # Loaded here: the first screen needs no jobs of all kinds.
-        from dlbricks_tui.answers.jobs import shown_kind
+        from dlbricks_tui.answers.jobs import reader_of, words_for
 
         self._job = job
         self._state = job.state()
         models = f" of {names_of(self._state.models)}" if self._state.models else ""
         super().__init__(heading=capitalised(f"{self._state.kind.value}{models}"))
-        shown = shown_kind(self._state.kind)
-        self._reader, self._line_of = shown.kind.reader(job), shown.words_for(job)
+        self._reader, self._line_of = reader_of(job), words_for(job).line
         self._lines: deque[str] = deque(maxlen=_MOST_LINES)
 
     def on_mount(self) -> None:
