@@ -128,12 +128,7 @@ def _carry_out(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.evaluations.evaluating import EvaluateOptions, EvaluationSteps, evaluate
     from dlbricks_tui.answers.evaluations.preparing import check_file
 
-    options = EvaluateOptions(
-        anyway=args.anyway,
-        compare=args.compare,
-        again=args.again,
-        **_comparing(args),
-    )
+    options = EvaluateOptions(anyway=args.anyway, compare=args.compare, again=args.again, **_comparing(args))
     checked = check_file(args.file, args.data)
     for match in checked.mismatches:
         narrate(f"does not match: {match.line}")

@@ -294,11 +294,6 @@ def work_on_this_host(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.fleets.controlling import work_for_fleet
 
     work_for_fleet(
-        args.scheduler,
-        args.name,
-        args.data,
-        narrate,
-        certificates=args.certificates,
-        allow_plain=args.allow_plain,
+        args.scheduler, args.name, args.data, narrate, certificates=args.certificates, allow_plain=args.allow_plain
     )
     return Status.DONE

@@ -172,11 +172,7 @@ def test_bad_input_is_refused_in_one_line(compare: Compare) -> None:
         ("table1:16", "--precision", "f8"): "'f8': give one of f32, bf16, int8",
         ("table1:16", "--runtime", "nothing"): "no runtime in the store is called 'nothing'",
         ("table1:16", "--system", "nowhere"): "no system in the store is called 'nowhere'",
-        (
-            "tabular_network",
-            "--runtime",
-            "mxnet",
-        ): "runs MXNet models, and tabular_network is one of ONNX",
+        ("tabular_network", "--runtime", "mxnet"): "runs MXNet models, and tabular_network is one of ONNX",
         ("table1",): "table1 stands for 50 models; name one",
         ("nonsense",): "no model 'nonsense'",
     }

@@ -186,9 +186,7 @@ def test_scores_compare_predictions_with_what_was_measured_since(with_records: C
     status, out, err = with_records([], "estimate", "--score", "--json")
     assert (status, json.loads(out)) == (1, [])
     assert "no model was measured in full" in err
-    records = [
-        *(it for hour, each in enumerate((SQUEEZENET, VGG)) for it in lawful_records(each, hour, **ON_C5)),
-    ]
+    records = [*(it for hour, each in enumerate((SQUEEZENET, VGG)) for it in lawful_records(each, hour, **ON_C5))]
     asked = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge", "--score")
     status, out, _ = with_records(records, *asked, "--json")
     assert status == 0

@@ -28,10 +28,7 @@ TOLD: tuple[Event, ...] = (
     ProofDone("threads-1", GAIN, "", 12),
 )
 # Rounds are told now and then.
-LINES = [
-    "waiting for a run",
-    "use 1 thread: measured +42.0 % (+40.0 % to +44.0 %), predicted nothing, in 12 rounds",
-]
+LINES = ["waiting for a run", "use 1 thread: measured +42.0 % (+40.0 % to +44.0 %), predicted nothing, in 12 rounds"]
 
 
 @pytest.fixture

@@ -114,11 +114,7 @@ def test_what_the_store_lacks_is_measured_first_and_narrated(asked: Asked, dlbri
     assert status == 0
     assert out.startswith("Llama 3.2 1B\n7.1 tokens per second, the first after 3.9 s; 5.1 GB of 23 GB\n")
     assert max(map(len, out.splitlines())) <= 80
-    assert told.splitlines() == [
-        "waiting for another run",
-        f"{MODEL}: measuring",
-        f"{MODEL}: measured in 42 s",
-    ]
+    assert told.splitlines() == ["waiting for another run", f"{MODEL}: measuring", f"{MODEL}: measured in 42 s"]
     assert dlbricks("llm", MODEL, "--quiet")[2] == ""
 
 

@@ -386,10 +386,7 @@ def test_two_files_become_one_page_with_the_rows_beside_it(
     (between,) = document["comparisons"]
     assert [(it["name"], it["verdict"]) for it in between["models"]["changes"]] == [("<m>", "slower"), ("n", "same")]
     assert (between["bricks"]["slower"], between["bricks"]["tested"]) == (1, 1)
-    assert {(it["of"], it["system"]) for it in between["not_compared"]} == {
-        ("brick", "here"),
-        ("model", "there"),
-    }
+    assert {(it["of"], it["system"]) for it in between["not_compared"]} == {("brick", "here"), ("model", "there")}
     assert document["hosts"]["others"][0]["ratio"] == pytest.approx(0.5)
     assert all(Path(it).is_file() for it in document["files"])
     (slow, same) = rows(folder, "figure-models-b")
