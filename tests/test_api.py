@@ -314,8 +314,8 @@ def test_a_language_model_is_answered_from_the_store_or_measured(data: Path, mon
         take(LanguageMessage(f"{models[0].name}, {options.precisions[0].value}: measuring"))
         return (answer(measured=ENGINE if end_to_end else None),)
 
-    monkeypatch.setattr("dlbricks_tui.api.estimating.stored_answers", stored)
-    monkeypatch.setattr("dlbricks_tui.api.estimating.measure_models", measured)
+    monkeypatch.setattr("dlbricks_tui.answers.language.stored_answers", stored)
+    monkeypatch.setattr("dlbricks_tui.answers.language.measure", measured)
     found = api.language(["llama-3.2-1b", "smollm2-135m"], measure=False, data=data)
     assert [(it.model, it.is_predicted) for it in found] == [("llama-3.2-1b", True), ("smollm2-135m", True)]
     told: list[str] = []
@@ -356,3 +356,12 @@ def test_a_fleet_run_reports_all_hosts_together_and_can_be_looked_at_later(
     assert api.fleet_status(data=data) == api.fleet_status(found.fleet, data=data) == found
     with pytest.raises(api.FleetError, match="either a hosts file"):
         api.fleet(MODEL, api.FleetOptions(), data=data)
+
+
+def test_a_session_answers_all_questions_about_one_data_folder(data: Path, measured: api.RunResult) -> None:
+    session = api.Session(data)
+    options = api.EstimateOptions(runtime="fake", level=api.Level.WRITTEN)
+    assert session.estimate(MODEL, options) == measured.models[0] == api.estimate(MODEL, options, data=session)
+    assert session.load(MODEL).name == MODEL
+    with session.results() as results:
+        assert len(results.systems()) == 1

@@ -21,7 +21,6 @@ from dlbricks_tui.recorded_host import RecordedHost, in_place_of_this_host
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import BrokenDocumentError, to_record
 from dlbricks_tui.store.numbered_threads import numbered
-from dlbricks_tui.store.records import Record
 
 PACKED = SAMPLE_MODELS / "demonstration.tar.xz"
 # The parts of the packed file: facts about it, the records of the store, and the files of the data folder.
@@ -63,9 +62,15 @@ def _unpacked(packed: Path, folder: Path) -> Demonstration:
     try:
         facts, files = _parts_of(packed)
         host = RecordedHost(facts["name"], facts["system"], facts["versions"], facts["python"], facts["recorded"])
-        records = [_record_on(line) for line in files.pop(RESULTS).splitlines()]
+        records = [
+            to_record({"uuid": hashlib.sha256(line).hexdigest()[:32], **json.loads(line)})
+            for line in files.pop(RESULTS).splitlines()
+        ]
         found = Demonstration(data, samples, host, facts["replayed"])
-        _write_manifest(samples, frozenset(facts["models"]))
+        entries = json.loads((SAMPLE_MODELS / "manifest.json").read_bytes())["models"]
+        kept = [_with_whole_paths(entry) for entry in entries if entry["name"] in frozenset(facts["models"])]
+        samples.mkdir(parents=True)
+        (samples / "manifest.json").write_text(json.dumps({"models": kept}))
     except OSError as error:
         raise DemonstrationError(f"{packed} cannot be read ({error.strerror}): install dlbricks-tui again") from error
     except (ValueError, LookupError, TypeError, EOFError, *_DAMAGED) as error:
@@ -76,7 +81,9 @@ def _unpacked(packed: Path, folder: Path) -> Demonstration:
     for name, content in files.items():
         path = data.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(_in_place(content, data.path))
+        path.write_bytes(
+            content.replace(DATA_MARK.encode(), bytes(data.path)).replace(SAMPLES_MARK.encode(), bytes(SAMPLE_MODELS))
+        )
     with ResultsDatabase(data.store) as store:
         store.add(*numbered(records))
     return found
@@ -94,23 +101,6 @@ def _parts_of(packed: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     if facts["schema"] != SCHEMA:
         raise ValueError(f"its schema is {facts['schema']!r}")
     return facts, parts
-
-
-def _record_on(line: bytes) -> Record:
-    # The recording leaves out the UUIDs of most records.
-    return to_record({"uuid": hashlib.sha256(line).hexdigest()[:32], **json.loads(line)})
-
-
-def _in_place(content: bytes, data: Path) -> bytes:
-    return content.replace(DATA_MARK.encode(), bytes(data)).replace(SAMPLES_MARK.encode(), bytes(SAMPLE_MODELS))
-
-
-def _write_manifest(samples: Path, names: frozenset[str]) -> None:
-    """Write the manifest of the models that were recorded: no other can be read without a framework."""
-    entries = json.loads((SAMPLE_MODELS / "manifest.json").read_bytes())["models"]
-    kept = [_with_whole_paths(entry) for entry in entries if entry["name"] in names]
-    samples.mkdir(parents=True)
-    (samples / "manifest.json").write_text(json.dumps({"models": kept}))
 
 
 def _with_whole_paths(entry: dict[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,13 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PLAIN = {str: "string", Path: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
 # The metadata of a field that documents leave out where it is None.
 OMIT_NONE = {"omit none": True}
+Kind = TypeVar("Kind")
 
 
 def document(value: Any) -> Any:
@@ -28,6 +29,13 @@ def document(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): document(each) for name, each in value.items()}
     return value
+
+
+def taken(kind: type[Kind], /, *sources: object, **others: Any) -> Kind:
+    """Return a dataclass with these values, and else with attributes of the sources: the first that has one counts."""
+    known = [it.name for it in fields(kind) if it.name not in others]  # type: ignore[arg-type]
+    held = {name: [it for it in sources if hasattr(it, name)] for name in known}
+    return kind(**{name: getattr(it[0], name) for name, it in held.items() if it}, **others)
 
 
 @cache

@@ -1,6 +1,6 @@
 """Estimates of models from a user's store, and the choice of the combination that answers."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
@@ -11,12 +11,12 @@ from dlbricks_tui.answers.scope import (
     EstimateOptions,
     MeasuredRuntimes,
     MeasurementScope,
-    ScopeChoice,
     named_runtime,
     usual_runtimes,
 )
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors, of_usual_variant
 from dlbricks_tui.estimate.lookup import levels_measured
@@ -307,7 +307,68 @@ class Estimator:
 
     def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
         """Return whose measurements count for these models."""
-        return ScopeChoice(self.options, self.data, self.store, self.preferred).scope_of(sources)
+        system, is_host = self._system_asked()
+        form, named = self._named(sources, is_host)
+        usual = {form: self.options.variant_of(it) for form, it in (self._usual_runtimes() if is_host else {}).items()}
+        if is_host and form is None and self.options.exclude_runtimes:
+            self._refuse_without_runtime(sources, usual)
+        is_exact = named is not None and self.options.runtime == named
+        found = MeasurementScope(system, Level.FUSED, is_host, form, named, usual, is_exact)
+        if self.options.level is not None:
+            return replace(found, level=self.options.level)
+        wanted = {found.runtime_for(source.in_format(form or self.preferred)) for source in sources}
+        levels = {level for runtime in wanted for level in levels_measured(self.store, system, runtime)}
+        return replace(
+            found,
+            level=preferred_level(sorted(levels) or (levels_measured(self.store, system) if (named is None) else ())),
+        )
+
+    def _usual_runtimes(self) -> Mapping[Format, Runtime]:
+        """Return the runtime of this host for each format, of those that have the precision and the kernels."""
+        usual = usual_runtimes(self.data, self.options.usual_runtime, None, self.options.precision)
+        registry = Registry(self.data.path)
+        found = ((form, registry.first_for({form}, lambda it: it.can_have(self.options))) for form in Format)
+        others = {form: it for form, it in found if it is not None} if self.options.limit_kernels else {}
+        return {**others, **{form: it for form, it in usual.items() if it.can_have(self.options)}}
+
+    def _refuse_without_runtime(self, sources: Sequence[ModelSource], usual: Collection[Format]) -> None:
+        precision, kernels = self.options.precision or Precision.F32, self.options.kernels_of("")
+        for source in sources:
+            taken = source.in_format(self.preferred).format
+            if taken not in usual:
+                others = [
+                    it
+                    for it in TRAITS.values()
+                    if it.format is taken and precision in it.precisions and it.has_kernels(kernels)
+                ]
+                advice = "".join(f", or add {it.title}: {it.install_here}" for it in others[:1])
+                raise EstimateError(
+                    f"no runtime here computes {taken.value} models, such as {source.name}, "
+                    f"{' with '.join([f'in {precision.value}', *kernels.words])}: "
+                    f"choose another {'variant' if kernels.words else 'precision'}{advice}"
+                )
+
+    def _system_asked(self) -> tuple[str, bool]:
+        host = fingerprint().id
+        if self.options.system is None:
+            return host, True
+        found = find_system(self.options.system, by_id(self.store.systems()))
+        return found, found == host
+
+    def _named(self, sources: Sequence[ModelSource], is_host: bool) -> tuple[Format | None, str | None]:
+        """Return the format and the identity of the runtime that the options name; it has to run all of the models.
+
+        The identity is None if several runtimes count: those of a framework, on another system.
+        """
+        asked = self.options.runtime
+        if asked is None:
+            return None, None
+        found = named_runtime(asked, self.data, self.store)
+        for source in sources:
+            found.require_format_of(source)
+        if found.here is not None and (is_host or found.identity is not None):
+            return found.format, self.options.variant_of(found.here).identity
+        return found.format, found.identity
 
     def every_way(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> Iterator[SystemEstimate]:
         """Yield each model's estimate from every system, runtime and level that the options allow."""
@@ -390,16 +451,17 @@ def estimates_here(
         for model in models:
             usual = found.get(model.graph.format)
             wanted = "" if usual is None else usual.with_precision(precision).identity
-            alike = [it for it in measured if _is_alike(it, wanted, threads)]
+            alike = [
+                it
+                for it in measured
+                if (
+                    without_variant(it) == without_variant(wanted)
+                    and states(it, threads, stated_precision(wanted), stated_kernels(wanted))
+                )
+            ]
             inquiry = Inquiry(store, model)
             estimates.append(best_of((one for it in alike for one in inquiry.by_runtime(host, it)), wanted))
     return estimates
-
-
-def _is_alike(identity: str, wanted: str, threads: int | None) -> bool:
-    return without_variant(identity) == without_variant(wanted) and states(
-        identity, threads, stated_precision(wanted), stated_kernels(wanted)
-    )
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.analysis.jobs import PEAKS, PROOF
 from dlbricks_tui.analysis.proving import RoundsDone
-from dlbricks_tui.answers.suites.exporting import EXPORT
+from dlbricks_tui.answers.documents import taken
+from dlbricks_tui.answers.suites import EXPORT
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import EVENTS
 from dlbricks_tui.folders import DataFolder
@@ -168,16 +169,13 @@ def job_summaries(states: Sequence[JobState]) -> tuple[JobSummary, ...]:
     # A process tells it in the line of the host.
     left = {place.pid: place.seconds_left for place in host_queue().places() if place.measures}
     return tuple(
-        JobSummary(
-            id=state.run,
-            kind=state.kind.value,
-            state=state.state,
-            message=state.message,
-            models=state.models,
-            started=state.started,
-            seconds=state.seconds,
-            seconds_left=left.get(state.process.pid) if state.active else None,
-            pid=state.process.pid if state.active else None,
+        taken(
+            JobSummary,
+            it,
+            id=it.run,
+            kind=it.kind.value,
+            seconds_left=left.get(it.process.pid) if it.active else None,
+            pid=it.process.pid if it.active else None,
         )
-        for state in states
+        for it in states
     )

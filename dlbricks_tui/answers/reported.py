@@ -11,8 +11,8 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from dlbricks_tui.analysis.tables import ModelRow
-from dlbricks_tui.answers.analysis.analysing import Analyser
-from dlbricks_tui.answers.analysis.results import model_row
+from dlbricks_tui.answers.analyses import model_row
+from dlbricks_tui.answers.analysing import Analyser
 from dlbricks_tui.answers.estimating import Remarks, measured_models, open_estimator
 from dlbricks_tui.answers.opening import InputsUsed, library, open_loader
 from dlbricks_tui.answers.scope import EstimateOptions, named_runtime
@@ -247,7 +247,13 @@ def find_contents(
         raise written.left_out.first
     ways = [way for way in _ways(store) if only is None or way.system in only]
     ways = [way for way in ways if runtimes is None or way.runtime in runtimes]
-    ways.sort(key=lambda way: (way.system != host, _place_in_paper(way.system), way))
+    ways.sort(
+        key=lambda way: (
+            way.system != host,
+            (SYSTEMS.index(way.system) if way.system in SYSTEMS else len(SYSTEMS)),
+            way,
+        )
+    )
     runtimes_by_id = by_id(store.runtimes())
     by_loader: defaultdict[tuple[Level, Format, Loader], list[Way]] = defaultdict(list)
     for way in ways:
@@ -257,13 +263,17 @@ def find_contents(
     found: defaultdict[Way, list[ModelResult]] = defaultdict(list)
     left_out = written.left_out.lines
     for (level, form, loader), alike in by_loader.items():
-        readable = [it.in_format(form) for it in _sources(written, sources) if form in it.formats]
+        readable = [
+            it.in_format(form)
+            for it in (source for source in sources if reported_model(source) in written.by_reported_model)
+            if form in it.formats
+        ]
         known = (
             level is Level.WRITTEN and loader is usual and {it.path for it in readable} == {it.path for it in sources}
         )
         networks = written if known else Networks(loader, readable, level, given, values, tell)
         left_out += [f"from level {level.value}: {it}" for it in networks.left_out.lines if networks is not written]
-        for granularity in _granularities(store, level):
+        for granularity in sorted({1} | {run.granularity for run in store.records(Run) if run.level is level}):
             for result in _model_results(store, networks, granularity, alike, tell):
                 found[result.found.way].append(result)
     names = WayNames(store, [way for way in ways if found[way]])
@@ -418,11 +428,6 @@ def origins_of(store: ResultsDatabase, contents: ReportContents) -> list[Provena
     return [it for it in store.records(Provenance) if (it.system, it.runtime) in ways]
 
 
-def _sources(written: Networks, sources: Iterable[ModelSource]) -> Iterator[ModelSource]:
-    """Return the sources that can be read; a warning names the others once."""
-    return (source for source in sources if reported_model(source) in written.by_reported_model)
-
-
 def _model_results(
     store: ResultsDatabase, networks: Networks, granularity: int, ways: Iterable[Way], tell: Callable[[str], None]
 ) -> Iterator[ModelResult]:
@@ -460,15 +465,6 @@ def _finding(
 
 def _ways(store: ResultsDatabase) -> list[Way]:
     return [it.way for it in combinations(store.select(order=()))]
-
-
-def _granularities(store: ResultsDatabase, level: Level) -> list[int]:
-    """Return 1 and the granularities of all runs at this level."""
-    return sorted({1} | {run.granularity for run in store.records(Run) if run.level is level})
-
-
-def _place_in_paper(system: str) -> int:
-    return SYSTEMS.index(system) if system in SYSTEMS else len(SYSTEMS)
 
 
 # The paper's four systems in its order.
@@ -518,7 +514,18 @@ class PublishedModel:
 def published_models() -> Mapping[str, PublishedModel]:
     """Return the models of Table 1 by number."""
     text = files("dlbricks_tui.answers").joinpath("published_2019.csv").read_text(encoding="utf-8")
-    return {row["table1_id"]: _model(row) for row in csv.DictReader(text.splitlines())}
+    return {
+        row["table1_id"]: PublishedModel(
+            row["table1_id"],
+            int(row["layers"]),
+            int(row["unique_layers"]),
+            _by_system(row, "end_to_end_ms"),
+            _by_system(row, "layers_ms"),
+            float(row["sequential_ms"]),
+            float(row["parallel_ms"]),
+        )
+        for row in csv.DictReader(text.splitlines())
+    }
 
 
 def published_model(table1_id: str | None) -> PublishedModel | None:
@@ -530,18 +537,6 @@ def geometric_mean(system: str) -> float | None:
     """Return the geometric mean of the ratios of all models; None for a system that the paper does not have."""
     ratios = [ratio for model in published_models().values() if (ratio := model.ratio(system)) is not None]
     return math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else None
-
-
-def _model(row: Mapping[str, str]) -> PublishedModel:
-    return PublishedModel(
-        row["table1_id"],
-        int(row["layers"]),
-        int(row["unique_layers"]),
-        _by_system(row, "end_to_end_ms"),
-        _by_system(row, "layers_ms"),
-        float(row["sequential_ms"]),
-        float(row["parallel_ms"]),
-    )
 
 
 def _by_system(row: Mapping[str, str], column: str) -> Mapping[str, float]:

@@ -12,9 +12,8 @@ from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.rules import NO_RULES, read_rules
-from dlbricks_tui.estimate.system_estimate import find_runtime, find_system, format_of, preferred_level
+from dlbricks_tui.estimate.system_estimate import find_runtime, format_of
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.errors import RegistryError
@@ -329,79 +328,3 @@ class MeasurementScope:
         if usual is None or found is None or runtime == usual.identity:
             return None
         return found[1] if usual.with_threads(int(found[1])).identity == runtime else None
-
-
-@dataclass(frozen=True, slots=True)
-class ScopeChoice:
-    """Chooses whose measurements count, by the options and by what a store has."""
-
-    options: EstimateOptions
-    data: DataFolder
-    store: ResultsDatabase
-    # The format of models that have several, unless the options name a runtime.
-    preferred: Format
-
-    def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
-        """Return whose measurements count for these models."""
-        system, is_host = self._system()
-        form, named = self._named(sources, is_host)
-        usual = {form: self.options.variant_of(it) for form, it in (self._usual() if is_host else {}).items()}
-        if is_host and form is None and self.options.exclude_runtimes:
-            self._refuse_without_runtime(sources, usual)
-        is_exact = named is not None and self.options.runtime == named
-        found = MeasurementScope(system, Level.FUSED, is_host, form, named, usual, is_exact)
-        if self.options.level is not None:
-            return replace(found, level=self.options.level)
-        wanted = {found.runtime_for(source.in_format(form or self.preferred)) for source in sources}
-        return replace(found, level=self._level(system, wanted, others=named is None))
-
-    def _usual(self) -> Mapping[Format, Runtime]:
-        """Return the runtime of this host for each format, of those that have the precision and the kernels."""
-        usual = usual_runtimes(self.data, self.options.usual_runtime, None, self.options.precision)
-        registry = Registry(self.data.path)
-        found = ((form, registry.first_for({form}, lambda it: it.can_have(self.options))) for form in Format)
-        others = {form: it for form, it in found if it is not None} if self.options.limit_kernels else {}
-        return {**others, **{form: it for form, it in usual.items() if it.can_have(self.options)}}
-
-    def _refuse_without_runtime(self, sources: Sequence[ModelSource], usual: Collection[Format]) -> None:
-        precision, kernels = self.options.precision or Precision.F32, self.options.kernels_of("")
-        for source in sources:
-            taken = source.in_format(self.preferred).format
-            if taken not in usual:
-                others = [
-                    it
-                    for it in TRAITS.values()
-                    if it.format is taken and precision in it.precisions and it.has_kernels(kernels)
-                ]
-                advice = "".join(f", or add {it.title}: {it.install_here}" for it in others[:1])
-                raise EstimateError(
-                    f"no runtime here computes {taken.value} models, such as {source.name}, "
-                    f"{' with '.join([f'in {precision.value}', *kernels.words])}: "
-                    f"choose another {'variant' if kernels.words else 'precision'}{advice}"
-                )
-
-    def _system(self) -> tuple[str, bool]:
-        host = fingerprint().id
-        if self.options.system is None:
-            return host, True
-        found = find_system(self.options.system, by_id(self.store.systems()))
-        return found, found == host
-
-    def _level(self, system: str, wanted: Collection[str | None], *, others: bool) -> Level:
-        levels = {level for runtime in wanted for level in levels_measured(self.store, system, runtime)}
-        return preferred_level(sorted(levels) or (levels_measured(self.store, system) if others else ()))
-
-    def _named(self, sources: Sequence[ModelSource], is_host: bool) -> tuple[Format | None, str | None]:
-        """Return the format and the identity of the runtime that the options name; it has to run all of the models.
-
-        The identity is None if several runtimes count: those of a framework, on another system.
-        """
-        asked = self.options.runtime
-        if asked is None:
-            return None, None
-        found = named_runtime(asked, self.data, self.store)
-        for source in sources:
-            found.require_format_of(source)
-        if found.here is not None and (is_host or found.identity is not None):
-            return found.format, self.options.variant_of(found.here).identity
-        return found.format, found.identity

@@ -8,35 +8,9 @@
 The names in `__all__` are stable. All other modules may change from one version to the next.
 """
 
-from dlbricks_tui.answers.checks.checking import CheckOptions
-from dlbricks_tui.answers.checks.results import CheckedModel
-from dlbricks_tui.answers.comparisons.combinations import CompareOptions
-from dlbricks_tui.answers.evaluations.evaluating import EvaluateOptions
-from dlbricks_tui.answers.evaluations.results import (
-    ComparedResult,
-    EvaluatedLoad,
-    EvaluatedResult,
-    EvaluationResult,
-)
-from dlbricks_tui.answers.fleets.requesting import FleetOptions
-from dlbricks_tui.answers.fleets.results import (
-    FleetEstimate,
-    FleetHost,
-    FleetModel,
-    FleetResult,
-    LeftOutModel,
-)
-from dlbricks_tui.answers.language.results import (
-    DelayOfPrompt,
-    LanguageAnswer,
-    LanguageIntervals,
-    LanguageOptions,
-    PartTime,
-    SpeedAtContext,
-)
-from dlbricks_tui.answers.measuring import MeasureOptions
-from dlbricks_tui.answers.probing import ProbeOptions
-from dlbricks_tui.answers.results import (
+from dlbricks_tui.answers.checks import CheckedModel, CheckOptions
+from dlbricks_tui.answers.combinations import CompareOptions
+from dlbricks_tui.answers.estimates import (
     BrickShare,
     ComparedCombination,
     Comparison,
@@ -45,25 +19,52 @@ from dlbricks_tui.answers.results import (
     Remaining,
     TypeShare,
 )
-from dlbricks_tui.answers.run_results import Counts, ProbeResult, RunResult
-from dlbricks_tui.answers.scenarios.predicting import ScenarioOptions
-from dlbricks_tui.answers.scenarios.results import MeasuredScenario, PredictedScenario, ScenarioResult
+from dlbricks_tui.answers.evaluating import (
+    ComparedResult,
+    EvaluatedLoad,
+    EvaluatedResult,
+    EvaluateOptions,
+    EvaluationResult,
+)
+from dlbricks_tui.answers.fleets import FleetEstimate, FleetHost, FleetModel, FleetOptions, FleetResult, LeftOutModel
+from dlbricks_tui.answers.language import (
+    DelayOfPrompt,
+    LanguageAnswer,
+    LanguageIntervals,
+    LanguageOptions,
+    PartTime,
+    SpeedAtContext,
+)
+from dlbricks_tui.answers.loads import MeasuredScenario, PredictedScenario, ScenarioResult
+from dlbricks_tui.answers.measuring import Counts, MeasureOptions, ProbeOptions, ProbeResult, RunResult
+from dlbricks_tui.answers.scenarios import ScenarioOptions
 from dlbricks_tui.answers.scope import EstimateOptions
-from dlbricks_tui.answers.traces.results import TraceResult
-from dlbricks_tui.answers.traces.tracing import TraceFormat, TraceOptions
-from dlbricks_tui.api.estimating import Model as Model
-from dlbricks_tui.api.estimating import compare, estimate, language, load
-from dlbricks_tui.api.evaluations import check, evaluate, evaluation_of, fleet, fleet_status
-from dlbricks_tui.api.measuring import Progress, measure, probe
-from dlbricks_tui.api.scenarios import scenario
-from dlbricks_tui.api.traces import trace
+from dlbricks_tui.answers.traces import TraceFormat, TraceOptions, TraceResult
+from dlbricks_tui.api.session import Model as Model
+from dlbricks_tui.api.session import (
+    Progress,
+    Session,
+    check,
+    compare,
+    estimate,
+    evaluate,
+    evaluation_of,
+    fleet,
+    fleet_status,
+    language,
+    load,
+    measure,
+    probe,
+    scenario,
+    trace,
+)
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual
-from dlbricks_tui.evaluations.differences import Difference
+from dlbricks_tui.evaluations.baseline import Difference
 from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.fleet.errors import FleetError
@@ -155,6 +156,7 @@ __all__ = [
     "ScenarioOptions",
     "ScenarioResult",
     "Selection",
+    "Session",
     "SpeedAtContext",
     "State",
     "StoreError",

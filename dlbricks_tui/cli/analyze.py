@@ -30,13 +30,13 @@ from dlbricks_tui.cli.output import (
 from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.analysing import KINDS
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.kinds import name, several
+from dlbricks_tui.settings.setting import name, several
 from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.wording.numbers import counted, duration, in_ms, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.answers.analysis.analysing import Analysis, MissingPart
+    from dlbricks_tui.answers.analysing import Analysis, MissingPart
 
 _WIDEST = 120
 # The picture, its legend and its sentence fit on one screen of 24 lines.
@@ -76,15 +76,15 @@ def register(parser: Parser) -> None:
     graphs = add_graph_files(parser, "the layers of the file as a graph file, with the time of each in ms")
     parser.add_file("--onnx", about="write a copy of an ONNX file with times in its metadata", to=graphs)
     parser.add_formats()
-    parser.add_schema("analysis.results.ModelAnalysis", many=True)
+    parser.add_schema("analyses.ModelAnalysis", many=True)
     parser.set_defaults(handler=analyze_models)
 
 
 def analyze_models(args: argparse.Namespace) -> int:
     """Analyse each model on each runtime, from stored results and what is to be measured before."""
     # Loaded here: the help needs no store.
-    from dlbricks_tui.answers.analysis.kernels import kernels_or_none
-    from dlbricks_tui.answers.analysis.results import csv_rows, model_analysis, model_row
+    from dlbricks_tui.answers.analyses import csv_rows, model_analysis, model_row
+    from dlbricks_tui.answers.analysing import kernels_or_none
 
     found = list(_analyses(args))
     measured = Status.DONE
@@ -109,7 +109,7 @@ def analyze_models(args: argparse.Namespace) -> int:
 
 
 def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
-    from dlbricks_tui.answers.analysis.analysing import Analyser
+    from dlbricks_tui.answers.analysing import Analyser
     from dlbricks_tui.answers.opening import library
 
     sources = library(args.data).find_all(args.models)
@@ -121,7 +121,7 @@ def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
 
 def _show(args: argparse.Namespace, found: Sequence[Analysis], kernels: Sequence[Sequence[TimedKernel]]) -> None:
     # Loaded here: the other formats need no tables.
-    from dlbricks_tui.answers.analysis.results import model_row
+    from dlbricks_tui.answers.analyses import model_row
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.analyses import analyses_parts
     from dlbricks_tui.documents.analysis import AnalysisDocument, kernels_table
@@ -201,8 +201,7 @@ def _untimed(found: Analysis) -> str:
 def _measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
     """Measure what the analyses of these models lack, and narrate it before it starts."""
     # Loaded here, as below: stored results need no runs.
-    from dlbricks_tui.answers.analysis.asked_proofs import refuse_other_system
-    from dlbricks_tui.answers.analysis.lacking import lacks_in_words, measure_peaks, plan_of
+    from dlbricks_tui.answers.analysing import lacks_in_words, measure_peaks, plan_of, refuse_other_system
     from dlbricks_tui.answers.measuring import RunJob
     from dlbricks_tui.cli.run import execute_shown, tell_end
 
@@ -234,7 +233,7 @@ def _measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Sta
 
 def _prove(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
     """Prove the what-ifs that are asked for, and narrate each gain; what is finished is kept if it is interrupted."""
-    from dlbricks_tui.answers.analysis.asked_proofs import asked_what_ifs, proof_order, prove_here, refuse_other_system
+    from dlbricks_tui.answers.analysing import asked_what_ifs, proof_order, prove_here, refuse_other_system
     from dlbricks_tui.answers.jobs import words_of
     from dlbricks_tui.cli.progress import JobNarration, live_console
     from dlbricks_tui.wording.what_ifs import what_if_words

@@ -43,7 +43,7 @@ def register(parser: Parser) -> None:
     parser.add_setting(SYSTEM)
     add_cutting_options(parser)
     add_measured_only_option(parser)
-    parser.end(compare_combinations, "pairs.naming.CompareDocument")
+    parser.end(compare_combinations, "pairs.CompareDocument")
 
 
 def compare_combinations(args: argparse.Namespace) -> int:
@@ -51,9 +51,9 @@ def compare_combinations(args: argparse.Namespace) -> int:
     if args.other is not None:
         return compare_two(args)
     # Loaded here, as below: the help needs no store.
-    from dlbricks_tui.answers.comparisons.combinations import CompareOptions, compare
+    from dlbricks_tui.answers.combinations import CompareOptions, compare
+    from dlbricks_tui.answers.estimates import comparison
     from dlbricks_tui.answers.opening import model_named, open_store
-    from dlbricks_tui.answers.results import comparison
 
     source = model_named(args.model, args.data)
     options = CompareOptions(**_model_options(args), **values_of(args, VARIANT))
@@ -90,8 +90,7 @@ def compare_combinations(args: argparse.Namespace) -> int:
 def compare_two(args: argparse.Namespace) -> int:
     """Print two things of one kind side by side."""
     from dlbricks_tui.answers.opening import model_or_none, open_store
-    from dlbricks_tui.answers.pairs.estimates import compare_models
-    from dlbricks_tui.answers.pairs.naming import compare_named, named_side
+    from dlbricks_tui.answers.pairs import compare_models, compare_named, named_side
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import comparison_parts
 

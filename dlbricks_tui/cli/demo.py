@@ -11,7 +11,7 @@ def register(parser: Parser) -> None:
     """Add the options of `demo`."""
     parser.add_speed(default=4.0)
     parser.add_quiet()
-    parser.end(demonstrate, "run_results.ReplayedRun")
+    parser.end(demonstrate, "measuring.ReplayedRun")
     parser.set_defaults(reads_config=False)
 
 
@@ -19,7 +19,7 @@ def demonstrate(args: argparse.Namespace) -> int:
     """Open the workbench on recorded results; without a terminal, replay a run and print its estimates."""
     # Loaded here: `dlbricks demo --help` needs none of them.
     from dlbricks_tui.answers.demonstration import open_demonstration
-    from dlbricks_tui.answers.run_results import find_run
+    from dlbricks_tui.answers.measuring import find_run
     from dlbricks_tui.cli.jobs import replay_run
     from dlbricks_tui.config.reading import Sources
 

@@ -60,7 +60,7 @@ def register(parser: Parser) -> None:
         "system alone; without a MODEL, all of them",
     )
     parser.add_formats()
-    parser.add_schema("results.ModelEstimate", many=True)
+    parser.add_schema("estimates.ModelEstimate", many=True)
     parser.set_defaults(handler=estimate_models)
 
 
@@ -160,7 +160,7 @@ def _estimate(
 def _write_estimates(answers: Sequence[Answer], output: str, most_slow: int | None = None) -> None:
     """Write estimates, or the slowest layers of each model: as `text`, `json` or `csv`."""
     if output != "text":
-        from dlbricks_tui.answers.results import MOST_SLOW, csv_row, model_estimate, slow_rows
+        from dlbricks_tui.answers.estimates import MOST_SLOW, csv_row, model_estimate, slow_rows
 
         estimates = [model_estimate(it.decomposition, it.found, most_slow or MOST_SLOW) for it in answers]
         if output == "json":
@@ -194,7 +194,7 @@ def _write_rows(rows: Sequence[dict[str, Any]], output: str = "csv") -> None:
 
 
 def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
-    from dlbricks_tui.answers.results import accuracy_document
+    from dlbricks_tui.answers.estimates import accuracy_document
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimates import accuracy_parts, judged_by_way
 
@@ -210,7 +210,7 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
 
 
 def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
-    from dlbricks_tui.answers.results import score_document
+    from dlbricks_tui.answers.estimates import score_document
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.scores import NOTHING_TO_SCORE, score_parts
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from dlbricks_tui.cli.options import add_models_argument, inputs_of
 from dlbricks_tui.cli.output import narrate, narrate_once, narrate_some, write, write_json, write_lines
 from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
-from dlbricks_tui.settings.kinds import share
+from dlbricks_tui.settings.setting import share
 from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.evaluations.preparing import CheckedEvaluation
-    from dlbricks_tui.answers.evaluations.results import EvaluationResult
+    from dlbricks_tui.answers.evaluating import EvaluationResult
+    from dlbricks_tui.answers.preparing import CheckedEvaluation
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.runs.run import RunOutcome
@@ -49,7 +49,7 @@ def register(parser: Parser) -> None:
     parser.add_file("-o", "--output", about="with --from: the file to write")
     parser.add_flag("--force", about="with --from: replace the file if it exists")
     parser.add_flag("--schema", about="print the JSON schema of the file, for editors, and exit")
-    parser.end(evaluate_file, "evaluations.results.EvaluationResult", quiet=True)
+    parser.end(evaluate_file, "evaluating.EvaluationResult", quiet=True)
 
 
 def register_check(parser: Parser) -> None:
@@ -66,11 +66,11 @@ def register_check(parser: Parser) -> None:
     parser.add_argument("--runtime", metavar="R", help="a runtime or framework (default: all of FILE)")
     parser.add_argument("--system", metavar="S", help="the system to compare with, if FILE has several")
     parser.add_file("--junit", about="write the verdicts as JUnit XML too, for CI systems")
-    parser.end(check, "checks.results.CheckedModel", many=True, quiet=True)
+    parser.end(check, "checks.CheckedModel", many=True, quiet=True)
 
 
 def _add_comparing(parser: Parser, *, by: str, processes: str) -> None:
-    from dlbricks_tui.answers.checks.checking import MOST_PROCESSES, CheckOptions
+    from dlbricks_tui.answers.checks import MOST_PROCESSES, CheckOptions
 
     usual = CheckOptions()
     by = f"{by} (default: {usual.by:.0%})".replace("%", "%%")
@@ -88,7 +88,7 @@ def evaluate_file(args: argparse.Namespace) -> int:
     """Carry out an evaluation, or write one, or print the schema of the file."""
     if args.schema:
         # Loaded here, as all that follows: an error in the options is quick.
-        from dlbricks_tui.answers.evaluations.preparing import schema_of_files
+        from dlbricks_tui.answers.preparing import schema_of_files
 
         write(f"{json.dumps(schema_of_files(), indent=2)}\n")
         return Status.DONE
@@ -106,7 +106,7 @@ def evaluate_file(args: argparse.Namespace) -> int:
 
 
 def _write_evaluation(args: argparse.Namespace) -> int:
-    from dlbricks_tui.answers.evaluations.from_run import written_evaluation
+    from dlbricks_tui.answers.from_run import written_evaluation
 
     if args.file is not None or args.output is None or args.anyway or args.compare or args.again or _comparing(args):
         raise UsageError("--from RUN measures nothing: name only the file to write, with -o FILE")
@@ -125,8 +125,8 @@ def _write_evaluation(args: argparse.Namespace) -> int:
 
 
 def _carry_out(args: argparse.Namespace) -> int:
-    from dlbricks_tui.answers.evaluations.evaluating import EvaluateOptions, EvaluationSteps, evaluate
-    from dlbricks_tui.answers.evaluations.preparing import check_file
+    from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationSteps, evaluate
+    from dlbricks_tui.answers.preparing import check_file
 
     options = EvaluateOptions(anyway=args.anyway, compare=args.compare, again=args.again, **_comparing(args))
     checked = check_file(args.file, args.data)
@@ -189,10 +189,17 @@ def _conclude(result: EvaluationResult, checked: CheckedEvaluation) -> int:
 def check(args: argparse.Namespace) -> int:
     """Measure the models again, and print a verdict on each."""
     # Loaded here: `--help` and `--json-schema` need none of it.
-    from dlbricks_tui.answers.checks.checked import checked, measure_again
-    from dlbricks_tui.answers.checks.checking import CheckOptions, check_plan
-    from dlbricks_tui.answers.checks.junit import refuse_unwritable, write_junit
-    from dlbricks_tui.answers.checks.results import days_of, line_of, other_system
+    from dlbricks_tui.answers.checks import (
+        CheckOptions,
+        check_plan,
+        checked,
+        days_of,
+        line_of,
+        measure_again,
+        other_system,
+        refuse_unwritable,
+        write_junit,
+    )
     from dlbricks_tui.answers.measuring import RunJob
     from dlbricks_tui.cli.run import execute_shown
     from dlbricks_tui.wording.answers import runtime_words

@@ -16,7 +16,7 @@ from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.fleets.controlling import FleetJob
+    from dlbricks_tui.answers.fleets import FleetJob
     from dlbricks_tui.fleet.request import FleetProgress
     from dlbricks_tui.jobs.folder import JobState
 
@@ -26,11 +26,11 @@ _ALLOW_PLAIN = "use a scheduler without TLS (tcp://) although other machines can
 def register(parser: Parser) -> None:
     """Add the actions of `fleet`; without one it lists."""
     parser.add_listing("list the fleet runs, the newest last", list_fleets)
-    parser.add_schema("fleets.results.FleetSummary", many=True)
+    parser.add_schema("fleets.FleetSummary", many=True)
     _add_run(parser)
     watching = _add(parser, "status", "show the hosts of a fleet run, and the models on them", show_status, newest=True)
     watching.add_flag("--follow", about="go on until the fleet run ends")
-    watching.add_schema("fleets.results.FleetResult")
+    watching.add_schema("fleets.FleetResult")
     resume = "let paused hosts go on, or carry on with a fleet run that has ended early"
     for name, about, handler in (
         ("pause", "let the hosts pause, so that others can measure there", pause_fleet),
@@ -64,7 +64,7 @@ def _add_run(parser: Parser) -> None:
     from dlbricks_tui.cli.run import add_measuring_options
 
     add_measuring_options(running)
-    running.add_schema("fleets.results.FleetResult")
+    running.add_schema("fleets.FleetResult")
 
 
 def _add_host_actions(parser: Parser) -> None:
@@ -75,7 +75,7 @@ def _add_host_actions(parser: Parser) -> None:
     doctor.add_file("--wheels", metavar="DIR", about=about)
     doctor.add_repeatable("--runtime", "NAME", "needed there")
     doctor.add_flag("--all", about="list what is as it should be, too")
-    doctor.add_schema("fleets.results.FleetExamination")
+    doctor.add_schema("fleets.FleetExamination")
     making = parser.add_action("init", "make the certificates of a fleet, unless they are there", make_certificates)
     making.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="(default: in the data folder)")
     about = "measure on this host for the driver of a dask scheduler"
@@ -99,8 +99,7 @@ def _add(parser: Parser, name: str, about: str, handler: Handler, *, newest: boo
 
 def run_fleet(args: argparse.Namespace) -> int:
     """Start a fleet run, and drive it unless it is to be detached."""
-    from dlbricks_tui.answers.fleets.controlling import FleetJob
-    from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request
+    from dlbricks_tui.answers.fleets import FleetJob, FleetOptions, fleet_request
     from dlbricks_tui.answers.measuring import remarks_on_run
     from dlbricks_tui.answers.opening import library
     from dlbricks_tui.cli.output import narrate_once
@@ -139,7 +138,7 @@ def show_status(args: argparse.Namespace) -> int:
 
 def list_fleets(args: argparse.Namespace) -> int:
     """List all fleet runs of the data folder."""
-    from dlbricks_tui.answers.fleets.controlling import fleet_summaries
+    from dlbricks_tui.answers.fleets import fleet_summaries
     from dlbricks_tui.cli.jobs import show_list
     from dlbricks_tui.documents.jobs import FLEET_COLUMNS
 
@@ -240,7 +239,7 @@ def _show(fleet: FleetJob, *, as_json: bool) -> None:
 
 
 def _fleet(args: argparse.Namespace) -> FleetJob:
-    from dlbricks_tui.answers.fleets.controlling import FleetJob
+    from dlbricks_tui.answers.fleets import FleetJob
 
     return FleetJob.find(args.fleet, args.data)
 
@@ -254,8 +253,7 @@ def _confirm(fleet: FleetJob, what: str, args: argparse.Namespace) -> int:
 
 def examine_fleet(args: argparse.Namespace) -> int:
     """Examine the hosts of a hosts file, and set them up if asked to."""
-    from dlbricks_tui.answers.fleets.controlling import examined_hosts
-    from dlbricks_tui.answers.fleets.results import fleet_examination
+    from dlbricks_tui.answers.fleets import examined_hosts, fleet_examination
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.fleet import examination_parts
 
@@ -275,7 +273,7 @@ def examine_fleet(args: argparse.Namespace) -> int:
 
 def make_certificates(args: argparse.Namespace) -> int:
     """Make the certificates and private keys of a fleet, or name those that are there."""
-    from dlbricks_tui.answers.fleets.controlling import made_certificates
+    from dlbricks_tui.answers.fleets import made_certificates
 
     certificates, is_new = made_certificates(args.folder, args.data)
     if args.json:
@@ -291,7 +289,7 @@ def make_certificates(args: argparse.Namespace) -> int:
 
 def work_on_this_host(args: argparse.Namespace) -> int:
     """Measure on this host until the process is told to end."""
-    from dlbricks_tui.answers.fleets.controlling import work_for_fleet
+    from dlbricks_tui.answers.fleets import work_for_fleet
 
     work_for_fleet(
         args.scheduler, args.name, args.data, narrate, certificates=args.certificates, allow_plain=args.allow_plain

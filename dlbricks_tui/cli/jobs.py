@@ -34,12 +34,12 @@ def register(parser: Parser) -> None:
 def register_runs(parser: Parser) -> None:
     """Add the actions of `runs`; without one it lists."""
     parser.add_listing("list the runs, the newest last", list_runs)
-    parser.add_schema("run_results.RunSummary", many=True)
+    parser.add_schema("measuring.RunSummary", many=True)
     about = "show the progress of a run until it ends; the run goes on if you stop watching"
     watching = _add_of_run(parser, "watch", about, watch_run)
     about = "show a run again from its events, at any speed; nothing is measured"
     replaying = _add_of_run(parser, "replay", about, replay_stored)
-    replaying.add_schema("run_results.ReplayedRun")
+    replaying.add_schema("measuring.ReplayedRun")
     _add_of_run(parser, "pause", "pause a run, so that others can measure meanwhile", pause_run)
     _add_of_run(parser, "cancel", "end a run; its results are kept", cancel_run)
     about = "let a paused run go on, or carry on with one that has ended early"
@@ -193,7 +193,7 @@ def _confirm(folder: JobFolder, what: str, args: argparse.Namespace) -> int:
 
 def list_runs(args: argparse.Namespace) -> int:
     """List all runs of the data folder."""
-    from dlbricks_tui.answers.run_results import run_summary, stored_runs
+    from dlbricks_tui.answers.measuring import run_summary, stored_runs
     from dlbricks_tui.documents.jobs import RUN_COLUMNS
 
     stored = stored_runs(args.data)
@@ -251,7 +251,7 @@ def resume_run(args: argparse.Namespace) -> int:
 def replay_run(folder: RunFolder, args: argparse.Namespace) -> int:
     """Show the events of a run again, print the last estimates that they tell, and return the exit status."""
     from dlbricks_tui.answers.jobs import reader_of, replay_of
-    from dlbricks_tui.answers.run_results import replayed_run
+    from dlbricks_tui.answers.measuring import replayed_run
     from dlbricks_tui.cli.progress import shown
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.jobs import replay_parts
@@ -275,14 +275,14 @@ def replay_run(folder: RunFolder, args: argparse.Namespace) -> int:
 
 
 def _folder(args: argparse.Namespace) -> RunFolder:
-    from dlbricks_tui.answers.run_results import find_run
+    from dlbricks_tui.answers.measuring import find_run
 
     return find_run(args.run, args.data)
 
 
 def _confirm_run(folder: RunFolder, what: str, args: argparse.Namespace) -> int:
     if args.json:
-        from dlbricks_tui.answers.run_results import run_summary
+        from dlbricks_tui.answers.measuring import run_summary
 
         write_json(run_summary(folder.state()))
     narrate(f"run {folder.run} {what}")

@@ -14,7 +14,7 @@ from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
+    from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
     from dlbricks_tui.documents.parts import Part
 
 # Pictures are no wider.
@@ -24,7 +24,7 @@ _WIDEST = 100
 def register(parser: Parser) -> None:
     """Add the options of `llm`."""
     # Loaded here, as all that follows: the help needs no store, and documents need no tables.
-    from dlbricks_tui.answers.language.results import LanguageOptions
+    from dlbricks_tui.answers.language import LanguageOptions
 
     parser.add_argument(
         "models",
@@ -43,13 +43,12 @@ def register(parser: Parser) -> None:
     parser.add_flag("--predict", about=about, to=how)
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
-    parser.end(answer_models, "language.results.LanguageAnswer", many=True, quiet=True)
+    parser.end(answer_models, "language.LanguageAnswer", many=True, quiet=True)
 
 
 def answer_models(args: argparse.Namespace) -> int:
     """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
-    from dlbricks_tui.answers.language.asking import library_answers
-    from dlbricks_tui.answers.language.results import LanguageOptions
+    from dlbricks_tui.answers.language import LanguageOptions, library_answers
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.language import comparison_parts, fastest_first, language_parts, library_parts
 
@@ -82,14 +81,14 @@ def answer_models(args: argparse.Namespace) -> int:
 
 def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
     """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
-    from dlbricks_tui.answers.language import asking
+    from dlbricks_tui.answers import language
 
     failures: list[str] = []
-    models = asking.opened_models(args.models, options, failures.append)
+    models = language.opened_models(args.models, options, failures.append)
     for failure in failures:
         narrate(failure)
     if args.predict:
-        return asking.stored_answers(models, options, args.data), len(failures)
+        return language.stored_answers(models, options, args.data), len(failures)
     from dlbricks_tui.answers.jobs import words_of
     from dlbricks_tui.answers.measuring import variant_remarks
     from dlbricks_tui.cli.progress import JobNarration
@@ -100,7 +99,7 @@ def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequen
     narration = JobNarration(words_of("language model", None), quiet=args.quiet)
     ended_early: list[str] = []
     with signals_interrupt():
-        found = asking.measured_or_predicted(
+        found = language.measured_or_predicted(
             models, options, args.data, narration.take, ended_early.append, end_to_end=args.end_to_end
         )
     for line in ended_early:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from dlbricks_tui.cli.output import write, write_json
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.settings.kinds import ValueRefusedError, number, whole
+from dlbricks_tui.settings.setting import ValueRefusedError, number, whole
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-    from dlbricks_tui.settings.kinds import ValueKind
-    from dlbricks_tui.settings.setting import Setting
+    from dlbricks_tui.settings.setting import Setting, ValueKind
 
 # The limits of options that several commands have.
 _MOST_SHOWN, _MOST_SPEED = 1_000_000, 1e6

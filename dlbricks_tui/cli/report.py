@@ -137,11 +137,10 @@ def report_comparison(args: argparse.Namespace) -> int:
     # `--models` has a default, which a comparison does not use.
     if args.systems or args.runtime or args.input or args.value:
         raise UsageError("--compare takes all results of its sides: leave --system, --runtime, --input and --value out")
-    from dlbricks_tui.answers.comparisons.compared_sides import compare_sides, comparison_document
-    from dlbricks_tui.answers.comparisons.estimates import Estimates
-    from dlbricks_tui.answers.comparisons.sides import named_sides
+    from dlbricks_tui.answers.changes import Estimates, compare_sides, comparison_document
     from dlbricks_tui.answers.opening import library
     from dlbricks_tui.answers.reported import open_loaders
+    from dlbricks_tui.answers.sides import named_sides
     from dlbricks_tui.report.comparing.comparison import make_comparison
 
     sides = named_sides(args.compare, args.data)

@@ -20,13 +20,13 @@ from dlbricks_tui.cli.output import (
 )
 from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
 from dlbricks_tui.printable import printable
-from dlbricks_tui.settings.kinds import share
+from dlbricks_tui.settings.setting import share
 from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dlbricks_tui.answers.comparisons.contrasts import ComparedPair
+    from dlbricks_tui.answers.changes import ComparedPair
     from dlbricks_tui.answers.stored_results import ShownResult
     from dlbricks_tui.documents.parts import Sentence, Table
 
@@ -102,7 +102,7 @@ def _add_compare(parser: Parser) -> None:
     formats = comparing.add_mutually_exclusive_group()
     comparing.add_flag("--json", about="print one JSON document with all pairs", to=formats)
     comparing.add_flag("--markdown", about="print Markdown, for a pull request", to=formats)
-    comparing.add_schema("comparisons.contrasts.ComparedResults")
+    comparing.add_schema("changes.ComparedResults")
 
 
 def _add_import(parser: Parser) -> None:
@@ -114,7 +114,7 @@ def _add_import(parser: Parser) -> None:
     about = "more trusted signers: an allowed_signers file of OpenSSH, or a public key of minisign"
     importing.add_repeatable("--signers", "FILE", about, type=Path)
     importing.add_flag("--ignore-signatures", about="import signed files as unsigned, without verifying them")
-    importing.add_schema("imports.ImportResult", many=True)
+    importing.add_schema("store_contents.ImportResult", many=True)
     importing.add_argument(
         "--format",
         choices=(_OWN, _PUBLISHED),
@@ -212,9 +212,9 @@ def _show(found: ShownResult) -> None:
 
 def compare_results(args: argparse.Namespace) -> int:
     """Print the comparison of two selections."""
-    from dlbricks_tui.answers.comparisons.contrasts import compared_results
-    from dlbricks_tui.answers.comparisons.named import select_named
+    from dlbricks_tui.answers.changes import compared_results
     from dlbricks_tui.answers.opening import open_store
+    from dlbricks_tui.answers.sides import select_named
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import NOTHING_IN_COMMON, pair_columns, ratio_parts, selection_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Table
@@ -288,8 +288,8 @@ def run_import(args: argparse.Namespace) -> int:
 
 def _import_files(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
     """Import exported files and folders; return a document for each, and True if all of each could be read."""
-    from dlbricks_tui.answers.imports import import_lines, import_results, imported
     from dlbricks_tui.answers.opening import open_store
+    from dlbricks_tui.answers.store_contents import import_lines, import_results, imported
 
     with open_store(args.data, narrate) as store:
         done = imported(
@@ -307,8 +307,8 @@ def _import_files(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
 
 def _import_published(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
     """Import checkouts like `_import_files` imports files."""
-    from dlbricks_tui.answers.imports import ImportedCheckout, checkout_reports, system_lines
     from dlbricks_tui.answers.opening import open_store
+    from dlbricks_tui.answers.store_contents import ImportedCheckout, checkout_reports, system_lines
 
     found: list[ImportedCheckout] = []
     with open_store(args.data, narrate) as store, open_loader(args.data) as loader:

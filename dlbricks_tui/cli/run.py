@@ -25,8 +25,7 @@ from dlbricks_tui.wording.numbers import counted, in_ms, names_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.answers.measuring import MeasureOptions, RunJob
-    from dlbricks_tui.answers.run_results import FollowedRun
+    from dlbricks_tui.answers.measuring import FollowedRun, MeasureOptions, RunJob
     from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.folder import JobState
@@ -47,7 +46,7 @@ def register(parser: Parser) -> None:
     parser.add_setting(METHOD, usual="inside, unless runs are fixed in number or operators run at once")
     parser.add_setting(TARGET)
     add_measuring_options(parser)
-    parser.add_schema("run_results.RunResult")
+    parser.add_schema("measuring.RunResult")
     parser.set_defaults(handler=run_models)
 
 
@@ -59,7 +58,7 @@ def register_probe(parser: Parser) -> None:
     parser.add_settings(*EXECUTION)
     for setting in (LEVEL, METHOD):
         parser.add_setting(setting, default=None, usual="that by which other systems have measured most")
-    parser.end(probe, "run_results.ProbeResult", quiet=True)
+    parser.end(probe, "measuring.ProbeResult", quiet=True)
 
 
 def add_measuring_options(parser: Parser) -> None:
@@ -123,7 +122,7 @@ def conclude(outcome: RunOutcome, run: FollowedRun, *, as_json: bool) -> int:
     """Print the estimates of a run that has ended, and return its exit status."""
     request = outcome.request
     if as_json:
-        from dlbricks_tui.answers.run_results import run_result
+        from dlbricks_tui.answers.measuring import run_result
 
         write_json(run_result(outcome.state, outcome))
     elif request.suite is not None and outcome.estimates is not None:
@@ -175,7 +174,7 @@ def _start_detached(run: RunJob, *, as_json: bool) -> int:
     run.start_detached()
     name = run.folder.run
     if as_json:
-        from dlbricks_tui.answers.run_results import run_result
+        from dlbricks_tui.answers.measuring import run_result
 
         write_json(run_result(run.folder.state()))
     else:
@@ -204,7 +203,7 @@ def _show(found: Sequence[EstimatedModel], request: RunRequest) -> None:
 
 
 def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None:
-    from dlbricks_tui.answers.run_results import points_of_run
+    from dlbricks_tui.answers.measuring import points_of_run
     from dlbricks_tui.cli.estimate import show_variants
 
     points: dict[str, list[Point]] = points_of_run(found, request)
@@ -214,8 +213,8 @@ def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None
 
 def probe(args: argparse.Namespace) -> int:
     """Measure the most informative bricks, and print the estimates of the models."""
+    from dlbricks_tui.answers.measuring import ProbeOptions, known_systems, probe_request
     from dlbricks_tui.answers.opening import library
-    from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
 
     given = values_of(args, (*EXECUTION, PROBE_SECONDS, PROBE_BRICKS, LEVEL, METHOD))
     options = ProbeOptions(**runtime_given(args), **given, **inputs_of(args))
@@ -225,7 +224,7 @@ def probe(args: argparse.Namespace) -> int:
     outcome, followed = execute_shown(run, quiet=args.quiet, began=args.began, few_samples=True)
     known = [one for _, one in outcome.estimates or () if one.estimate.composed is not None]
     if args.json:
-        from dlbricks_tui.answers.run_results import probe_result
+        from dlbricks_tui.answers.measuring import probe_result
 
         write_json(probe_result(outcome, others))
     elif known:

@@ -29,7 +29,7 @@ def register(parser: Parser) -> None:
     running.add_argument("suite", metavar="SUITE", type=Path, help=about)
     running.add_file("-o", "--output", about="the file for the results", required=True)
     add_measuring_options(running)
-    running.add_schema("run_results.RunResult")
+    running.add_schema("measuring.RunResult")
     about = "import the results of a suite that was exported here"
     importing = parser.add_action("import", about, import_suite)
     importing.add_file("file", about="a file that `dlbricks suite run` has written")
@@ -60,7 +60,7 @@ def export_suite(args: argparse.Namespace) -> int:
     """Write the bricks of models and of decoys for others, and the key to them where only the owner reads it."""
     # Loaded here, as below: the help needs none of it.
     from dlbricks_tui.answers.jobs import words_of
-    from dlbricks_tui.answers.suites.exporting import SuiteOptions, export_here, export_order
+    from dlbricks_tui.answers.suites import SuiteOptions, export_here, export_order
     from dlbricks_tui.cli.progress import JobNarration, live_console
     from dlbricks_tui.wording.fleets import untravelled
 
@@ -90,7 +90,7 @@ def export_suite(args: argparse.Namespace) -> int:
 def run_suite(args: argparse.Namespace) -> int:
     """Measure a suite like models, and write the results into a file."""
     from dlbricks_tui.answers.measuring import RunJob
-    from dlbricks_tui.answers.suites.measuring import suite_run_at
+    from dlbricks_tui.answers.suites import suite_run_at
 
     request, absent = suite_run_at(measure_options_of(args), args.suite, args.output, args.data)
     for title in absent:
@@ -101,7 +101,7 @@ def run_suite(args: argparse.Namespace) -> int:
 def import_suite(args: argparse.Namespace) -> int:
     """Import the results of the private models' bricks."""
     from dlbricks_tui.answers.opening import open_store
-    from dlbricks_tui.answers.suites.measuring import import_suite_results
+    from dlbricks_tui.answers.suites import import_suite_results
     from dlbricks_tui.wording.fleets import import_outcome
 
     with open_store(args.data, narrate) as store:

@@ -8,9 +8,8 @@ from typing import Any, Generic
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, ORDER, WORKERS
-from dlbricks_tui.settings.kinds import Value
 from dlbricks_tui.settings.measuring import TARGET_INTERVAL, TIME_BUDGET
-from dlbricks_tui.settings.setting import Setting, plain
+from dlbricks_tui.settings.setting import Setting, Value, plain
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.settings.workbench import MOUSE, PREDICTIONS, REMOTE, THEME, Switch
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.analysis.savings import speed_difference
-from dlbricks_tui.answers.analysis.results import groups_by_loss
+from dlbricks_tui.answers.analyses import groups_by_loss
 from dlbricks_tui.documents.lines import cut_start, names_in
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.analysis.groups import MeasuredExecution
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.analysis.what_if import MeasuredGain
-    from dlbricks_tui.answers.analysis.analysing import Analysis
+    from dlbricks_tui.answers.analysing import Analysis
     from dlbricks_tui.documents.pictures import Plot
 
 BEST = LegendSign(".", "best measured", "bar", "█")

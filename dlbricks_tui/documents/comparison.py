@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.answers.comparisons.named import PairKind
+from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     Column,
@@ -33,9 +33,9 @@ from dlbricks_tui.wording.numbers import (
 )
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.comparisons.contrasts import ComparedPair, ComparedResults
-    from dlbricks_tui.answers.comparisons.named import NamedSelection
-    from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedSide, ComparedTwo
+    from dlbricks_tui.answers.changes import ComparedPair, ComparedResults
+    from dlbricks_tui.answers.pairs import ComparedPart, ComparedSide, ComparedTwo
+    from dlbricks_tui.answers.sides import NamedSelection
 
 VERDICT_STYLES = {
     Verdict.SLOWER: "bad",

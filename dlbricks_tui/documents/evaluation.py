@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dlbricks_tui.answers.evaluations.results import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
+from dlbricks_tui.answers.evaluating import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
 from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Part, Sentence, Table, name_column
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH
 from dlbricks_tui.runtime.traits import runtime_title

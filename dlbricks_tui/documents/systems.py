@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.systems import KnownSystem
+from dlbricks_tui.answers.store_contents import KnownSystem
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     CellKind,

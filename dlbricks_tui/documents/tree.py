@@ -19,7 +19,7 @@ from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, perce
 from dlbricks_tui.wording.titles import input_text, shape_text
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.analysis.analysing import Analysis
+    from dlbricks_tui.answers.analysing import Analysis
     from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
     from dlbricks_tui.documents.outline import OutlineNode
     from dlbricks_tui.documents.parts import Part

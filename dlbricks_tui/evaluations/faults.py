@@ -177,25 +177,19 @@ class _Scanner:
     def _value(self, place: Place) -> None:
         sign = self._text[self._at]
         if sign == "[":
-            self._list(place)
+            number = 0
+            while self._next_in_brackets("]"):
+                item = (*place, number)
+                self.offsets[item] = self._at
+                self._value(item)
+                number += 1
         elif sign == "{":
-            self._inline_table(place)
+            while self._next_in_brackets("}"):
+                self._assignment(place)
         elif sign in "\"'":
             self._at = _string_end(self._text, self._at)
         elif found := _SCALAR.match(self._text, self._at):
             self._at = found.end()
-
-    def _list(self, place: Place) -> None:
-        number = 0
-        while self._next_in_brackets("]"):
-            item = (*place, number)
-            self.offsets[item] = self._at
-            self._value(item)
-            number += 1
-
-    def _inline_table(self, place: Place) -> None:
-        while self._next_in_brackets("}"):
-            self._assignment(place)
 
     def _next_in_brackets(self, closing: str) -> bool:
         """Skip the opening bracket or comma, and go to the next item; return False past the closing bracket."""

@@ -18,10 +18,9 @@ from dlbricks_tui.runtime.runtime import TUNING_PREFIXES
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import InstructionSet, Precision
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.kinds import ValueKind, flag, one_of, several
 from dlbricks_tui.settings.loads import ARRIVAL, BATCHES, SERVING
 from dlbricks_tui.settings.measuring import END_TO_END, ENOUGH, METHOD
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, ValueKind, flag, one_of, several
 from dlbricks_tui.settings.variant import EXECUTION, PRECISION, THREADS
 
 Schema = Mapping[str, Any]
@@ -251,8 +250,7 @@ TABLES: Mapping[str, FileTable] = {
             ),
             "variables": _own("The environment variables that tuned the framework.", _mapping(_text(4000))),
             "when": _own(
-                'The time of the measurement with its time zone, such as "2026-11-27T08:00:00+00:00".',
-                _text(40),
+                'The time of the measurement with its time zone, such as "2026-11-27T08:00:00+00:00".', _text(40)
             ),
             "measured_ms": _own("The latency of the whole model, in milliseconds.", _LATENCY, float),
             "low_ms": _own("The lower end of its 95 % interval.", _LOWER_END, float),

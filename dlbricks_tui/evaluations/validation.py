@@ -1,27 +1,183 @@
-"""The checks of a document against the JSON schema."""
+"""The checks of a document: against the JSON schema, and by the rules that a schema cannot say."""
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
 from functools import cache
 from itertools import islice
 from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from dlbricks_tui.evaluations.evaluation import RecordedResult
 from dlbricks_tui.evaluations.faults import (
     Fault,
     Place,
     any_number_fault,
     missing_key,
+    shown,
     too_long,
     unknown_key,
     wrong_count,
     wrong_name,
     wrong_value,
 )
-from dlbricks_tui.evaluations.schema import Schema, schema
+from dlbricks_tui.evaluations.schema import Schema, as_list, schema
+from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.settings.setting import plain
+from dlbricks_tui.settings.variant import EXECUTION, THREADS
+
+# Of all runtimes together.
+_MOST_COMBINATIONS = 10_000
+_OF_FRAMEWORK = ("model", "sha256", "framework", "version")
+_OF_VARIANT = tuple(it.field for it in (THREADS, *EXECUTION))
+
+# The tables of a document that the schema allows.
+_Table = Mapping[str, Any]
+
+
+def broken_rules(document: _Table) -> Iterator[Fault]:
+    """Yield the rules that a document breaks which the schema allows."""
+    yield from _in_models(document["model"])
+    yield from _in_runtimes(document["runtime"])
+    measure = document.get("measure", {})
+    if "fixed_runs" in measure and "target_interval" in measure:
+        yield Fault(("measure", "fixed_runs"), "fixed_runs and target_interval exclude each other: remove one of them")
+    if measure.get("bricks") is False and measure.get("end_to_end") is False and not bool(document.get("scenario")):
+        yield Fault(
+            ("measure", "bricks"), "bricks and end_to_end are both false, and there is no [[scenario]]: set one to true"
+        )
+    for number, scenario in enumerate(document.get("scenario", ())):
+        yield from _in_scenario(("scenario", number), scenario)
+    results = document.get("result", ())
+    models = [model["name"] for model in document["model"]]
+    frameworks = [runtime["framework"] for runtime in document["runtime"]]
+    for number, result in enumerate(results):
+        yield from _in_result(("result", number), result, models, frameworks)
+    for number in _repeated(map(_combination, results)):
+        yield Fault(
+            ("result", number), "another [[result]] has the same model, runtime and variant: remove one of them"
+        )
+
+
+def _in_models(models: Sequence[_Table]) -> Iterator[Fault]:
+    named: dict[str, list[str]] = {}
+    for number, model in enumerate(models):
+        name, content = model["name"], model.get("sha256", "")
+        others = named.setdefault(name, [])
+        if others and (not content or "" in others or content in others):
+            yield Fault(
+                ("model", number, "name"),
+                f"name = {shown(name)}: another [[model]] has this name; choose another, or give each its own sha256",
+            )
+        others.append(content)
+    for number, model in enumerate(models):
+        for key in ("inputs", "values"):
+            if "" in model.get(key, {}):
+                yield Fault(("model", number, key, ""), f"an input of {key} has no name: write the name of the input")
+
+
+def _in_runtimes(runtimes: Sequence[_Table]) -> Iterator[Fault]:
+    combinations = 0
+    for number, runtime in enumerate(runtimes):
+        try:
+            SpecifierSet(runtime.get("version", ""))
+        except InvalidSpecifier:
+            yield Fault(
+                ("runtime", number, "version"),
+                f"version = {shown(runtime['version'])}: it has to be a version constraint, "
+                'such as ">=1.20,<2" or "==1.9.1"',
+            )
+        product = 1
+        for key in _OF_VARIANT:
+            product *= max(1, len(dict.fromkeys(as_list(runtime.get(key)))))
+        combinations += product
+        if combinations > _MOST_COMBINATIONS:
+            yield Fault(
+                ("runtime", number),
+                f"the runtimes have more than {_MOST_COMBINATIONS:,} combinations of variants up to here: "
+                "list fewer values",
+            )
+            break
+    for number in _repeated(map(_frozen, runtimes)):
+        yield Fault(("runtime", number), "another [[runtime]] is the same: remove one of them")
+
+
+def _in_scenario(place: Place, scenario: _Table) -> Iterator[Fault]:
+    kind = ScenarioKind(scenario["kind"])
+    if kind is ScenarioKind.SERVER and "bound_ms" not in scenario and "rate" not in scenario:
+        yield Fault(place, "a server needs bound_ms, the bound of its latency, or rate: add one of them")
+    if kind is not ScenarioKind.SERVER and "rate" in scenario:
+        yield Fault((*place, "rate"), f'kind {kind.value} has no rate: remove it, or choose kind = "server"')
+    if kind is ScenarioKind.SINGLE and any(size != 1 for size in as_list(scenario.get("batch"))):
+        yield Fault((*place, "batch"), "a single stream has one request at a time: remove batch")
+
+
+def _in_result(place: Place, result: _Table, models: list[str], frameworks: list[str]) -> Iterator[Fault]:
+    for key, known in (("model", models), ("framework", frameworks)):
+        if result[key] not in known:
+            table = "[[model]]" if key == "model" else "[[runtime]]"
+            listed = ", ".join(shown(name) for name in dict.fromkeys(known[:8]))
+            yield Fault(
+                (*place, key), f"{key} = {shown(result[key])}: no {table} has this {_OWN_KEYS[key]}; they have {listed}"
+            )
+    text = result["when"]
+    if time_of(text) is None:
+        yield Fault(
+            (*place, "when"),
+            f'when = {shown(text)}: it has to be a time with its time zone, such as "2026-11-27T08:00:00+00:00"',
+        )
+    for low, middle, high in (
+        ("low_ms", "measured_ms", "high_ms"),
+        ("estimate_low_ms", "estimate_ms", "estimate_high_ms"),
+    ):
+        given = [key for key in (low, middle, high) if key in result]
+        if len(given) not in (0, 3):
+            missing = next(key for key in (low, middle, high) if key not in result)
+            yield Fault((*place, given[0]), f"{given[0]} without {missing}: give {low}, {middle} and {high}, or none")
+        elif given and result[low] > result[high]:
+            yield Fault((*place, low), f"{low} = {shown(result[low])} is above {high}: correct one of them")
+
+
+_OWN_KEYS = {"model": "name", "framework": "framework"}
+
+
+def time_of(text: str) -> datetime | None:
+    """Return the time in a text; None if it is no time with a time zone."""
+    try:
+        # Python 3.10 does not read the Z.
+        found = datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
+    except ValueError:
+        return None
+    return None if found.tzinfo is None else found
+
+
+def _combination(result: _Table) -> Hashable:
+    """Return what tells a result from the others."""
+    usual = {it.name: plain(it.default) for it in fields(RecordedResult)}
+    variant = [result.get(key, usual[key]) for key in (*_OF_FRAMEWORK, *_OF_VARIANT)]
+    return (*variant, _frozen(result.get("variables", {})))
+
+
+def _frozen(value: Any) -> Hashable:
+    """Return a value that can be looked up, equal for equal values."""
+    if isinstance(value, Mapping):
+        return frozenset((key, _frozen(item)) for key, item in value.items())
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _repeated(keys: Iterable[Hashable]) -> Iterator[int]:
+    """Yield the number of each key that has occurred before."""
+    seen = set()
+    for number, key in enumerate(keys):
+        if key in seen:
+            yield number
+        seen.add(key)
+
 
 # The first faults are enough: only one is reported.
 _MOST_FAULTS = 100
@@ -109,14 +265,9 @@ def _fault(error: ValidationError) -> Fault:
     if kind == "maxLength":
         return too_long(place, value, part)
     if kind == "anyOf":
-        inner = _within(error)
+        context = list(error.context or ())
+        misfits = {each.schema_path[0] for each in context if each.validator in ("type", "enum") and not each.path}
+        inner = next((each for each in context if each.schema_path[0] not in misfits), None)
         if inner is not None:
             return _fault(inner)
     return wrong_value(place, value, part)
-
-
-def _within(error: ValidationError) -> ValidationError | None:
-    """Return the error in the alternative whose type fits the value; None if no type fits."""
-    context = list(error.context or ())
-    misfits = {each.schema_path[0] for each in context if each.validator in ("type", "enum") and not each.path}
-    return next((each for each in context if each.schema_path[0] not in misfits), None)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.printable import printable
 

@@ -8,7 +8,7 @@ from string import Template
 from typing import Any
 
 from dlbricks_tui import __version__
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.documents.parts import CellKind, Table
 from dlbricks_tui.report.drawing import escaped, for_pages, style_sheet
 from dlbricks_tui.report.exhibits import CsvTable, Exhibit, Section, cell_text

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.answers.reported import ModelResult, ReportContents
 from dlbricks_tui.report.exhibits import CsvTable, csv_table
 

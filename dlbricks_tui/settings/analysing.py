@@ -1,8 +1,7 @@
 """The settings of an analysis."""
 
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.settings.kinds import one_of
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, one_of
 
 KINDS = Setting(
     name="kinds",

@@ -3,8 +3,7 @@
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.settings.kinds import one_of, whole
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, one_of, whole
 
 MOST_LAYERS = 999
 # More sequences at once than any model has.

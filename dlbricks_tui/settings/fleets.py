@@ -2,9 +2,8 @@
 
 from enum import Enum
 
-from dlbricks_tui.settings.kinds import number, one_of
 from dlbricks_tui.settings.measuring import MOST_PROBE_SECONDS
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, number, one_of
 
 
 class Question(str, Enum):

@@ -1,8 +1,7 @@
 """The settings of questions about language models."""
 
 from dlbricks_tui.language.architecture import WeightPrecision
-from dlbricks_tui.settings.kinds import number, one_of, whole
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, number, one_of, whole
 
 # No model has a longer context.
 _MOST_TOKENS = 1 << 20

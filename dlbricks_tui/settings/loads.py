@@ -4,8 +4,7 @@ import os
 from dataclasses import dataclass
 
 from dlbricks_tui.scenarios.scenario import ScenarioKind
-from dlbricks_tui.settings.kinds import flag, number, one_of, percentile, whole
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, flag, number, one_of, percentile, whole
 from dlbricks_tui.settings.variant import BATCH_SIZES
 
 # Each size is a program of its own in each instance.

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings.cutting import LEVEL
-from dlbricks_tui.settings.kinds import flag, number, one_of, share, whole
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, flag, number, one_of, share, whole
 
 # A longer time is a mistake, and timers do not take all numbers.
 MOST_SECONDS = 365 * 86400.0

@@ -1,7 +1,6 @@
 """The settings of a trace."""
 
-from dlbricks_tui.settings.kinds import one_of, whole
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, one_of, whole
 from dlbricks_tui.traces.messages import USUAL_INFERENCES
 from dlbricks_tui.traces.trace import TraceLevel
 

@@ -10,8 +10,7 @@ from dlbricks_tui.runtime.variant import (
     Optimisation,
     Precision,
 )
-from dlbricks_tui.settings.kinds import name, one_of, whole
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, name, one_of, whole
 
 # The batch sizes to choose from, and those of the matrix of variants.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32)

@@ -2,8 +2,7 @@
 
 from enum import Enum
 
-from dlbricks_tui.settings.kinds import name, one_of
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, name, one_of
 
 
 class Switch(str, Enum):

@@ -20,8 +20,7 @@ from dlbricks_tui.runtime.variant import (
     stated_threads,
 )
 from dlbricks_tui.settings.cutting import CUTTING, GRANULARITY, LEVEL, WORKERS
-from dlbricks_tui.settings.kinds import next_of, with_own
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, next_of, with_own
 from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.settings.workbench import PREDICTIONS, Switch
 

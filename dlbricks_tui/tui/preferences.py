@@ -15,7 +15,7 @@ from dlbricks_tui.documents.pictures import STYLES
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import THEMES
 from dlbricks_tui.regular_files import read_text
-from dlbricks_tui.settings.kinds import next_of
+from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.keys.keymap import Keymap, KeymapError, keymap_of
 from dlbricks_tui.tui.saving import show_message

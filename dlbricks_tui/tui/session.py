@@ -123,7 +123,7 @@ class SharedStore:
                 self._store = None
 
 
-class Session:
+class WorkbenchSession:
     """One session with one data folder.
 
     Its parts are imported in the thread that needs them first, so that the first screen appears at once.
@@ -179,3 +179,7 @@ class Session:
             if self._reader is not None:
                 self._reader.close()
         self.store.close()
+
+
+# The name within the workbench; `api.Session` is that of Python users.
+Session = WorkbenchSession

@@ -26,8 +26,8 @@ version to the next.
 {EXAMPLE.read_text(encoding="utf-8")}```
 
 - A model is a path, a name that `dlbricks models` lists, or `table1:ID`.
-- `data` is a [data folder](files.md#your-data); the default is that of the commands. The config file does not count: pass
-  options instead.
+- `data` is a [data folder](files.md#your-data), or a `Session`; the default is the folder of the commands. The config file
+  does not count: pass options instead.
 - `measure`, `probe`, `check`, `evaluate` and `fleet` work in the calling process, and in its main thread only: SIGINT,
   SIGTERM and SIGHUP end the run after the current round, and the `State` of the result says so.
 - `scenario`, `trace` and `language` measure in a process of their own, so they work in any thread, and in notebooks.
@@ -111,7 +111,7 @@ def _members(kind: type) -> Iterable[tuple[str, str]]:
         if not base.__module__.startswith("dlbricks_tui"):
             continue
         for name, member in vars(base).items():
-            if name.startswith("_"):
+            if name.startswith("_") or name in api.__all__:
                 continue
             if isinstance(member, property) and member.__doc__:
                 yield f"`{name}`", plain(sentence_of(member))

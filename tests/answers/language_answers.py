@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 from typing import Any
 
-from dlbricks_tui.answers.language.results import (
+from dlbricks_tui.answers.language import (
     Bounds,
     DelayOfPrompt,
     LanguageAnswer,

@@ -7,7 +7,7 @@ import pytest
 from onnx import ModelProto, NodeProto
 from onnx.helper import make_node
 
-from dlbricks_tui.answers.suites.exporting import kind_of
+from dlbricks_tui.answers.suites import kind_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import source_of

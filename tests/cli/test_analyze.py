@@ -18,8 +18,8 @@ import pytest
 
 from dlbricks_tui.analysis.proving import ProofError, ProofRule, Prover
 from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
-from dlbricks_tui.answers.analysis import lacking
-from dlbricks_tui.answers.analysis.asked_proofs import ProvingError, asked_what_ifs
+from dlbricks_tui.answers import analysing as lacking
+from dlbricks_tui.answers.analysing import ProvingError, asked_what_ifs
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.documents.what_ifs import interval_of

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui import api
-from dlbricks_tui.answers.checks.checking import read_baselines
-from dlbricks_tui.answers.checks.results import CheckedModel
+from dlbricks_tui.answers.checks import CheckedModel, read_baselines
 from dlbricks_tui.answers.documents import schema_of
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.cli.main import main

@@ -238,7 +238,7 @@ def test_a_mark_stays_with_the_result_when_the_evaluation_is_met_again(
 ) -> None:
     change(file, lambda it: replace(it, system=replace(it.system, quiet=True)))
     here = at("here")
-    where = "dlbricks_tui.answers.evaluations.preparing.disturbances"
+    where = "dlbricks_tui.answers.preparing.disturbances"
     monkeypatch.setattr(where, lambda: ("the processors are 40% busy",))
     assert here("evaluate", str(file))[0] == 1
     assert not runs_in(tmp_path, "here")

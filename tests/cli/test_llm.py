@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.answers.jobs import words_of
-from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageIntervals, LanguageOptions
+from dlbricks_tui.answers.language import LanguageAnswer, LanguageIntervals, LanguageOptions
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.jobs.errors import JobError
@@ -21,7 +21,7 @@ from tests.answers.validation import faults
 from tests.cli.people import Command, one_line
 
 MODEL, OTHER = "llama-3.2-1b", "smollm2-135m"
-ASKING = "dlbricks_tui.answers.language.asking"
+ASKING = "dlbricks_tui.answers.language"
 # What the contract promises.
 KEYS = {
     *("model", "system", "runtime", "precision", "threads", "prompt_tokens", "generated_tokens"),

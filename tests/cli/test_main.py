@@ -19,7 +19,7 @@ from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.settings.kinds import number, several, share, whole
+from dlbricks_tui.settings.setting import number, several, share, whole
 from tests.cli.people import Command as Answers
 from tests.cli.people import one_line
 

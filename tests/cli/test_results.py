@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import tinydb
 
-from dlbricks_tui.answers.comparisons.contrasts import ComparedResults
+from dlbricks_tui.answers.changes import ComparedResults
 from dlbricks_tui.answers.documents import schema_of
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main

@@ -67,9 +67,7 @@ class TableOfTheOwner(TableFramework):
 @pytest.fixture
 def mxnet_of_the_owner_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """Export without starting MXNet."""
-    monkeypatch.setattr(
-        "dlbricks_tui.answers.suites.exporting.WorkerFramework", lambda *_: nullcontext(TableOfTheOwner())
-    )
+    monkeypatch.setattr("dlbricks_tui.answers.suites.WorkerFramework", lambda *_: nullcontext(TableOfTheOwner()))
 
 
 def document(out: str) -> Any:

@@ -50,7 +50,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     def run(*arguments: str | Path, manner: str | None = None) -> tuple[int, str, str]:
         with monkeypatch.context() as patched:
             if manner is None:
-                patched.setattr("dlbricks_tui.answers.traces.tracing.trace_process", InThisProcess)
+                patched.setattr("dlbricks_tui.answers.traces.trace_process", InThisProcess)
             else:
                 stands_for_processes(patched, FAKE, manner=manner)
             status = main(["--data-dir", str(tmp_path / "data"), "trace", *map(str, arguments)])
@@ -228,7 +228,7 @@ def test_a_full_disk_is_found_before_the_model_is_traced(
         def __init__(self, **_: object) -> None:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dlbricks_tui.answers.traces.tracing.TemporaryFile", Full)
+    monkeypatch.setattr("dlbricks_tui.answers.traces.TemporaryFile", Full)
     status, out, err = trace()
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "No space left on device" in err
@@ -242,7 +242,7 @@ def test_a_trace_whose_file_cannot_be_written_is_stored_all_the_same(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("dlbricks_tui.answers.traces.tracing.write_named", full)
+        patched.setattr("dlbricks_tui.answers.traces.write_named", full)
         status, out, err = trace("--quiet")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "dlbricks trace --from 20261127-071500-ab12 -o FILE" in err

@@ -9,7 +9,7 @@ from dlbricks_tui.analysis.bounds import best_measured, gap_of, over_best
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.what_if import MeasuredGain
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
-from dlbricks_tui.answers.analysis.analysing import Analysis
+from dlbricks_tui.answers.analysing import Analysis
 from dlbricks_tui.documents.analysis import AnalysisDocument, layer_columns
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import width_of

@@ -3,8 +3,8 @@ from datetime import datetime
 
 import pytest
 
-from dlbricks_tui.answers.comparisons.named import PairKind
-from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedSide, ComparedTwo
+from dlbricks_tui.answers.pairs import ComparedPart, ComparedSide, ComparedTwo
+from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.documents.comparison import answer_words, comparison_parts, question_words
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording import numbers

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from dlbricks_tui.answers.comparisons.contrasts import ComparedPair, ComparedResults, ComparedSelection
+from dlbricks_tui.answers.changes import ComparedPair, ComparedResults, ComparedSelection
 from dlbricks_tui.documents.comparison import pair_columns, ratio_parts
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.store.change import Verdict

@@ -2,17 +2,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.answers.evaluations.results import (
+from dlbricks_tui.answers.evaluating import (
     ComparedResult,
     EvaluatedLoad,
     EvaluatedResult,
     EvaluationName,
     EvaluationResult,
 )
-from dlbricks_tui.answers.scenarios.results import MeasuredScenario
+from dlbricks_tui.answers.loads import MeasuredScenario
 from dlbricks_tui.documents.evaluation import comparison_parts, results_parts
 from dlbricks_tui.estimate.estimate import Coverage
-from dlbricks_tui.evaluations.differences import Difference
+from dlbricks_tui.evaluations.baseline import Difference
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.scenarios.scenario import ScenarioKind

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from dlbricks_tui.answers.fleets.results import FleetEstimate, FleetModel, FleetResult, fleet_result
+from dlbricks_tui.answers.fleets import FleetEstimate, FleetModel, FleetResult, fleet_result
 from dlbricks_tui.documents.fleet import (
     dollars,
     estimate_columns,

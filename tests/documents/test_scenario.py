@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer
+from dlbricks_tui.answers.scenarios import ScenarioAnswer
 from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.parts import Part, Sentence, Table
 from dlbricks_tui.documents.scenario import (

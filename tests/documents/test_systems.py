@@ -3,7 +3,7 @@ from datetime import datetime
 
 import pytest
 
-from dlbricks_tui.answers.systems import KnownSystem
+from dlbricks_tui.answers.store_contents import KnownSystem
 from dlbricks_tui.documents.parts import Part, Table
 from dlbricks_tui.documents.systems import comparison_parts, system_columns, system_parts
 from dlbricks_tui.models.graph import Level

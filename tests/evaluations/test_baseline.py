@@ -6,13 +6,16 @@ import pytest
 
 from dlbricks_tui.evaluations.baseline import (
     Baseline,
+    Difference,
     baselines_of_evaluation,
     baselines_of_records,
+    comparable,
+    differences,
     facts_of_host,
+    nearest,
     steady_samples_ms,
     tuning_variables,
 )
-from dlbricks_tui.evaluations.differences import Difference, comparable, differences, nearest
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation, RecordedResult
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level

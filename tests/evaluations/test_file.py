@@ -21,9 +21,7 @@ from dlbricks_tui.evaluations.evaluation import (
     Measuring,
     Requirements,
 )
-from dlbricks_tui.evaluations.file import MOST_BYTES, read_evaluation, write_evaluation
-from dlbricks_tui.evaluations.reading import evaluation_of
-from dlbricks_tui.evaluations.writing import text_of
+from dlbricks_tui.evaluations.file import MOST_BYTES, evaluation_of, read_evaluation, text_of, write_evaluation
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.runtime.variant import Precision, several
 from tests.evaluations.example import EVALUATION, FULL, MINIMAL

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.settings.kinds import (
+from dlbricks_tui.settings.setting import (
     ValueKind,
     ValueRefusedError,
     flag,

@@ -10,14 +10,13 @@ import pytest
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.parser import Parser, UsageError
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.evaluations.reading import loaded
+from dlbricks_tui.evaluations.file import loaded
 from dlbricks_tui.evaluations.schema import FileTable, of_settings
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.settings import cutting, fleets, language, loads, measuring, tracing, variant, workbench
 from dlbricks_tui.settings.cutting import CUTTING
-from dlbricks_tui.settings.kinds import whole
 from dlbricks_tui.settings.measuring import ENOUGH
-from dlbricks_tui.settings.setting import Setting, fields_of, options_in_words, require_allowed
+from dlbricks_tui.settings.setting import Setting, fields_of, options_in_words, require_allowed, whole
 from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME, USUAL_EXECUTION, VARIANT
 from dlbricks_tui.tui.widgets.form import FormRow
 from docs.generators.commands import section

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.settings.kinds import ValueRefusedError
 from dlbricks_tui.settings.loads import RATE
+from dlbricks_tui.settings.setting import ValueRefusedError
 from dlbricks_tui.tui.language.panels import LanguageSettings, LanguageSettingsPanel
 from dlbricks_tui.tui.run.settings import RUN_ROWS, RunSettings
 from dlbricks_tui.tui.scenario.panels import SCENARIO_ROWS, ScenarioSettings

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers.language import asking
-from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
+from dlbricks_tui.answers import language as asking
+from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind

@@ -5,8 +5,8 @@ import re
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers.comparisons.named import PairKind
-from dlbricks_tui.answers.pairs.estimates import EstimatedSide
+from dlbricks_tui.answers.pairs import EstimatedSide
+from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase

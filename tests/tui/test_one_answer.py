@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from dlbricks_tui.answers.analysis.results import model_row
+from dlbricks_tui.answers.analyses import model_row
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.config.config import Config

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.analysis.jobs import ProofDone
 from dlbricks_tui.analysis.proving import RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
-from dlbricks_tui.answers.analysis import lacking
+from dlbricks_tui.answers import analysing as lacking
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PeaksError

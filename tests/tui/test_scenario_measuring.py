@@ -13,7 +13,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.answers.scenarios import predicting as scenarios
+from dlbricks_tui.answers import scenarios
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, JobEnded, Waiting, to_line
 from dlbricks_tui.jobs.folder import stored_request

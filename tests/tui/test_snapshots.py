@@ -13,7 +13,7 @@ import pytest
 from dlbricks_tui.analysis.jobs import PROOF, ProofOrder
 from dlbricks_tui.analysis.proving import RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
-from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+from dlbricks_tui.answers.analysing import MeasuringPlan
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
 from dlbricks_tui.folders import DataFolder
@@ -23,7 +23,7 @@ from dlbricks_tui.jobs.events import EventWriter, Waiting
 from dlbricks_tui.jobs.folder import JobFolder, State, StoredJobs
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.settings.kinds import several, whole
+from dlbricks_tui.settings.setting import several, whole
 from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
 from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.analysis.panels import MeasureScreen

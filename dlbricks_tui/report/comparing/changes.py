@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from dlbricks_tui.answers.analysis.results import Cell
-from dlbricks_tui.answers.comparisons.changes import (
+from dlbricks_tui.answers.analyses import Cell
+from dlbricks_tui.answers.changes import (
     GroupComparison,
     NotCompared,
     ResultPair,
@@ -13,8 +13,7 @@ from dlbricks_tui.answers.comparisons.changes import (
     number_tested,
     overall,
 )
-from dlbricks_tui.answers.comparisons.matching import value_in_words
-from dlbricks_tui.answers.comparisons.sides import ResultExecution
+from dlbricks_tui.answers.sides import ResultExecution, value_in_words
 from dlbricks_tui.documents.comparison import VERDICT_STYLES
 from dlbricks_tui.documents.pictures import LegendSign
 from dlbricks_tui.report import drawing

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from dlbricks_tui.answers.analysis.results import Cell
-from dlbricks_tui.answers.comparisons.columns import MOST_ESTIMATED, Columns, ComparedCell, ComparedRow
+from dlbricks_tui.answers.analyses import Cell
+from dlbricks_tui.answers.changes import MOST_ESTIMATED, Columns, ComparedCell, ComparedRow
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.comparing.ratio_rows import DrawnRatio, ratio_rows, row_labels
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dlbricks_tui.answers.comparisons.compared_sides import ComparedSides
-from dlbricks_tui.answers.comparisons.side_facts import SideFact
-from dlbricks_tui.answers.comparisons.sides import Side
+from dlbricks_tui.answers.changes import ComparedSides
+from dlbricks_tui.answers.sides import Side, SideFact
 from dlbricks_tui.report.comparing.changes import changes_section, letters
 from dlbricks_tui.report.comparing.columns import hosts_section, versions_section
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table

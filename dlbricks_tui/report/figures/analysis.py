@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
 from dlbricks_tui.analysis.tables import ModelRow, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.analysis import results
-from dlbricks_tui.answers.analysis.results import Cell, model_cells
+from dlbricks_tui.answers import analyses as results
+from dlbricks_tui.answers.analyses import Cell, model_cells
 from dlbricks_tui.documents.analyses import (
     bounds_remarks,
     bounds_table,

@@ -2,7 +2,7 @@
 
 from itertools import combinations
 
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.answers.reported import LAYERS, UNIQUE_LAYERS, ReportContents, published_model
 from dlbricks_tui.documents.corpus import repeated_words, totals_words
 from dlbricks_tui.documents.parts import Grid

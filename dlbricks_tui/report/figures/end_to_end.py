@@ -1,6 +1,6 @@
 """Figure 9: the end-to-end latency of every model on every system."""
 
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.answers.reported import (
     SYSTEMS,
     ModelResult,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dlbricks_tui.analysis.tables import ModelRow, by_execution
-from dlbricks_tui.answers.analysis import results
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers import analyses as results
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.answers.reported import LONGEST_LABEL, file_name
 from dlbricks_tui.documents.pictures import LegendSign, Mark, Piece
 from dlbricks_tui.report.drawing import series_style

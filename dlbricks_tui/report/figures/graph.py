@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.answers.reported import ModelResult, ReportContents, ReportedModel, ReportedSeries
 from dlbricks_tui.documents.pictures import LegendSign
 from dlbricks_tui.estimate.explanation import layer_latencies, parallel_gain

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.store.records import Fact, Provenance

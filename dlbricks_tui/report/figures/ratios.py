@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.answers.reported import (
     CLOSENESS,
     COMPOSED_SYSTEM,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.answers.reported import ReportContents, file_name
 from dlbricks_tui.documents.load_pictures import histogram_plot
 from dlbricks_tui.documents.pictures import Plot

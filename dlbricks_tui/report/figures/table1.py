@@ -1,6 +1,6 @@
 """Table 1: the models with their layers and latencies."""
 
-from dlbricks_tui.answers.analysis.results import Cell
+from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.answers.reported import ModelResult, ReportContents, ReportedModel, published_model
 from dlbricks_tui.report.exhibits import Exhibit, Section, csv_table
 from dlbricks_tui.report.tracing import TRACE, trace

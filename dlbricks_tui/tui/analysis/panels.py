@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from dlbricks_tui.analysis.bounds import GroupTimes
 from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel
-from dlbricks_tui.answers.analysis.analysing import Analysis
-from dlbricks_tui.answers.analysis.lacking import MeasuringPlan, lacks_in_words
+from dlbricks_tui.answers.analysing import Analysis, MeasuringPlan, lacks_in_words
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,
     fastest_words,

@@ -7,7 +7,7 @@ from textual import on
 
 from dlbricks_tui.analysis.kernels import TimedKernel
 from dlbricks_tui.analysis.what_if import WhatIf
-from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+from dlbricks_tui.answers.analysing import MeasuringPlan
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.documents.lines import Line, Span, line

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.analysis.jobs import ProofOrder
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.answers.analysis.analysing import Analysis
-    from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+    from dlbricks_tui.answers.analysing import Analysis, MeasuringPlan
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.analysis import AnalysisDocument
     from dlbricks_tui.folders import DataFolder
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config) -> AnalysisDocument:
     """Analyse a model from stored results; raise a UserError where that is not possible."""
-    from dlbricks_tui.answers.analysis.analysing import Analyser
+    from dlbricks_tui.answers.analysing import Analyser
     from dlbricks_tui.documents.analysis import AnalysisDocument
 
     with own_estimator(options_of(spec, choices, config), session.data) as estimator:
@@ -49,7 +48,7 @@ def read_kernels(
     started: Callable[[Worker], None],
 ) -> Sequence[TimedKernel]:
     """Return the kernel of each layer; raise a UserError where the runtime does not tell them."""
-    from dlbricks_tui.answers.analysis.kernels import kernels_of
+    from dlbricks_tui.answers.analysing import kernels_of
     from dlbricks_tui.host.queue import host_queue
 
     return kernels_of(found, data, host_queue(), tell_waiting, check, started)
@@ -57,7 +56,7 @@ def read_kernels(
 
 def require_this_host(found: Analysis) -> None:
     """Raise ProvingError if a model was analysed on another system."""
-    from dlbricks_tui.answers.analysis.asked_proofs import ProvingError
+    from dlbricks_tui.answers.analysing import ProvingError
     from dlbricks_tui.host.fingerprint import fingerprint
 
     if found.system != fingerprint().id:
@@ -67,7 +66,7 @@ def require_this_host(found: Analysis) -> None:
 def plan_measuring(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) -> MeasuringPlan:
     """Return what the what-ifs of a model lack on this host; raise a UserError where nothing can be measured."""
     from dlbricks_tui.analysis.what_if import WhatIfKind
-    from dlbricks_tui.answers.analysis.lacking import plan_of
+    from dlbricks_tui.answers.analysing import plan_of
 
     require_this_host(found)
     return plan_of(found, tuple(WhatIfKind), data, inputs, {})

@@ -7,8 +7,7 @@ from dlbricks_tui.config.writing import change
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, spread, wrapped
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.settings.kinds import next_of, with_own
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, next_of, with_own
 from dlbricks_tui.settings.variant import RUNTIME
 from dlbricks_tui.settings.workbench import THEME
 from dlbricks_tui.tui.dialogs.dialog import Dialog

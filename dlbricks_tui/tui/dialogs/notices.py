@@ -10,7 +10,7 @@ from textual.app import App
 
 from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
 from dlbricks_tui.documents.parts import BLANK_LINE, Part, Sentence
-from dlbricks_tui.settings.kinds import ValueRefusedError
+from dlbricks_tui.settings.setting import ValueRefusedError
 from dlbricks_tui.tui.dialogs.dialog import Dialog, TextDialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint, key

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request, require_resumable
-from dlbricks_tui.answers.fleets.results import FleetResult, fleet_result
+from dlbricks_tui.answers.fleets import FleetOptions, FleetResult, fleet_request, fleet_result, require_resumable
 from dlbricks_tui.answers.measuring import MeasureOptions
 from dlbricks_tui.fleet.driving.running import start_detached
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, create_fleet

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.message import Message
 
-from dlbricks_tui.answers.fleets.results import FleetEstimate, FleetModel
+from dlbricks_tui.answers.fleets import FleetEstimate, FleetModel
 from dlbricks_tui.documents.fleet import (
     dollars,
     estimate_columns,

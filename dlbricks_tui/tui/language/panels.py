@@ -10,7 +10,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from dlbricks_tui.answers.language.results import LanguageAnswer, LanguageOptions
+from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
 from dlbricks_tui.documents.language import (
     curve_parts,
     executions_parts,
@@ -22,9 +22,9 @@ from dlbricks_tui.documents.language import (
 from dlbricks_tui.documents.lines import Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading
 from dlbricks_tui.language.architecture import WeightPrecision
-from dlbricks_tui.settings.kinds import with_own
 from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.measuring import END_TO_END
+from dlbricks_tui.settings.setting import with_own
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.notices import WritingScreen
 from dlbricks_tui.tui.keys import scopes

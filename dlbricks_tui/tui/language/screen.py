@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
-from dlbricks_tui.answers.language import asking
+from dlbricks_tui.answers import language as asking
 from dlbricks_tui.documents.language import execution_words, line_of
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.jobs.events import Event
@@ -34,7 +34,7 @@ from dlbricks_tui.wording.jobs import language_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dlbricks_tui.answers.language.results import LanguageAnswer
+    from dlbricks_tui.answers.language import LanguageAnswer
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.language.opening import NamedModel

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from textual.app import App
 
-    from dlbricks_tui.answers.comparisons.named import NamedSelection
-    from dlbricks_tui.answers.pairs.estimates import EstimatedSide
+    from dlbricks_tui.answers.pairs import EstimatedSide
+    from dlbricks_tui.answers.sides import NamedSelection
     from dlbricks_tui.models.library import ModelSource
 
 MARK = "●"

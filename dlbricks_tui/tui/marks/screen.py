@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
-from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedTwo
+from dlbricks_tui.answers.pairs import ComparedPart, ComparedTwo
 from dlbricks_tui.documents.comparison import (
     answer_words,
     difference_parts,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.answers.comparisons.named import KINDS, NamedSelection, PairKind
-from dlbricks_tui.answers.pairs.compared import NotComparableError
-from dlbricks_tui.answers.pairs.estimates import EstimatedSide, compare_estimates
+from dlbricks_tui.answers.pairs import EstimatedSide, compare_estimates
+from dlbricks_tui.answers.sides import KINDS, NamedSelection, NotComparableError, PairKind
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.store.change import Verdict
@@ -20,7 +19,7 @@ from dlbricks_tui.wording.numbers import in_ms
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dlbricks_tui.answers.pairs.compared import ComparedTwo
+    from dlbricks_tui.answers.pairs import ComparedTwo
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.marks.marks import ComparableRow
     from dlbricks_tui.tui.open_model import ModelSpec
@@ -44,7 +43,7 @@ def compare_rows(
         return compare_estimates(first.kind, sides[0], sides[1], cure=cure)
     # Loaded here: most comparisons are of models. The store is opened a second time, as reading many results takes long
     # and other panels need the shared one meanwhile.
-    from dlbricks_tui.answers.pairs.naming import compare_named
+    from dlbricks_tui.answers.pairs import compare_named
 
     if first.kind == PairKind.SELECTION:
         # They were found in the shared store.
@@ -64,7 +63,7 @@ def _estimated(session: Session, row: ComparableRow, settings: ComparedSettings 
 
 
 def _named(store: ResultsDatabase, row: ComparableRow) -> NamedSelection:
-    from dlbricks_tui.answers.pairs.naming import result_side
+    from dlbricks_tui.answers.pairs import result_side
 
     if isinstance(row.subject, NamedSelection):
         return row.subject

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.answers.comparisons.named import PairKind
+from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, Part, Sentence
 from dlbricks_tui.documents.results import KEY_DIGITS, cell, history_columns, result_parts, title_of
 from dlbricks_tui.store.database import ResultsDatabase
@@ -153,7 +153,7 @@ class ImportTold(NamedTuple):
 def import_from(shared: SharedStore, path: Path, data: DataFolder) -> ImportTold:
     """Import a file that was exported on any host, or the results of a suite that was exported here."""
     # Loaded here: imports are rare.
-    from dlbricks_tui.answers.suites.measuring import import_suite_results
+    from dlbricks_tui.answers.suites import import_suite_results
     from dlbricks_tui.share.galleries import Trust, import_paths
     from dlbricks_tui.share.signatures import signers_of
     from dlbricks_tui.share.suites.results_file import has_suite_results

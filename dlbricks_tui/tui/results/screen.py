@@ -6,7 +6,7 @@ from pathlib import Path
 
 from textual import on
 
-from dlbricks_tui.answers.comparisons.named import NamedSelection, PairKind
+from dlbricks_tui.answers.sides import NamedSelection, PairKind
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.results import QUESTION
 from dlbricks_tui.store.selections import Selection

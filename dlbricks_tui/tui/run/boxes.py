@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Generic
 
-from dlbricks_tui.answers.comparisons.named import PairKind
+from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread, wrapped
 from dlbricks_tui.documents.parts import BLANK_LINE, MarkedSentence, Part, Sentence
 from dlbricks_tui.host.queue import WorkKind

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from dlbricks_tui.answers.measuring import run_request
-from dlbricks_tui.answers.probing import ProbeOptions, probe_request
+from dlbricks_tui.answers.measuring import ProbeOptions, probe_request, run_request
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from textual import on
 
-from dlbricks_tui.answers.scenarios.load_process import load_process
+from dlbricks_tui.answers.loads import load_process
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Sentence
 from dlbricks_tui.documents.scenario import load_answer, load_question
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from dlbricks_tui.answers.estimating import Estimator
-    from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer, ScenarioOptions
+    from dlbricks_tui.answers.scenarios import ScenarioAnswer, ScenarioOptions
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.load_pictures import LoadPoint
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -90,7 +90,7 @@ def predict_scenario(
     session: Session, spec: ModelSpec, choices: Choices, config: Config, settings: ScenarioSettings
 ) -> ScenarioView:
     """Predict a scenario from stored results; raise a UserError where that is not possible."""
-    from dlbricks_tui.answers.scenarios.predicting import scenario_answer
+    from dlbricks_tui.answers.scenarios import scenario_answer
 
     options = replace(options_of(spec, choices, config), batch=None)
     if settings.threads is not None:
@@ -107,7 +107,7 @@ def predict_scenario(
 
 
 def _options_for(estimator: Estimator, spec: ModelSpec, settings: ScenarioSettings) -> ScenarioOptions:
-    from dlbricks_tui.answers.scenarios.predicting import ScenarioOptions, scenario_answer
+    from dlbricks_tui.answers.scenarios import ScenarioOptions, scenario_answer
     from dlbricks_tui.scenarios.scenario import ScenarioError
 
     asked = ScenarioOptions(

@@ -7,9 +7,9 @@ from typing import ClassVar, NamedTuple
 
 from textual import on
 
-from dlbricks_tui.answers.comparisons.named import PairKind
 from dlbricks_tui.answers.scope import EstimateOptions
-from dlbricks_tui.answers.systems import KnownSystem, known_systems
+from dlbricks_tui.answers.sides import PairKind
+from dlbricks_tui.answers.store_contents import KnownSystem, known_systems
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.doctor import OF_THE_LIVE_HOST, finding_parts
 from dlbricks_tui.documents.lines import Line, Span, line

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.message import Message
 
-from dlbricks_tui.answers.traces.tracing import TraceOptions
+from dlbricks_tui.answers.traces import TraceOptions
 from dlbricks_tui.documents.lines import Line, Span, column, cut, line, wrapped
 from dlbricks_tui.documents.parts import BLANK_LINE, Sentence
 from dlbricks_tui.documents.timeline import USUAL, axis, counter_row, span_row

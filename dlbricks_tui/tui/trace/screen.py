@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from textual import on
 
-from dlbricks_tui.answers.traces.tracing import trace_process
+from dlbricks_tui.answers.traces import trace_process
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.trace import level_answer, span_words, trace_words
@@ -82,7 +82,7 @@ def open_trace(path: Path) -> OpenTrace:
 
 def write_trace_file(opened: OpenTrace, path: Path) -> None:
     """Write a trace for another program."""
-    from dlbricks_tui.answers.traces.tracing import format_of, write_in
+    from dlbricks_tui.answers.traces import format_of, write_in
 
     write_in(format_of(path), opened.state.trace, path)
 
@@ -107,7 +107,7 @@ def first_settings(session: Session, spec: ModelSpec, choices: Choices, config: 
 
 def order_of(session: Session, spec: ModelSpec, choices: Choices, settings: TraceSettings) -> TraceOrder:
     """Return the order to trace a model; raise a UserError where this host cannot trace it."""
-    from dlbricks_tui.answers.traces.tracing import require_room, trace_order
+    from dlbricks_tui.answers.traces import require_room, trace_order
 
     precision = None if choices.precision is Precision.F32 else choices.precision
     require_room(session.data)

@@ -9,8 +9,8 @@ from typing import Any
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from dlbricks_tui.answers.comparisons.named import PairKind
-from dlbricks_tui.answers.pairs.estimates import EstimatedSide
+from dlbricks_tui.answers.pairs import EstimatedSide
+from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.matrix import (

@@ -11,8 +11,7 @@ from textual.widget import Widget
 
 from dlbricks_tui.documents.lines import Line, Span, column
 from dlbricks_tui.runtime.traits import runtime_title
-from dlbricks_tui.settings.kinds import ValueKind, next_of, with_own
-from dlbricks_tui.settings.setting import Setting
+from dlbricks_tui.settings.setting import Setting, ValueKind, next_of, with_own
 from dlbricks_tui.settings.variant import RUNTIME
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.widgets.panel import Panel

@@ -25,7 +25,7 @@ from dlbricks_tui.documents.parts import Column, Missing, Part, Table
 from dlbricks_tui.documents.pictures import Picture
 from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.printable import printable
-from dlbricks_tui.settings.kinds import next_of
+from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import HelpPlace

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.documents.lines import Line, Span, contains_all, cut, cut_start, highlighted, width_of
-from dlbricks_tui.settings.kinds import next_of
+from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import MARK, ComparableRow
@@ -415,7 +415,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def comparable(self, item: ModelSource) -> ComparableRow:
         # Loaded here: the first screen appears without it.
-        from dlbricks_tui.answers.comparisons.named import PairKind
+        from dlbricks_tui.answers.sides import PairKind
 
         return ComparableRow(PairKind.MODEL, id_of(item), item.name, item)
 

@@ -50,7 +50,7 @@ class ExportSuiteScreen(PathScreen):
 def start_export(session: Session, specs: Sequence[ModelSpec], choices: Choices, path: Path) -> JobFolder:
     """Start a process that writes the bricks of models, as they are cut in the workbench, into a suite."""
     # Loaded here: exports are rare.
-    from dlbricks_tui.answers.suites.exporting import EXPORT, ExportOrder, SuiteOptions
+    from dlbricks_tui.answers.suites import EXPORT, ExportOrder, SuiteOptions
     from dlbricks_tui.jobs.process import start_detached
     from dlbricks_tui.share.suites.seed import fresh_seed
 
@@ -73,7 +73,7 @@ def start_export(session: Session, specs: Sequence[ModelSpec], choices: Choices,
 
 def follow_export(job: JobFolder, session: Session) -> JobProcess:
     """Return the process of an export that has started."""
-    from dlbricks_tui.answers.suites.exporting import EXPORT
+    from dlbricks_tui.answers.suites import EXPORT
     from dlbricks_tui.jobs.process import JobProcess
 
     return JobProcess.started_before(EXPORT, job, session.data)

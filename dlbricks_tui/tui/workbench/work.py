@@ -165,7 +165,7 @@ def read_matrix(session: Session, spec: ModelSpec, choices: Choices) -> Iterator
 
     Raise a UserError where that is not possible.
     """
-    from dlbricks_tui.answers.comparisons.combinations import CompareOptions, compare, to_be_read
+    from dlbricks_tui.answers.combinations import CompareOptions, compare, to_be_read
     from dlbricks_tui.answers.estimating import Remarks
     from dlbricks_tui.runtime.registry import Registry
     from dlbricks_tui.store.database import ResultsDatabase

@@ -1,5 +1,5 @@
 from dlbricks_tui.analysis.bounds import GroupTimes
-from dlbricks_tui.answers.analysis.results import by_loss
+from dlbricks_tui.answers.analyses import by_loss
 
 
 def _times(name: str, latency_ps: int, best_ps: int) -> GroupTimes:

@@ -1,4 +1,4 @@
-from dlbricks_tui.answers.analysis.results import csv_rows
+from dlbricks_tui.answers.analyses import csv_rows
 from tests.analysis.rows import analysed
 
 

@@ -5,9 +5,8 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from dlbricks_tui.answers.checks.junit import Occasion, junit_xml
-from dlbricks_tui.answers.checks.results import CheckedModel
-from dlbricks_tui.evaluations.differences import Difference
+from dlbricks_tui.answers.checks import CheckedModel, Occasion, junit_xml
+from dlbricks_tui.evaluations.baseline import Difference
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.change import Verdict

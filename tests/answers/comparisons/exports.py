@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.answers.comparisons.sides import Side, side_of
+from dlbricks_tui.answers.sides import Side, side_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.exporting import export_all
 from dlbricks_tui.store.records import EndToEnd, Measurement, Record, new_uuid

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.answers.comparisons.changes import (
+from dlbricks_tui.answers.changes import (
     NO_EXECUTION,
     NO_RESULT,
     NO_TIME,

@@ -1,7 +1,7 @@
 import pytest
 
-from dlbricks_tui.answers.comparisons.columns import Columns, EstimateOf, hosts_of, versions_of
-from dlbricks_tui.answers.comparisons.sides import Found, Side
+from dlbricks_tui.answers.changes import Columns, EstimateOf, hosts_of, versions_of
+from dlbricks_tui.answers.sides import Found, Side
 from dlbricks_tui.store.change import Verdict
 from tests.answers.comparisons.exports import MXNET, NEWER, model, origin, side
 

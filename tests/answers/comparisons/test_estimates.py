@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.comparisons.estimates import Estimates
-from dlbricks_tui.answers.comparisons.sides import Found, Side, side_of
+from dlbricks_tui.answers.changes import Estimates
+from dlbricks_tui.answers.sides import Found, Side, side_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.folders import SAMPLE_MODELS

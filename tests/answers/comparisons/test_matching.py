@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.comparisons.matching import corresponding, value_in_words
-from dlbricks_tui.answers.comparisons.sides import ResultExecution
+from dlbricks_tui.answers.sides import ResultExecution, corresponding, value_in_words
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision
 

@@ -7,11 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from dlbricks_tui.answers.comparisons.contrasts import compared_results
-from dlbricks_tui.answers.comparisons.named import KINDS, Naming, PairKind, select_named
-from dlbricks_tui.answers.comparisons.sides import named_sides
-from dlbricks_tui.answers.pairs.compared import ComparedTwo
-from dlbricks_tui.answers.pairs.naming import compare_named, named_side
+from dlbricks_tui.answers.changes import compared_results
+from dlbricks_tui.answers.pairs import ComparedTwo, compare_named, named_side
+from dlbricks_tui.answers.sides import KINDS, Naming, PairKind, named_sides, select_named
 from dlbricks_tui.documents.comparison import question_words
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level

@@ -1,7 +1,6 @@
 import pytest
 
-from dlbricks_tui.answers.comparisons.side_facts import facts_of
-from dlbricks_tui.answers.comparisons.sides import ComparisonError, side_of
+from dlbricks_tui.answers.sides import NotComparableError, facts_of, side_of
 from tests.answers.comparisons.exports import DEFINITIONS, NEWER, layer, model, origin, side
 
 
@@ -48,5 +47,5 @@ def test_the_state_of_signatures_is_shown_if_any_is_known() -> None:
     ],
 )
 def test_a_side_without_good_results_is_one_line(records: tuple[object, ...], why: str) -> None:
-    with pytest.raises(ComparisonError, match=f"a has nothing to compare: {why}"):
+    with pytest.raises(NotComparableError, match=f"a has nothing to compare: {why}"):
         side("a", *records)  # type: ignore[arg-type]

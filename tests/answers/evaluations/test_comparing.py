@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.evaluations.results import comparison
+from dlbricks_tui.answers.evaluating import comparison
 from dlbricks_tui.store.change import Verdict
 from tests.evaluations.results import baseline
 

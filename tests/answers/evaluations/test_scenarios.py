@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.evaluations.preparing import CheckedEvaluation, EvaluationPart, LocatedModel
-from dlbricks_tui.answers.evaluations.scenarios import ready_loads
-from dlbricks_tui.answers.scenarios.load_process import LoadProcessError
+from dlbricks_tui.answers.evaluating import EvaluatedLoad, MeasureLoad, ready_loads
+from dlbricks_tui.answers.loads import LoadProcessError
+from dlbricks_tui.answers.preparing import CheckedEvaluation, EvaluationPart, LocatedModel
 from dlbricks_tui.evaluations.evaluation import (
     EvaluatedModel,
     EvaluatedRuntime,
@@ -59,6 +59,12 @@ def checked(site: Site, *scenarios: EvaluatedScenario, unmet: tuple[Match, ...] 
     return CheckedEvaluation(evaluation, site.path / "load.toml", (*unmet, match), (part,))
 
 
+def measured_loads(
+    site: Site, asked: CheckedEvaluation, measure: MeasureLoad, *, again: bool = False
+) -> list[EvaluatedLoad]:
+    return [it.measured(site.data, measure) for it in ready_loads(asked, site.data, again=again)]
+
+
 def test_a_scenario_is_measured_once_and_then_taken_from_the_store(site: Site) -> None:
     orders: list[ScenarioOrder] = []
 
@@ -77,20 +83,20 @@ def test_a_scenario_is_measured_once_and_then_taken_from_the_store(site: Site) -
 
     keys = model_keys(site)
     asked = checked(site, SERVER, unmet=(QUIET, CORES))
-    (found,) = ready_loads(asked, site.data, again=False).measured(site.data, measure)
+    (found,) = measured_loads(site, asked, measure)
     assert found.measured is not None and found.failure is None
     assert (found.model, found.kind, found.percentile, found.bound_ms) == ("ours", ScenarioKind.SERVER, 99.0, 20.0)
     assert found.unmet == ("quiet: wanted quiet, found busy", "cores: wanted 8, found 2")
     assert (orders[0].evaluation, orders[0].unmet) == (asked.evaluation.label, found.unmet)
-    (again,) = ready_loads(asked, site.data, again=False).measured(site.data, measure)
+    (again,) = measured_loads(site, asked, measure)
     assert again.measured == found.measured
     # The host may have been quiet when the stored test was measured.
     assert again.unmet == ("cores: wanted 8, found 2",)
     assert len(orders) == 1
     # Another bound is another scenario.
-    ready_loads(checked(site, replace(SERVER, bound_ms=30.0)), site.data, again=False).measured(site.data, measure)
+    measured_loads(site, checked(site, replace(SERVER, bound_ms=30.0)), measure)
     assert len(orders) == 2
-    ready_loads(asked, site.data, again=True).measured(site.data, measure)
+    measured_loads(site, asked, measure, again=True)
     assert len(orders) == 3
 
 
@@ -98,7 +104,7 @@ def test_a_scenario_that_cannot_be_measured_is_a_failure_with_its_reason(site: S
     def fail(_: ScenarioOrder) -> LoadTest:
         raise LoadProcessError("the worker crashed")
 
-    (found,) = ready_loads(checked(site, SERVER), site.data, again=False).measured(site.data, fail)
+    (found,) = measured_loads(site, checked(site, SERVER), fail)
     assert (found.measured, found.failure) == (None, "ours, scenario server: the worker crashed")
 
 

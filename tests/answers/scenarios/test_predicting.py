@@ -11,7 +11,7 @@ from onnx.helper import make_node
 
 from dlbricks_tui.answers.estimating import Estimator, Remarks, open_estimator
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer, ScenarioOptions, scenario_answer
+from dlbricks_tui.answers.scenarios import ScenarioAnswer, ScenarioOptions, scenario_answer
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.identity import whole_model

@@ -1,4 +1,4 @@
-from dlbricks_tui.answers.comparisons.changes import compare
+from dlbricks_tui.answers.changes import compare
 from dlbricks_tui.report.comparing.changes import changes_section, letters
 from tests.answers.comparisons.exports import TWO, layer, model, side
 

@@ -1,6 +1,5 @@
-from dlbricks_tui.answers.comparisons.columns import hosts_of
-from dlbricks_tui.answers.comparisons.side_facts import facts_of
-from dlbricks_tui.answers.comparisons.sides import side_of
+from dlbricks_tui.answers.changes import hosts_of
+from dlbricks_tui.answers.sides import facts_of, side_of
 from dlbricks_tui.report.comparing.columns import hosts_section
 from dlbricks_tui.report.comparing.comparison import sides_section
 from tests.answers.comparisons.exports import DEFINITIONS, NEWER, layer, model, origin, side

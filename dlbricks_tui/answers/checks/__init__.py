@@ -1,1 +1,0 @@
-"""Checks of models against earlier latencies: slower, same, faster or unknown."""

@@ -1,1 +1,0 @@
-"""Comparisons of stored results: of one model in several combinations, or of two selections."""

@@ -1,1 +1,0 @@
-"""How fast language models run on a host, before they are downloaded."""

@@ -1,0 +1,289 @@
+"""The process that measures language models: by their carriers, in rounds, and each brick goes to the store."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+
+from dlbricks_tui.analysis.whole_models import turn_on_host
+from dlbricks_tui.bricks.carriers import whole
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.programs import carrier_program
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, arrival, host_queue
+from dlbricks_tui.jobs.control import StopSignals
+from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.process import JobAtWork, work_in_process
+from dlbricks_tui.language.architecture import LanguageError
+from dlbricks_tui.language.composing import PROTOCOL
+from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
+from dlbricks_tui.language.end_to_end import ENGINE, LANGUAGE_LOG, WholeModelRuns, engine_results, open_whole_model
+from dlbricks_tui.language.orders import (
+    LANGUAGE,
+    LanguageFailed,
+    LanguageMeasured,
+    LanguageMessage,
+    LanguageOrder,
+    LanguageQuestion,
+    LanguageRound,
+)
+from dlbricks_tui.language.predicting import BrickPredictor, measured_steps, work_of
+from dlbricks_tui.measure.carriers import CarrierJob, groups
+from dlbricks_tui.measure.events import RoundDone
+from dlbricks_tui.measure.inside import Inside
+from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
+from dlbricks_tui.measure.known import Conditions, known_in
+from dlbricks_tui.measure.noise import NoiseMonitor
+from dlbricks_tui.measure.reference import memory_reference
+from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink, runtime_record
+from dlbricks_tui.measure.stopping import Adaptive
+from dlbricks_tui.measure.supervised_worker import TimeLimits
+from dlbricks_tui.measure.time_left import Agenda, stages
+from dlbricks_tui.runs.results import keep_provenance, provenance
+from dlbricks_tui.runs.work import Workplace, open_worker
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Facts, Statistics, System, new_uuid
+from dlbricks_tui.wording.language import delay_text, memory_text, rate_words
+from dlbricks_tui.wording.numbers import duration
+
+# One carrier and what the runtime makes of it may take this share of the memory.
+_MOST_MEMORY = 0.8
+# A carrier is timed for about so long at most, if its latency varies.
+_MOST_SECONDS = 25.0
+# Carriers that are loaded at the same time take at most so much memory, unless a single one does.
+_MOST_AT_ONCE = 3 << 30
+# A carrier has more than two blocks of a kind up to so many bytes of weights.
+_ROOMY_BYTES = 96 << 20
+# Between two runs at most so much other memory is passed over: more than the caches of any processor hold.
+_MOST_BETWEEN_BYTES = 1 << 28
+# A carrier with more weights is loaded once, and profiled in its first rounds only.
+_HEAVY_BYTES = 1 << 27
+# The weights of a carrier take no more memory, unless a block or the head alone does.
+_MOST_BYTES = 1 << 30
+
+
+def main(folder: str, data: str) -> None:
+    """Measure the models of the order; the entry point of the process."""
+
+    def work(job: JobAtWork[LanguageOrder]) -> None:
+        measure_models(job.request, Workplace(job.data), job.tell, job.signals, host_queue())
+
+    sys.exit(work_in_process(LANGUAGE, folder, data, work))
+
+
+def measure_models(
+    order: LanguageOrder, place: Workplace, write: Callable[[Event], None], signals: StopSignals, queue: HostQueue
+) -> None:
+    """Measure what the store lacks for each question."""
+    _Measuring(order, place, write, signals).measure(queue)
+
+
+@dataclass
+class _Measuring:
+    order: LanguageOrder
+    place: Workplace
+    write: Callable[[Event], None]
+    signals: StopSignals
+    system: System = field(default_factory=fingerprint)
+    run: str = field(default_factory=new_uuid)
+    # A measurement ends by its own rule.
+    seconds_left: float | None = None
+
+    def measure(self, queue: HostQueue) -> None:
+        arrived, questions = arrival(), self.order.questions
+        task = QueuedWork(WorkKind.LANGUAGE, list({it.model.name: None for it in questions}), self.place.data.path)
+        with turn_on_host(
+            queue, task, self.signals, lambda ahead: self.write(Waiting(holder=ahead)), arrived
+        ) as ticket:
+            for number, asked in enumerate(questions):
+                began = time.monotonic()
+                ticket.progress(number / len(questions), None)
+                place = f" ({number + 1} of {len(questions)})" if len(questions) > 1 else ""
+                self.write(LanguageMessage(f"{asked.words}: measuring{place}"))
+                try:
+                    self._measure_bricks(asked)
+                except LanguageError as error:
+                    self._tell_failure(asked, error)
+                    continue
+                seconds = duration(time.monotonic() - began)
+                self.write(LanguageMeasured(f"{asked.words}: measured in {seconds}"))
+
+    def _tell_failure(self, asked: LanguageQuestion, error: LanguageError) -> None:
+        self.write(LanguageFailed(f"{asked.words}: not measured: {error}"))
+
+    def _measure_bricks(self, asked: LanguageQuestion) -> None:
+        system, runtime, place, waiting = self.system, asked.runtime, self.place, self.signals.waiting
+        conditions = Conditions(system.id, runtime.identity, PROTOCOL)
+        with ResultsDatabase(place.data.store) as store:
+            host = BrickPredictor.of_host(store, system.id, runtime.identity, asked.threads)
+            steps = measured_steps(asked, host)
+            decoders = [asked.decoder(step) for step in steps]
+            keys = dict.fromkeys(JobKey(brick=key) for it in decoders for key in it.keys)
+            wants_whole = self.order.end_to_end and engine_results(store, system.id, asked) is None
+            # Carriers and the whole model have to see the same minutes.
+            known = {} if wants_whole else known_in(store, conditions, keys).measured
+            carriers = carrier_jobs(asked, steps, known)
+            if not carriers:
+                return
+            store.add(system, runtime_record(runtime, system))
+            so_far = {key.brick: found.trimmed_mean_ms for key, found in known.items()}
+            sink = _Sink(store, Recorder(self.run, conditions), asked.model.name, decoders, self.write, so_far)
+            memory, log = int(_MOST_MEMORY * system.memory_bytes), place.data.log / LANGUAGE_LOG
+            with ExitStack() as opened:
+                beside = self._whole_model(asked, opened) if wants_whole else None
+                worker = opened.enter_context(
+                    open_worker(runtime, place.worker_program, log, waiting, lambda _: None, memory, TimeLimits())
+                )
+                described = worker.describe()
+                keep_provenance(store, provenance(self.run, system, runtime, described, (), protocol=PROTOCOL))
+                rule = Adaptive(most_seconds=_MOST_SECONDS)
+                # What a carrier takes together with what the runtime makes of it.
+                together = list(groups(carriers, min(memory, _MOST_AT_ONCE)))
+                agenda = Agenda(stages((), together))
+                reference, noise = memory_reference(), NoiseMonitor()
+                timing = Inside(worker, sink, self, rule, sink.take, reference, noise, beside=beside, agenda=agenda)
+                for number, group in enumerate(together, start=1):
+                    if beside is not None:
+                        beside.part = number / len(together)
+                    timing.time_carriers(group, len(carriers), memory)
+                if beside is not None:
+                    store.add(*beside.records(timing.track, system, self.run))
+                    if beside.failure is not None:
+                        self._tell_failure(asked, beside.failure)
+                for carrier in carriers:
+                    if not {*carrier.bricks.values()} <= {*timing.kept}:
+                        worker.load(carrier.name, carrier.program)
+                        lost = worker.take_losses().get(carrier.name)
+                        raise LanguageError(
+                            "it was not measured to the end" if lost is None else lost.message or lost.reason
+                        )
+
+    def _whole_model(self, asked: LanguageQuestion, opened: ExitStack) -> WholeModelRuns | None:
+        """Open the whole model, or tell why it cannot be timed."""
+
+        def tell(size_bytes: int) -> None:
+            size = memory_text(size_bytes)
+            self.write(LanguageMessage(f"{asked.model.name}: building the whole model, {size}, for {ENGINE}"))
+
+        waiting, check, memory = self.signals.waiting, self.checkpoint, self.system.memory_bytes
+        try:
+            return opened.enter_context(open_whole_model(asked, self.place.data, waiting, check, tell, memory))
+        except LanguageError as error:
+            self._tell_failure(asked, error)
+            return None
+
+    def checkpoint(self) -> None:
+        self.signals.check()
+
+
+@dataclass
+class _Sink(ResultSink):
+    """Stores bricks as they are done, and tells how far the model is."""
+
+    store: ResultsDatabase
+    recorder: Recorder
+    model: str
+    steps: Sequence[Decoder]
+    write: Callable[[Event], None]
+    # What bricks take so far.
+    ms: dict[str, float]
+    rounds: int = 0
+
+    def keep_occurrences(
+        self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
+    ) -> None:
+        if finished:
+            self.store.add(*(it for job, of in found.items() for it in self.recorder.occurrences(job, of, noise)))
+
+    def tell_estimates(self, provisional: Callable[[], Mapping[JobKey, Statistics]]) -> None:
+        self.ms.update({key.brick: found.trimmed_mean_ms for key, found in provisional().items()})
+
+    def take(self, event: Event) -> None:
+        if not isinstance(event, RoundDone):
+            return
+        self.rounds += 1
+        told = [f"round {self.rounds}"]
+        prefill_ms, *decode_ms = map(self._step_ms, self.steps)
+        if prefill_ms is not None:
+            told.append(f"prefill {delay_text(prefill_ms)}")
+        if known := [it for it in decode_ms if it]:
+            told.append(rate_words(1000.0 / fmean(known)))
+        if event.seconds_left > 0:
+            told.append(f"about {duration(event.seconds_left)} left")
+        self.write(LanguageRound(f"{self.model}: {', '.join(told)}"))
+
+    def _step_ms(self, step: Decoder) -> float | None:
+        """Return the latency of a step so far; None if a brick was not measured yet."""
+        if not all(key in self.ms for key in step.keys):
+            return None
+        return sum(self.ms[key] * count for key, count in zip(step.keys, step.counts, strict=True))
+
+
+def carrier_jobs(asked: LanguageQuestion, steps: Sequence[Step], known: Mapping[JobKey, object]) -> list[CarrierJob]:
+    """Return carriers for the steps, as far as they have bricks that are not `known`.
+
+    A large model has its blocks and its head in different carriers, without a second block of a kind.
+    """
+    found: list[CarrierJob] = []
+    jobs: dict[JobKey, Job] = {}
+    for carrier in (it for step in steps for it in _carriers(asked, step)):
+        keys = [JobKey(brick=it) for it in carrier.keys]
+        if all(key in known or key in jobs for key in keys):
+            continue
+        for layer, key in enumerate(keys):
+            if key not in known and key not in jobs:
+                graph, brick = carrier.graph, brick_of(carrier.graph, (layer,))
+                jobs[key] = Job(
+                    key=key,
+                    label=graph.layers[layer].name,
+                    canonical=brick.canonical,
+                    graph=graph,
+                    layers=(layer,),
+                    uses=(Use(graph.name, carrier.counts[layer]),),
+                    expected_ms=expected_ms(brick.canonical),
+                    memory_bytes=memory_bytes([graph.layers[layer]]),
+                    number=len(jobs),
+                )
+        # What runs first finds code in no cache: another place of the brick counts, if there is one.
+        later = {key for key, count in zip(keys, carrier.counts, strict=True) if count > 1}
+        bricks = {
+            place: jobs[key]
+            for place, (key, count) in enumerate(zip(keys, carrier.counts, strict=True))
+            if key in jobs and (count > 1 or key not in later)
+        }
+        found.append(_carrier_job(len(found), carrier, bricks))
+    return found
+
+
+def _carriers(asked: LanguageQuestion, step: Step) -> Iterator[Decoder]:
+    name, model = asked.model.name, asked.sizes
+    usual, blocks = asked.decoder(step, name=name), distinct_blocks(model)
+    size = usual.graph.weight_bytes
+    if size > _MOST_BYTES:
+        for extent in (Extent.BLOCKS, Extent.HEAD):
+            yield asked.decoder(step, distinct_blocks(model, fewest=True), name, extent)
+    elif len(blocks) == 1:
+        yield usual
+    else:
+        # More blocks of a small model: the caches hold some of its weights.
+        each = max(1, (size - asked.decoder(step, (0,)).graph.weight_bytes) // (len(blocks) - 1))
+        others = [it for it in range(model.blocks) if it not in blocks][: max(0, (_ROOMY_BYTES - size) // each)]
+        yield asked.decoder(step, sorted({*blocks, *others}), name)
+
+
+def _carrier_job(number: int, carrier: Decoder, bricks: Mapping[int, Job]) -> CarrierJob:
+    graph = carrier.graph
+    written = carrier_program(graph)
+    names = list(written.program.network.inputs)
+    in_place = {names[given]: place for given, place in carrier.in_place.items()}
+    network = replace(written.program.network, in_place=in_place, distinct=True)
+    layers = zip(graph.layers, carrier.counts, strict=True)
+    between = min(sum((count - 1) * work_of(layer).bytes_read for layer, count in layers), _MOST_BETWEEN_BYTES)
+    program = replace(written.program, network=network, between_bytes=between, only_reads=True)
+    expected = sum(expected_ms(brick_of(graph, (layer.index,)).canonical) for layer in graph.layers)
+    is_heavy = graph.weight_bytes > _HEAVY_BYTES
+    return CarrierJob(f"step {number}", "", whole(graph), program, expected, written.owners, bricks, is_heavy=is_heavy)

@@ -1,0 +1,618 @@
+"""The sides of a comparison: results of files or of the store, by the names that a user gives, and facts about them."""
+
+import hashlib
+import os
+import re
+import shlex
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from multiprocessing import get_context
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from tinydb.queries import QueryInstance
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.evaluations.baseline import TITLES, facts_of_host, newest_by_id
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.content import without_cycle_search
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.traits import TRAITS, runtime_title
+from dlbricks_tui.runtime.variant import (
+    Kernels,
+    Precision,
+    Variant,
+    kernels_in_words,
+    stated_kernels,
+    stated_precision,
+    stated_threads,
+    threads_in_words,
+)
+from dlbricks_tui.share.signatures import signature_beside
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.errors import DamagedResultError, QueryError
+from dlbricks_tui.store.exporting import ExportFormat
+from dlbricks_tui.store.importing import read_export
+from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.records import (
+    ANY_CONTEXT,
+    BrickForm,
+    EndToEnd,
+    Fact,
+    Facts,
+    Measurement,
+    Provenance,
+    Record,
+    Result,
+    RuntimeRecord,
+    Statistics,
+    System,
+)
+from dlbricks_tui.store.selections import Selection, equal, is_filter, parse_filter
+from dlbricks_tui.wording.checks import combination_words
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MOST_LISTED = 6
+
+
+class PairKind:
+    """The kind of both things that are compared: A and B are of the same kind."""
+
+    MODEL = "model"
+    VARIANT = "variant"
+    SYSTEM = "system"
+    RUNTIME = "runtime"
+    DAY = "day"
+    RUN = "run"
+    RESULT = "result"
+    # Of several words, such as a run and a filter.
+    SELECTION = "selection"
+
+
+class Naming(NamedTuple):
+    """Names of results: the column whose values are names, and other names of a value by it."""
+
+    column: str
+    others: Callable[[ResultsDatabase], Mapping[str, tuple[str, ...]]] = lambda _: {}
+
+
+def _names_of_systems(store: ResultsDatabase) -> Mapping[str, tuple[str, ...]]:
+    return {it.id: (it.name, it.instance_type) for it in store.systems()}
+
+
+def _names_of_runtimes(store: ResultsDatabase) -> Mapping[str, tuple[str, ...]]:
+    return {it.id: (it.name, it.framework, it.id.split(" ")[0]) for it in store.runtimes()}
+
+
+# The kinds of results that a word names, besides days and the beginnings of runs.
+KINDS: dict[str, Naming] = {
+    PairKind.SYSTEM: Naming("system", _names_of_systems),
+    PairKind.RUNTIME: Naming("runtime", _names_of_runtimes),
+    PairKind.RUN: Naming("run"),
+}
+
+
+class NamedSelection(NamedTuple):
+    """Results, what they are, such as `c5.xlarge` or `system c5.xlarge, threads=1`, and their kind."""
+
+    name: str
+    selection: Selection
+    kind: str = PairKind.SELECTION
+
+    @property
+    def words(self) -> str:
+        """The name with the kind: `system c5.xlarge`."""
+        return self.name if self.kind == PairKind.SELECTION else f"{self.kind} {self.name}"
+
+
+class _Meaning(NamedTuple):
+    """The meaning of a word, and the query for its results."""
+
+    kind: str
+    name: str
+    query: QueryInstance
+
+    @property
+    def words(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def select_named(store: ResultsDatabase, text: str, where: Sequence[str] = ()) -> NamedSelection:
+    """Return the results that a text names, which pass the filters too.
+
+    The text has words and filters between blanks. A word is a day, or the id or name of a system, a runtime or a run.
+    It has to stand for one of them among the results that pass the filters.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise QueryError(f"{text!r}: {error}; close the quotation marks") from None
+    if not words:
+        raise QueryError("an empty text names no results: give a system, a runtime, a day, a run, or filters")
+    filters = [word for word in words if is_filter(word)]
+    selection = store.results(*where, *filters)
+    named: list[_Meaning] = []
+    for word in (word for word in words if not is_filter(word)):
+        meaning = _only_meaning(word, store, selection)
+        selection = selection.matching(meaning.query)
+        named.append(meaning)
+    if not len(selection):
+        raise QueryError(f"no results are {text!r}{_also(where)}; `dlbricks results list` shows those there are")
+    if len(words) == len(named) == 1:
+        return NamedSelection(named[0].name, selection, named[0].kind)
+    return NamedSelection(", ".join([*(it.words for it in named), *filters]), selection)
+
+
+def _only_meaning(word: str, store: ResultsDatabase, selection: Selection) -> _Meaning:
+    # An id is clear, whatever else is called the same.
+    exact = list(_meanings(store, selection, lambda name: name == word))
+    alike = [_Meaning(PairKind.DAY, word, parse_filter(f"when={word}"))] if _DAY.fullmatch(word) else exact
+    alike = alike or list(_meanings(store, selection, lambda name: name.casefold() == word.casefold()))
+    alike = alike or list(_runs(word, selection))
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
+        raise QueryError(
+            f"{word!r} stands for several: {_listed([it.words for it in alike])}; name one of them, or add a filter "
+            "such as threads=1"
+        )
+    known = [f"{kind}s {_listed(sorted(selection.distinct(it.column)))}" for kind, it in KINDS.items()]
+    raise QueryError(
+        f"{word!r} is no {', '.join(KINDS)} or day with results; there are {'; '.join(known)}; a part of a name is "
+        f"found by a filter such as name~{word[:20]}"
+    )
+
+
+def _meanings(store: ResultsDatabase, selection: Selection, fits: Callable[[str], bool]) -> Iterator[_Meaning]:
+    """Yield what has a fitting name among these results."""
+    for kind, naming in KINDS.items():
+        others = naming.others(store)
+        for value in sorted(selection.distinct(naming.column)):
+            if any(map(fits, (value, *others.get(value, ())))):
+                yield _Meaning(kind, value, equal(**{naming.column: value}))
+
+
+def _runs(word: str, selection: Selection) -> Iterator[_Meaning]:
+    for run in sorted(selection.distinct("run")):
+        if run.startswith(word):
+            yield _Meaning(PairKind.RUN, run, equal(run=run))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_LISTED
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "") if names else "none"
+
+
+def _also(where: Sequence[str]) -> str:
+    return f" and pass {' '.join(where)}" if where else ""
+
+
+# The records that a comparison reads.
+COMPARED: tuple[type[Record], ...] = (EndToEnd, Measurement, System, RuntimeRecord, Provenance, BrickForm)
+
+
+class NotComparableError(UserError):
+    """Things that cannot be compared, and why."""
+
+
+class Subject(NamedTuple):
+    """The subject of a result: a whole model (context and place are empty), or a brick in a context.
+
+    `key` is the key of the model or brick. `place` is the layer, if the method has no contexts: it times each layer.
+    """
+
+    is_model: bool
+    key: str
+    context: str = ""
+    place: Facts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResultExecution:
+    """The circumstances of a result that affect its latency. Only results of corresponding executions are compared."""
+
+    system: str
+    framework: str
+    version: str
+    python: str
+    threads: int | None
+    batch: int
+    precision: Precision
+    kernels: Kernels
+    variables: Facts
+    level: Level
+    method: str
+
+    @property
+    def variant(self) -> Variant:
+        """The variant of the runtime."""
+        return Variant(threads=self.threads, batch=self.batch, precision=self.precision, **asdict(self.kernels))
+
+    @property
+    def in_words(self) -> str:
+        """The framework and the variant, without what is usual: `onnxruntime, 1 thread`."""
+        return combination_words(self.framework, self.variant, self.level)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A good result with its samples after the warm-up. Many are held at once, so samples are an array."""
+
+    id: str
+    subject: Subject
+    name: str
+    execution: ResultExecution
+    # The version of dlbricks that measured it; empty if it is not known.
+    release: str
+    # The identity of the runtime.
+    runtime: str
+    run: str
+    when: str
+    statistics: Statistics
+    samples_ms: "array[float]"
+
+
+def executions_of(results: Iterable[Found]) -> list[ResultExecution]:
+    """Return the executions of results, each once."""
+    # Many results share one object: hashing each of them would take longer.
+    return list(dict.fromkeys({id(it.execution): it.execution for it in results}.values()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """The results of a file, of a selection of the store, or of one label among those of several."""
+
+    name: str
+    results: tuple[Found, ...]
+    systems: Mapping[str, System] = field(default_factory=dict)
+    runtimes: Mapping[str, RuntimeRecord] = field(default_factory=dict)
+    origins: tuple[Provenance, ...] = ()
+    # The number of results with a reason for doubt, which are not compared.
+    in_doubt: int = 0
+    # Lines of the file without a record.
+    refused: tuple[str, ...] = ()
+    # The state of the signature of the file in words; empty if it is not known.
+    signature: str = ""
+    # SHA-256 of the files of models, by the keys of the models.
+    contents: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def methods(self) -> frozenset[str]:
+        """The ids of the methods of its results."""
+        return frozenset(it.method for it in executions_of(self.results))
+
+    @property
+    def digest(self) -> str:
+        """A hash of the ids of all results: files with the same results have the same one."""
+        return hashlib.sha256("".join(sorted(it.id for it in self.results)).encode()).hexdigest()
+
+
+def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), signature: str = "") -> Side:
+    """Return the side with the good results among these records; raise NotComparableError if there are none."""
+    known = list(records)
+    systems = newest_by_id(it for it in known if isinstance(it, System))
+    runtimes = newest_by_id(it for it in known if isinstance(it, RuntimeRecord))
+    origins = tuple([it for it in known if isinstance(it, Provenance)])
+    timed = [it for it in known if isinstance(it, EndToEnd | Measurement)]
+    good = [it for it in timed if it.good]
+    if not good:
+        why = f"all {len(timed):,} of its results are in doubt" if timed else "it has no results of models or bricks"
+        raise NotComparableError(
+            f"{name} has nothing to compare: {why}; measure them by `dlbricks run`, and export again"
+        )
+    bricks = {it.brick for it in good if isinstance(it, Measurement)}
+    names = {it.key: label_of(it.canonical) for it in known if isinstance(it, BrickForm) and it.key in bricks}
+    taker = _Taker(runtimes, _releases(origins), names)
+    return Side(
+        name=name,
+        results=tuple(map(taker.found, good)),
+        systems=systems,
+        runtimes=runtimes,
+        origins=origins,
+        in_doubt=len(timed) - len(good),
+        refused=tuple(refused),
+        signature=signature,
+        contents={model: str(digest) for it in origins for model, digest in it.models if digest},
+    )
+
+
+def _releases(origins: Iterable[Provenance]) -> Mapping[tuple[str, str], str]:
+    return {(it.run, it.runtime): str(dict(it.packages).get("dlbricks", "")) for it in origins}
+
+
+class _Taker:
+    """Makes results of records; equal executions, subjects and texts share one object."""
+
+    def __init__(
+        self, runtimes: Mapping[str, RuntimeRecord], releases: Mapping[tuple[str, str], str], names: Mapping[str, str]
+    ) -> None:
+        self._runtimes, self._releases, self._names = runtimes, releases, names
+        self._executions: dict[tuple[object, ...], ResultExecution] = {}
+        self._subjects: dict[Subject, Subject] = {}
+        self._texts: dict[str, str] = {}
+
+    def found(self, result: Result) -> Found:
+        statistics = result.statistics
+        if isinstance(result, EndToEnd):
+            subject, name = Subject(True, result.model), result.name
+        else:
+            # With contexts, a brick is timed once for all layers.
+            place = result.occurrence if result.context == ANY_CONTEXT else ()
+            subject = Subject(False, result.brick, result.context, place)
+            name = self._names.get(result.brick) or result.brick
+        return Found(
+            result.uuid,
+            self._subjects.setdefault(subject, subject),
+            self._texts.setdefault(name, name),
+            self._execution(result),
+            self._releases.get((result.run, result.runtime), ""),
+            self._texts.setdefault(result.runtime, result.runtime),
+            self._texts.setdefault(result.run, result.run),
+            result.when,
+            statistics,
+            # The statistics are those of the samples after the warm-up.
+            array("d", result.samples_ms[len(result.samples_ms) - statistics.count :]),
+        )
+
+    def _execution(self, result: Result) -> ResultExecution:
+        held = result.system, result.runtime, result.level, result.protocol, result.batch_size
+        known = self._executions.get(held)
+        if known is None:
+            runtime = self._runtimes[result.runtime]
+            known = self._executions[held] = ResultExecution(
+                result.system,
+                runtime.framework,
+                runtime.version,
+                ".".join(runtime.python.split(".")[:2]),
+                stated_threads(result.runtime),
+                result.batch_size,
+                stated_precision(result.runtime),
+                stated_kernels(result.runtime),
+                tuple(sorted(runtime.settings)),
+                result.level,
+                result.protocol,
+            )
+        return known
+
+
+_ENDINGS = tuple(it.value for it in ExportFormat)
+# A process takes a third of a second to start.
+_LARGE_BYTES = 1 << 20
+
+
+def named_sides(names: Sequence[str], data: DataFolder) -> list[Side]:
+    """Return the sides of these names, in their order: files, or words of `dlbricks results compare`."""
+    files = [name for name in names if is_file(name)]
+    found = dict(zip(files, read_sides([Path(name) for name in files]), strict=True))
+    if len(files) < len(names):
+        with ResultsDatabase(data.store) as store:
+            found |= {name: side_of_selection(store, select_named(store, name)) for name in names if name not in found}
+    return [found[name] for name in names]
+
+
+def is_file(name: str) -> bool:
+    """Return whether a name is that of a file; anything else selects results of the store."""
+    return Path(name).exists() or name.lower().endswith(_ENDINGS)
+
+
+def side_of_selection(store: ResultsDatabase, named: NamedSelection) -> Side:
+    """Return the good results of a selection of the store; raise NotComparableError if there are none."""
+    records: list[Record] = [*store.systems(), *store.runtimes(), *store.records(BrickForm)]
+    # Those of other runs would tell of circumstances that these results did not have.
+    runs = named.selection.distinct("run")
+    records += [it for it in store.records(Provenance) if it.run in runs]
+    for position in range(len(named.selection)):
+        # The store reports damaged results.
+        with suppress(DamagedResultError):
+            records.append(named.selection.result(position))
+    return side_of(named.words, records)
+
+
+@without_cycle_search()
+def read_side(path: Path) -> Side:
+    """Return the results of a file of `dlbricks results export`."""
+    records, refused = read_export(path, COMPARED)
+    found = signature_beside(path)
+    return side_of(
+        str(path), records, [str(it) for it in refused], "none" if found is None else f"{found.name}, not verified"
+    )
+
+
+def read_sides(paths: Sequence[Path]) -> list[Side]:
+    """Return the results of several files, in their order."""
+    for place, path in enumerate(paths):
+        if any((path.exists() and other.exists() and path.samefile(other)) for other in paths[:place]):
+            raise NotComparableError(f"{path} is named twice: a comparison needs different files")
+    at_once = min(len(paths), os.cpu_count() or 1)
+    if at_once < 2 or sum(map(_size_of, paths)) - max(map(_size_of, paths)) < _LARGE_BYTES:
+        return [read_side(path) for path in paths]
+    # This process reads, too: the first file, while others read the rest.
+    with ProcessPoolExecutor(at_once - 1, mp_context=get_context("spawn")) as pool:
+        others = [pool.submit(read_side, path) for path in paths[1:]]
+        return [read_side(paths[0]), *(it.result() for it in others)]
+
+
+def _size_of(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+# Circumstances that are compared over all results, and those that are compared for each framework.
+_OVERALL = ("system", "framework")
+_BY_FRAMEWORK = ("version", "python", "threads", "batch", "precision", "kernels", "variables", "level")
+_ALL = tuple(it.name for it in fields(ResultExecution))
+
+
+@dataclass(frozen=True, slots=True)
+class Corresponding:
+    """Two executions that are compared, and the names of the circumstances that differ."""
+
+    first: ResultExecution
+    second: ResultExecution
+    differ: frozenset[str]
+
+
+def corresponding(first: Iterable[ResultExecution], second: Iterable[ResultExecution]) -> list[Corresponding]:
+    """Return the executions of both groups that correspond, each once."""
+    ones, others = list(dict.fromkeys(first)), list(dict.fromkeys(second))
+    overall = frozenset(name for name in _OVERALL if _differs(name, ones, others))
+    found: list[Corresponding] = []
+    for framework in dict.fromkeys(it.framework for it in ones):
+        mine = [it for it in ones if it.framework == framework]
+        theirs = others if "framework" in overall else [it for it in others if it.framework == framework]
+        differ = overall | {name for name in _BY_FRAMEWORK if _differs(name, mine, theirs)}
+        kept = [name for name in _ALL if name not in differ]
+        by_key = {tuple(getattr(it, name) for name in kept): it for it in theirs}
+        for one in mine:
+            other = by_key.get(tuple(getattr(one, name) for name in kept))
+            if other is not None:
+                found.append(Corresponding(one, other, differ))
+    return found
+
+
+def _differs(name: str, ones: Sequence[ResultExecution], others: Sequence[ResultExecution]) -> bool:
+    """Return whether each group has one value, and another one than the other group."""
+    first, second = {getattr(it, name) for it in ones}, {getattr(it, name) for it in others}
+    return len(first) == len(second) == 1 and first != second
+
+
+def value_in_words(name: str, execution: ResultExecution) -> str:
+    """Return a circumstance of an execution as messages show it."""
+    value: object = getattr(execution, name)
+    if name == "threads":
+        return threads_in_words(execution.threads)
+    if isinstance(value, Kernels):
+        return ", ".join(kernels_in_words(value))
+    if isinstance(value, Precision):
+        return value.in_words
+    if name == "variables":
+        return " ".join(f"{name}={value}" for name, value in execution.variables) or "none"
+    return str(getattr(value, "value", value))
+
+
+# Packages that come first.
+_PACKAGES = ("dlbricks", "python", "numpy", "onednn")
+_TITLES_OF_EXECUTIONS = {"batch": "batch size", "python": "Python of the runtime"}
+_MOST_VALUES = 6
+_MOST_NUMBER = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class SideFact:
+    """A circumstance or a number of each side; empty where a side does not tell it.
+
+    Numbers, such as that of the results, are no circumstances that can explain a difference.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    is_number: bool = False
+
+    @property
+    def differs(self) -> bool:
+        """True if it is a circumstance, and two sides tell different ones."""
+        return not self.is_number and len({it for it in self.values if it}) > 1
+
+
+def facts_of(sides: Sequence[Side]) -> tuple[SideFact, ...]:
+    """Return the facts about the sides that any side tells."""
+    return tuple([it for it in _facts(sides) if any(it.values)])
+
+
+def differing(sides: Sequence[Side], *numbers: str) -> dict[str, tuple[str, str]]:
+    """Return the circumstances that differ between two sides, and numbers of these names if they do."""
+    told = (it for it in facts_of(sides) if it.differs or (it.name in numbers and len(set(it.values)) > 1))
+    return {it.name: (it.values[0], it.values[1]) for it in told}
+
+
+def _facts(sides: Sequence[Side]) -> Iterator[SideFact]:
+    yield _number("name", (it.name for it in sides))
+    yield _number("models", (_count(it, is_model=True) for it in sides))
+    yield _number("bricks", (_count(it, is_model=False) for it in sides))
+    yield _number("good results", (f"{len(it.results):,}" for it in sides))
+    yield _number("results in doubt", (f"{it.in_doubt:,}" for it in sides))
+    yield _number("lines without a record", (f"{len(it.refused):,}" for it in sides))
+    yield _number("measured", map(_days, sides))
+    yield _number("runs", (f"{len({result.run for result in it.results}):,}" for it in sides))
+    if any(it.signature for it in sides):
+        yield _number("signature", (it.signature or "not known" for it in sides))
+    yield _fact("system", map(_systems, sides))
+    yield _fact("framework", (_distinct(it, _framework) for it in sides))
+    for name in ("python", "threads", "batch", "precision", "kernels", "variables", "level", "method"):
+        yield _fact(
+            _TITLES_OF_EXECUTIONS.get(name, name), (_distinct(it, partial(value_in_words, name)) for it in sides)
+        )
+    told = {name for side in sides for it in side.origins for name, _ in it.packages}
+    # The versions of frameworks are facts of the runtimes.
+    for name in [name for name in (*_PACKAGES, *sorted(told - {*_PACKAGES, *TRAITS})) if name in told]:
+        packages = ((dict(origin.packages).get(name) for origin in it.origins) for it in sides)
+        yield _fact(TITLES.get(name, name), map(_told, packages))
+    hosts = [list(_hosts(it)) for it in sides]
+    for name in dict.fromkeys(name for held in hosts for facts in held for name in facts):
+        yield _fact(TITLES.get(name, name.replace("_", " ")), (_told(it.get(name) for it in held) for held in hosts))
+    yield _fact("evaluation", (_told(origin.evaluation for origin in it.origins) for it in sides))
+    yield _fact("requirements not met", (_told(line for origin in it.origins for line in origin.unmet) for it in sides))
+
+
+def _fact(name: str, values: Iterable[Iterable[str]]) -> SideFact:
+    return SideFact(name, tuple(map(_joined, values)))
+
+
+def _number(name: str, values: Iterable[str]) -> SideFact:
+    return SideFact(name, tuple(values), is_number=True)
+
+
+def _count(side: Side, *, is_model: bool) -> str:
+    return f"{len({it.subject.key for it in side.results if it.subject.is_model is is_model}):,}"
+
+
+def _distinct(side: Side, tell: Callable[[ResultExecution], str]) -> Iterable[str]:
+    return sorted({tell(it) for it in executions_of(side.results)}, key=_in_order)
+
+
+def _in_order(text: str) -> tuple[int, str]:
+    """Return the key by which texts are sorted: numbers by their values, before all else."""
+    return (int(text), "") if text.isdecimal() else (_MOST_NUMBER, text)
+
+
+def _hosts(side: Side) -> Iterator[dict[str, Fact]]:
+    """Yield the facts about each host at the time of each run, or about the system if the runs do not tell."""
+    for system in dict.fromkeys(it.system for it in executions_of(side.results)):
+        origins: list[Provenance | None] = [it for it in side.origins if it.system == system]
+        for origin in origins or [None]:
+            yield dict(facts_of_host(side.systems[system], origin))
+
+
+def _told(values: Iterable[Fact]) -> Iterable[str]:
+    words = {True: "on", False: "off"}
+    told = (words[it] if isinstance(it, bool) else str(it) for it in values if it not in (None, ""))
+    return sorted(set(told))
+
+
+def _joined(values: Iterable[str]) -> str:
+    held = list(values)
+    more = len(held) - _MOST_VALUES
+    return ", ".join(held[:_MOST_VALUES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _days(side: Side) -> str:
+    days = sorted({it.when[:10] for it in side.results})
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def _systems(side: Side) -> list[str]:
+    return [system_in_words(side, it) for it in _distinct(side, attrgetter("system"))]
+
+
+def system_in_words(side: Side, system: str) -> str:
+    """Return the name of a system with its id."""
+    name = side.systems[system].name
+    return system if name == system else f"{name} ({system})"
+
+
+def _framework(execution: ResultExecution) -> str:
+    return f"{runtime_title(execution.framework)} {execution.version}"

@@ -1,1 +1,0 @@
-"""Suites: which models, runtimes and decoys go into one, and how one is measured."""

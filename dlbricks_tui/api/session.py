@@ -1,0 +1,479 @@
+"""A session: a data folder with its store and library, and one function for each question about models."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from logging import getLogger
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
+
+from dlbricks_tui.answers import language as language_answers
+from dlbricks_tui.answers import loads
+from dlbricks_tui.answers.checks import CheckedModel, CheckOptions, check_plan, checked, measure_again
+from dlbricks_tui.answers.combinations import CompareOptions
+from dlbricks_tui.answers.combinations import compare as ranking_of
+from dlbricks_tui.answers.estimates import Comparison, ModelEstimate, comparison, model_estimate
+from dlbricks_tui.answers.estimating import Remarks, open_estimator
+from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationResult, EvaluationSteps
+from dlbricks_tui.answers.evaluating import evaluate as evaluation_result
+from dlbricks_tui.answers.fleets import FleetJob, FleetOptions, FleetResult, fleet_request
+from dlbricks_tui.answers.from_run import written_evaluation
+from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
+from dlbricks_tui.answers.loads import ScenarioResult, scenario_result
+from dlbricks_tui.answers.measuring import (
+    MeasureOptions,
+    ProbeOptions,
+    ProbeResult,
+    RunJob,
+    RunResult,
+    known_systems,
+    probe_request,
+    probe_result,
+    remarks_on_run,
+    run_request,
+    run_result,
+)
+from dlbricks_tui.answers.opening import library, model_named, open_loader
+from dlbricks_tui.answers.preparing import check_file
+from dlbricks_tui.answers.scenarios import ScenarioOptions, scenario_answer
+from dlbricks_tui.answers.scope import EstimateOptions
+from dlbricks_tui.answers.traces import (
+    TraceFormat,
+    TraceOptions,
+    TraceResult,
+    format_of,
+    require_place,
+    require_room,
+    trace_model,
+    trace_order,
+    trace_result,
+    write_in,
+)
+from dlbricks_tui.evaluations.evaluation import Evaluation
+from dlbricks_tui.fleet.request import FleetProgress
+from dlbricks_tui.folders import data_folder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.language.opening import open_language_model
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
+from dlbricks_tui.models.input_shapes import spelled
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run import RunOutcome
+from dlbricks_tui.settings.variant import BATCH
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.wording import scenarios, tracing
+from dlbricks_tui.wording.events import doing_now, inputs_given_before, note_of
+from dlbricks_tui.wording.fleets import fleet_line, note_line
+from dlbricks_tui.wording.jobs import language_line
+
+# A path, a name of the library, or `table1:ID`.
+Model = str | os.PathLike[str]
+# A data folder, the user's own for None, or a session with one.
+Data: TypeAlias = "os.PathLike[str] | str | Session | None"
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+_LOG = getLogger("dlbricks_tui")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A run, or a fleet run, at the moment of an event."""
+
+    run: str
+    state: State
+    # Bricks and whole models together.
+    done: int
+    total: int
+    failed: int
+    seconds_left: float | None
+    # The current step of the run, and the event as a sentence, if it has one.
+    doing: str
+    note: str | None
+
+
+def _names_of(models: Model | Sequence[Model]) -> list[str]:
+    """Return the names or paths of one model or several."""
+    return [os.fspath(it) for it in ([models] if isinstance(models, str | os.PathLike) else models)]
+
+
+def _log_inputs_used(source: ModelSource, given: Mapping[str, Numbers]) -> None:
+    _LOG.info(inputs_given_before(source.name, spelled(given)))
+
+
+_REMARKS = Remarks(_LOG.info, str, _log_inputs_used)
+
+
+def _require_main_thread() -> None:
+    """Raise JobError outside the main thread, which alone can handle the signals of a run."""
+    if threading.current_thread() is not threading.main_thread():
+        raise JobError("a run handles signals: measure in the main thread, or in a separate process")
+
+
+def _telling(progress: Callable[[str], None] | None, words: Callable[[Event], str]) -> Callable[[Event], None]:
+    """Return a function that passes on the words of events that have some."""
+
+    def take(event: Event) -> None:
+        if progress is not None and (line := words(event)):
+            progress(line)
+
+    return take
+
+
+def _reporter(run: str, progress: Callable[[Progress], None]) -> Callable[[Event], None]:
+    folded = RunProgress()
+
+    def report(event: Event) -> None:
+        folded.take(event)
+        note = note_of(event)
+        progress(
+            Progress(
+                run=run,
+                state=folded.state,
+                done=folded.done,
+                total=folded.total,
+                failed=folded.bricks_failed + folded.models_failed,
+                seconds_left=folded.seconds_left,
+                doing=doing_now(folded),
+                note=None if note is None else note.text,
+            )
+        )
+
+    return report
+
+
+def _fleet_reporter(run: str, progress: Callable[[Progress], None]) -> Callable[[Event], None]:
+    folded = FleetProgress()
+
+    def report(event: Event) -> None:
+        note = note_line(event, folded)
+        folded.take(event)
+        hosts = folded.hosts.values()
+        left = [host.seconds_left for host in hosts if host.seconds_left is not None]
+        progress(
+            Progress(
+                run=run,
+                state=State.RUNNING if folded.ended is None else State(folded.ended.state),
+                done=sum(host.bricks for host in hosts),
+                total=sum(host.of for host in hosts),
+                failed=sum(host.failed for host in hosts),
+                # Hosts measure side by side.
+                seconds_left=max(left, default=None),
+                doing="" if folded.ended is not None else fleet_line(folded),
+                note=note or None,
+            )
+        )
+
+    return report
+
+
+def load(
+    model: Model,
+    *,
+    level: Level = Level.WRITTEN,
+    inputs: Mapping[str, Shape] | None = None,
+    values: Mapping[str, Numbers] | None = None,
+    batch: int | None = None,
+    data: Data = None,
+) -> LayerGraph:
+    """Return the layer graph of a model.
+
+    `inputs` are shapes by input name, for models whose files do not say them. `values` are the numbers in inputs that
+    are settings, such as a sampling rate. `batch` is the number of images, sentences or rows in an inference, that of
+    the file by default.
+    """
+    session = _session_at(data)
+    if batch is not None:
+        BATCH.require(batch, ModelError)
+    with open_loader(session.folder, _log_inputs_used, most_bytes=fingerprint().memory_bytes) as loader:
+        return loader.load(session.source(model), level, inputs, values, batch)
+
+
+def estimate(model: Model, options: EstimateOptions | None = None, *, data: Data = None) -> ModelEstimate:
+    """Return a model's latency composed of stored results of its bricks; nothing is measured."""
+    session = _session_at(data)
+    source = session.source(model)
+    with open_estimator(options or EstimateOptions(), session.folder, _REMARKS) as estimator:
+        (found,) = estimator.answers([source], estimator.scope_of([source]))
+        return model_estimate(found.decomposition, found.found)
+
+
+def compare(model: Model, options: CompareOptions | None = None, *, data: Data = None) -> Comparison:
+    """Return what the store knows of a model by runtime, threads, batch size and precision, the best first."""
+    session = _session_at(data)
+    source, options = session.source(model), options or CompareOptions()
+    with session.results() as store:
+        return comparison(ranking_of(source, options, session.folder, store, _REMARKS, named=os.fspath(model)))
+
+
+def language(
+    models: Model | Sequence[Model],
+    options: LanguageOptions | None = None,
+    *,
+    measure: bool = True,
+    end_to_end: bool = False,
+    progress: Callable[[str], None] | None = None,
+    data: Data = None,
+) -> tuple[LanguageAnswer, ...]:
+    """Return how fast language models are on this host, and whether they fit: an answer for each in each variant.
+
+    A model is a name that `dlbricks llm --list` shows, or the path of a config.json, a GGUF file, or a folder with
+    either. What the store lacks is measured in a process of its own, or predicted if `measure` is false. `end_to_end`
+    times the whole model as well, where it fits. `progress` is called with a line when something begins, ends or fails.
+    An exception, such as KeyboardInterrupt, ends the measurement and its processes.
+    """
+    session = _session_at(data)
+    options = options or LanguageOptions()
+    named = [open_language_model(it) for it in _names_of(models)]
+    for it in named:
+        options.require_context(it.name, it.architecture.positions)
+    if not measure:
+        return language_answers.stored_answers(named, options, session.folder)
+    take = _telling(progress, language_line)
+    return language_answers.measure(named, options, session.folder, take, end_to_end=end_to_end)
+
+
+def scenario(
+    model: Model,
+    options: ScenarioOptions,
+    execution: EstimateOptions | None = None,
+    *,
+    measure: bool = False,
+    progress: Callable[[str], None] | None = None,
+    data: Data = None,
+) -> ScenarioResult:
+    """Predict how much load a model can serve, from stored results, and measure it by LoadGen if `measure` is true.
+
+    `execution` says by which runtime, in which variant, the model is executed. `progress` is called with a line when a
+    test of LoadGen begins and ends. An exception, such as KeyboardInterrupt, ends the measurement and its processes. A
+    notebook, in which an event loop runs, may call this function as any other.
+    """
+    session = _session_at(data)
+    execution = execution or EstimateOptions()
+    with open_estimator(execution, session.folder, _REMARKS) as estimator:
+        answer = scenario_answer(estimator, session.source(model), options)
+    found = None
+    if measure:
+        order = loads.order_of(answer, is_system_named=execution.system is not None)
+        take = _telling(progress, lambda event: scenarios.message_line(event, order.scenario))
+        found = loads.measure(order, session.folder, take)
+    return scenario_result(answer, found, session.folder, predicts=True)
+
+
+def trace(
+    model: Model,
+    options: TraceOptions | None = None,
+    *,
+    file: os.PathLike[str] | str | None = None,
+    format: TraceFormat | None = None,  # noqa: A002 - the option of the command has this name
+    progress: Callable[[str], None] | None = None,
+    data: Data = None,
+) -> TraceResult:
+    """Run a model at rising levels of detail, and return what each level takes and adds, and the times of the layers.
+
+    The trace is kept in the data folder. `file` is written for the program that the format names, and replaced if it is
+    there; by default for chrome://tracing if its name ends in .json, else for Perfetto. `progress` is called with a
+    line after each level. An exception, such as KeyboardInterrupt, ends the trace and its processes.
+    """
+    session = _session_at(data)
+    place = None if file is None else Path(file)
+    form = None if place is None else format_of(place, format)
+    if place is not None:
+        require_place(place, replace=True)
+    order = trace_order(options or TraceOptions(), session.source(model), session.folder)
+    require_room(session.folder)
+    found = trace_model(order, session.folder, _telling(progress, tracing.message_line))
+    if place is not None and form is not None:
+        write_in(form, found, place)
+    return trace_result(found, place, form)
+
+
+def measure(
+    models: Model | Sequence[Model],
+    options: MeasureOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: Data = None,
+) -> RunResult:
+    """Measure the bricks of models that the store lacks, and return the outcome with an estimate of each model.
+
+    `progress` is called after each event. Call this function in the main thread only: it takes SIGINT, SIGTERM and
+    SIGHUP for requests to end the run, whose state then says so. All results until then are kept.
+    """
+    _require_main_thread()
+    session, began = _session_at(data), time.monotonic()
+    request = run_request(options or MeasureOptions(), session.sources(models), session.folder)
+    outcome = session._executed(request, began, progress)
+    return run_result(outcome.state, outcome)
+
+
+def probe(
+    models: Model | Sequence[Model] = (),
+    options: ProbeOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: Data = None,
+) -> ProbeResult:
+    """Measure the few bricks that tell most about this system, and predict the others from other systems.
+
+    Without models, all that were measured on any system of the store are estimated. As `measure`, this handles signals:
+    call it in the main thread only.
+    """
+    _require_main_thread()
+    session, began = _session_at(data), time.monotonic()
+    request = probe_request(options or ProbeOptions(), session.sources(models), session.folder)
+    others = known_systems(request, session.folder)
+    outcome = session._executed(request, began, progress)
+    return probe_result(outcome, others)
+
+
+def check(
+    against: os.PathLike[str] | str,
+    models: Model | Sequence[Model] = (),
+    options: CheckOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: Data = None,
+) -> tuple[CheckedModel, ...]:
+    """Measure models again, by default all of a file, and return whether they are slower than the file says.
+
+    The file is an evaluation with results, or one of `dlbricks results export`. As `measure`, this handles signals:
+    call it in the main thread only. JobError is raised if it is interrupted.
+    """
+    session = _session_at(data)
+    _require_main_thread()
+    plan = check_plan(_names_of(models), Path(against), options or CheckOptions(), session.folder)
+    measured = measure_again(
+        plan, session.folder, lambda request: session._executed(request, time.monotonic(), progress)
+    )
+    if measured.stopped:
+        raise JobError("the check was stopped before its verdicts; what was measured is kept in the store")
+    return checked(plan, measured, session.folder)
+
+
+def evaluate(
+    file: os.PathLike[str] | str,
+    options: EvaluateOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: Data = None,
+) -> EvaluationResult:
+    """Carry out an evaluation: check what matches its file, run what the store lacks, and return the results.
+
+    If something does not match, the result says so and nothing is measured, unless the options have `anyway`. As
+    `measure`, this handles signals: call it in the main thread only.
+    """
+    _require_main_thread()
+    session, began, path = _session_at(data), time.monotonic(), Path(file)
+
+    def run(request: RunRequest) -> None:
+        state = session._executed(request, began, progress).state
+        if state.was_stopped:
+            raise JobError(f"run {state.run} was {state.state.value}: evaluate {path} again to go on with the rest")
+
+    steps = EvaluationSteps(_LOG.info, run, lambda order: loads.measure(order, session.folder, lambda _: None).test)
+    checked_file = check_file(path, session.folder)
+    return evaluation_result(checked_file, options or EvaluateOptions(), session.folder, steps)
+
+
+def evaluation_of(run: str, file: os.PathLike[str] | str, *, data: Data = None) -> Evaluation:
+    """Write the evaluation of a finished run to a file, with its results, and return it."""
+    return written_evaluation(run, Path(file), _session_at(data).folder)
+
+
+def fleet(
+    models: Model | Sequence[Model],
+    options: FleetOptions,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: Data = None,
+) -> FleetResult:
+    """Measure the bricks of models on many hosts, and return an estimate of each model on each host.
+
+    `progress` is called after each event; it counts the bricks of all hosts together. As `measure`, this handles
+    signals: call it in the main thread only.
+    """
+    _require_main_thread()
+    session = _session_at(data)
+    job = FleetJob.create(fleet_request(options, session.sources(models), session.folder), session.folder)
+    job.drive(None if progress is None else _fleet_reporter(job.folder.run, progress))
+    return job.result()
+
+
+def fleet_status(run: str = "last", *, data: Data = None) -> FleetResult:
+    """Return a fleet run as it is now, by its id or the beginning of its id; nothing is measured."""
+    return FleetJob.find(run, _session_at(data).folder).result()
+
+
+def _session_at(data: Data) -> Session:
+    return data if isinstance(data, Session) else Session(data)
+
+
+def _question(function: Callable[Arguments, Result]) -> Callable[Concatenate[Session, Arguments], Result]:
+    """Return a function of the API as a method of a session, whose data it takes."""
+
+    @wraps(function)
+    def ask(session: Session, /, *args: Arguments.args, **options: Arguments.kwargs) -> Result:
+        options["data"] = session
+        return function(*args, **options)
+
+    return ask
+
+
+class Session:
+    """A data folder, its library of models and its results. All functions of the API are methods of a session.
+
+    They take the data of the session, and read its list of models once for several questions.
+    """
+
+    def __init__(self, data: os.PathLike[str] | str | None = None) -> None:
+        """`data` is a data folder, the user's own by default."""
+        self.folder = data_folder(None if data is None else os.fspath(data))
+
+    @cached_property
+    def library(self) -> Library:
+        """The models: the samples, and what the user has added."""
+        return library(self.folder)
+
+    def results(self) -> ResultsDatabase:
+        """Open the results of the folder."""
+        return ResultsDatabase(self.folder.store)
+
+    def sources(self, models: Model | Sequence[Model]) -> tuple[ModelSource, ...]:
+        """Return the sources of all models that one name or several stand for."""
+        return self.library.find_all(_names_of(models))
+
+    def source(self, model: Model) -> ModelSource:
+        """Return the source of one model; raise ModelError if the name stands for several."""
+        return model_named(os.fspath(model), self.folder)
+
+    def _executed(self, request: RunRequest, began: float, progress: Callable[[Progress], None] | None) -> RunOutcome:
+        """Return the outcome of a run in this process; its time counts from `began` on."""
+        job = RunJob.create(request, self.folder)
+        for remark in remarks_on_run(request):
+            _LOG.warning(remark)
+        take = None if progress is None else _reporter(job.folder.run, progress)
+        return job.execute(take, time.monotonic() - began)
+
+    load = _question(load)
+    estimate = _question(estimate)
+    compare = _question(compare)
+    language = _question(language)
+    scenario = _question(scenario)
+    trace = _question(trace)
+    measure = _question(measure)
+    probe = _question(probe)
+    check = _question(check)
+    evaluate = _question(evaluate)
+    evaluation_of = _question(evaluation_of)
+    fleet = _question(fleet)
+    fleet_status = _question(fleet_status)
