@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output, SymbolWriter
+from sample_models.builders.symbol_writer import Output, SymbolWriter
 
 COUNT = 24
 CLASSES = 100

@@ -31,16 +31,14 @@ from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
 from dlbricks_tui.estimate.prediction.features import features_of
-from dlbricks_tui.estimate.prediction.nearest import LEAST_MS
+from dlbricks_tui.estimate.prediction.nearest import LEAST_MS, Example, train
 from dlbricks_tui.estimate.prediction.stored import examples_of
-from dlbricks_tui.estimate.prediction.training import Example, train
 from dlbricks_tui.estimate.system_estimate import format_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.dlbricks_2019.checkout import PublishedModels
-from dlbricks_tui.store.dlbricks_2019.results import import_checkout
 from dlbricks_tui.store.importing import import_file
+from dlbricks_tui.store.published import PublishedModels, import_checkout
 from dlbricks_tui.store.records import ANY_CONTEXT
 from dlbricks_tui.store.selections import Way, by_id, combinations
 
@@ -209,7 +207,7 @@ def compared(name: str, whole: Estimate, predicted: Estimate) -> LeftOut:
     places = [place for place, part in enumerate(predicted.parts) if part.counts]
     real_ms = sum(whole.parts[place].paid_ps for place in places) / 1e9
     guess_ms = predicted.composed.sequential_ms
-    interval = replace(predicted.composed.doubt, lacking_ms=0.0).around(guess_ms)
+    interval = predicted.composed.doubt._replace(lacking_ms=0.0).around(guess_ms)
     bricks = {part.pair: place for place, part in enumerate(predicted.parts) if part.predicted}
     errors = [
         predicted.parts[place].latency.value_ms / max(NO_LATENCY_MS, whole.parts[place].latency.value_ms) - 1

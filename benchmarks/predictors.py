@@ -17,8 +17,14 @@ import numpy as np
 
 from dlbricks_tui.estimate.knowledge import Latency, Predictor, Unmeasured
 from dlbricks_tui.estimate.prediction.features import Features, features_of
-from dlbricks_tui.estimate.prediction.nearest import FEWEST, NearestBricks, OperatorBricks, by_roofline_ms
-from dlbricks_tui.estimate.prediction.training import Example, train
+from dlbricks_tui.estimate.prediction.nearest import (
+    FEWEST,
+    Example,
+    NearestBricks,
+    OperatorBricks,
+    by_roofline_ms,
+    train,
+)
 
 NEAR = 4
 # The floor of the latencies whose logarithms and ratios are compared.

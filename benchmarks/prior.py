@@ -24,9 +24,8 @@ from benchmarks.archive import committed
 from benchmarks.predictions import Host, family_of, needed, read
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.prediction.features import features_of
-from dlbricks_tui.estimate.prediction.nearest import FEWEST, NearestBricks
+from dlbricks_tui.estimate.prediction.nearest import FEWEST, Example, NearestBricks, train
 from dlbricks_tui.estimate.prediction.saved import PRIORS, Trained, write_trained
-from dlbricks_tui.estimate.prediction.training import Example, train
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 

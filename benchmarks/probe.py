@@ -40,7 +40,7 @@ from benchmarks.predictors import NEAR
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
 from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative
-from dlbricks_tui.estimate.prediction.training import Example
+from dlbricks_tui.estimate.prediction.nearest import Example
 from dlbricks_tui.estimate.prediction.transfer import (
     SHARED,
     USUAL,

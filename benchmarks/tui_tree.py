@@ -17,8 +17,7 @@ from benchmarks.unrolled_lstm import unrolled_lstm
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.outline import Outline
-from dlbricks_tui.documents.part_details import PartDetails
-from dlbricks_tui.documents.part_latencies import PartLatencies
+from dlbricks_tui.documents.part_details import PartDetails, PartLatencies
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.models.frameworks import WorkerFramework

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dlbricks_tui.answers.demonstration import Demonstration
-    from dlbricks_tui.config.config import Config
-    from dlbricks_tui.config.reading import Sources
+    from dlbricks_tui.config.config import Config, Sources
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.library import ModelSource
 

@@ -1,4 +1,4 @@
-"""The best measured latency of a model: the fastest execution of each group of layers, and the gap above it."""
+"""The best measured latency of a model, the gap above it, and the differences between two executions."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,12 +10,15 @@ from dlbricks_tui.analysis.groups import (
     Group,
     Groups,
     MeasuredExecution,
+    are_comparable,
     groups_of,
     is_conversion,
     latency_of,
     layer_names,
     paid_ps,
+    split,
 )
+from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.estimate.compositions import SequenceTask, critical_path, milliseconds, picoseconds
 from dlbricks_tui.estimate.intervals import doubt_about
 from dlbricks_tui.estimate.knowledge import Latency
@@ -39,35 +42,24 @@ def fastest(groups: Groups, times_ps: Sequence[Sequence[int]]) -> list[Winner]:
 
     Executions that fuse fewer layers than others compete with one another over smaller sets of nodes.
     """
-    contest, everyone = _Contest(groups, times_ps), frozenset(range(len(groups.covers.own)))
-    return [winner for group in groups.groups for winner in contest.winners(group, everyone)]
+    known: dict[tuple[int, frozenset[int]], list[Winner]] = {}
 
-
-class _Contest:
-    """Finds the winners of groups, with all executions and with fewer of them."""
-
-    def __init__(self, groups: Groups, times_ps: Sequence[Sequence[int]]) -> None:
-        self._groups = groups
-        self._times_ps = times_ps
-        self._known: dict[tuple[int, frozenset[int]], list[Winner]] = {}
-
-    def winners(self, group: Group, among: frozenset[int]) -> list[Winner]:
+    def winners(group: Group, among: frozenset[int]) -> list[Winner]:
         """Return the winners of a group among some executions."""
         key = group.nodes[0], among
-        if key not in self._known:
-            self._known[key] = self._found(group, among)
-        return self._known[key]
+        if key not in known:
+            # Of equal times the first execution counts.
+            totals = {it: sum([times_ps[it][part] for part in group.parts[it]]) for it in sorted(among)}
+            first = min(totals, key=totals.__getitem__)
+            known[key] = [Winner(group.nodes, first, group.parts[first], totals[first])]
+            for others, finer in groups.refined(group, among):
+                competing = [winner for each in finer for winner in winners(each, others)]
+                if sum(it.latency_ps for it in competing) < sum(it.latency_ps for it in known[key]):
+                    known[key] = competing
+        return known[key]
 
-    def _found(self, group: Group, among: frozenset[int]) -> list[Winner]:
-        # Of equal times the first execution counts.
-        totals = {it: sum([self._times_ps[it][part] for part in group.parts[it]]) for it in sorted(among)}
-        first = min(totals, key=totals.__getitem__)
-        found = [Winner(group.nodes, first, group.parts[first], totals[first])]
-        for others, finer in self._groups.refined(group, among):
-            competing = [winner for each in finer for winner in self.winners(each, others)]
-            if sum(it.latency_ps for it in competing) < sum(it.latency_ps for it in found):
-                found = competing
-        return found
+    everyone = frozenset(range(len(groups.covers.own)))
+    return [winner for group in groups.groups for winner in winners(group, everyone)]
 
 
 # The interval of a latency may reach down to zero. Ratios take no more than this share off.
@@ -87,17 +79,11 @@ def ratio_of(one: Latency, other: Latency) -> Ratio:
     if not one.value_ms:
         return Ratio(0.0, 0.0, 0.0)
     value = one.value_ms / other.value_ms
-    below = math.hypot(_log_below(one), _log_above(other))
-    above = math.hypot(_log_above(one), _log_below(other))
-    return Ratio(value, value * math.exp(-below), value * math.exp(above))
-
-
-def _log_below(latency: Latency) -> float:
-    return -math.log(max(latency.low_ms / latency.value_ms, 1.0 - _MOST_BELOW))
-
-
-def _log_above(latency: Latency) -> float:
-    return math.log(latency.high_ms / latency.value_ms)
+    # The logarithms of both ends of the intervals.
+    below, other_below = (-math.log(max(it.low_ms / it.value_ms, 1.0 - _MOST_BELOW)) for it in (one, other))
+    above, other_above = (math.log(it.high_ms / it.value_ms) for it in (one, other))
+    down, up = math.hypot(below, other_above), math.hypot(above, other_below)
+    return Ratio(value, value * math.exp(-down), value * math.exp(up))
 
 
 @dataclass(frozen=True)
@@ -117,10 +103,8 @@ class BestMeasured:
     @cached_property
     def parallel_ps(self) -> int:
         """The critical path through the groups, as the first execution connects them; at most any estimate of one."""
-        paths = [
-            picoseconds(it.estimate.composed.parallel_ms) for it in self.executions if it.estimate.composed is not None
-        ]
-        return min(_critical_path_ps(self), self.latency_ps, *paths)
+        composed = [it.estimate.composed for it in self.executions if it.estimate.composed is not None]
+        return min(_critical_path_ps(self), self.latency_ps, *(picoseconds(it.parallel_ms) for it in composed))
 
     @cached_property
     def by_group(self) -> tuple[tuple[Winner, ...], ...]:
@@ -205,27 +189,19 @@ def _critical_path_ps(best: BestMeasured) -> int:
             after[place[reader]] |= groups - {place[reader]}
         else:
             through.setdefault(reader, set()).update(groups)
-    order = _without_cycles(after)
-    number = {group: position for position, groups in enumerate(order) for group in groups}
-    tasks = [
-        SequenceTask(
-            sum(least_ps[group] for group in groups),
-            tuple(sorted({number[source] for group in groups for source in after[group]} - {position})),
-        )
-        for position, groups in enumerate(order)
-    ]
+    order = [[group] for group in topological_order(after)]
+    if len(order) < len(after):
+        import networkx as nx
+
+        # Groups that wait for one another are one item.
+        condensed = nx.condensation(digraph_of(after))
+        order = [sorted(condensed.nodes[number]["members"]) for number in nx.topological_sort(condensed)]
+    number = {group: position for position, held in enumerate(order) for group in held}
+    tasks = []
+    for position, held in enumerate(order):
+        sources = {number[source] for group in held for source in after[group]} - {position}
+        tasks.append(SequenceTask(sum(least_ps[group] for group in held), tuple(sorted(sources))))
     return critical_path(tasks).latency_ps
-
-
-def _without_cycles(after: Sequence[set[int]]) -> list[list[int]]:
-    """Return the groups in topological order; those that wait for one another are one item."""
-    order = topological_order(after)
-    if len(order) == len(after):
-        return [[group] for group in order]
-    import networkx as nx
-
-    condensed = nx.condensation(digraph_of(after))
-    return [sorted(condensed.nodes[number]["members"]) for number in nx.topological_sort(condensed)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,3 +245,101 @@ def gap_of(baseline: MeasuredExecution, best: BestMeasured) -> Gap:
         conversions_ps=conversions_ps,
         unexplained_ps=None if measured is None else picoseconds(measured.value_ms) - layers_ps,
     )
+
+
+def gain_between(before: Latency, after: Latency, speed_difference: float = 0.0) -> Gain:
+    """Return the gain of a change, given both latencies.
+
+    Their errors count as independent. The speed of the host differed between the two by a share.
+    """
+    half = speed_difference * after.value_ms
+    ratio = ratio_of(Latency(after.value_ms, max(0.0, after.low_ms - half), after.high_ms + half), before)
+    return Gain(1.0 - ratio.value, 1.0 - ratio.high, 1.0 - ratio.low)
+
+
+def speed_difference(one: MeasuredExecution, other: MeasuredExecution) -> float:
+    """Return the share by which the host was slower or faster during one measurement; 0 if it is not known.
+
+    The reference shows it. Its latency depends on the runtime and its settings, so it tells nothing about two of them.
+    """
+    if one.found.way.runtime != other.found.way.runtime:
+        return 0.0
+    first, second = _reference_ms(one), _reference_ms(other)
+    return abs(second / first - 1.0) if first and second else 0.0
+
+
+class Saving(NamedTuple):
+    """The layers of a group of nodes, and the time that a change saves in it; negative if it costs time."""
+
+    layers: tuple[str, ...]
+    before_ms: float
+    saved_ms: float
+
+
+def savings(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving, ...]:
+    """Return what a change saves in each group, per item of a batch; none if their files have no layers in common."""
+    if not are_comparable(before, after):
+        return ()
+    one, other = before.graph.batch_size, after.graph.batch_size
+    found = []
+    for group in groups_of([before, after]).groups:
+        first, second = (
+            milliseconds(paid_ps(each, parts)) / size
+            for each, parts, size in zip((before, after), group.parts, (one, other), strict=True)
+        )
+        shown, numbers = (before, group.parts[0]) if group.parts[0] else (after, group.parts[1])
+        found.append(Saving(layer_names(shown, numbers), first, first - second))
+    return tuple(found)
+
+
+def by_layer_name(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving, ...]:
+    """Return what a change saves in the layers whose written layers have the same names in both files.
+
+    The layers of a quantised copy have those of its model, and more.
+    """
+    if before.file == after.file:
+        return savings(before, after)
+    numbers: dict[str, int] = {}
+    covers = [_named_cover(it, numbers) for it in (before, after)]
+    found = []
+    for group in split(dict(enumerate(range(len(it)) for it in covers)), covers):
+        first, second = group.parts
+        if first and second:
+            before_ms, after_ms = milliseconds(paid_ps(before, first)), milliseconds(paid_ps(after, second))
+            found.append(Saving(layer_names(before, first), before_ms, before_ms - after_ms))
+    return tuple(found)
+
+
+def _named_cover(one: MeasuredExecution, numbers: dict[str, int]) -> list[tuple[int, ...]]:
+    """Return numbers for the names of the written layers behind each part; without these for its own name."""
+    written = {} if one.written is None else {node: it.name for it in one.written.layers for node in it.nodes}
+    cover = []
+    for part in one.parts:
+        layers = [one.graph.layers[index] for index in part.layers]
+        names = [written.get(node, "") for layer in layers for node in layer.nodes]
+        names = list(filter(None, names)) or [layer.name for layer in layers]
+        is_own = not any(map(is_conversion, layers))
+        cover.append(tuple([numbers.setdefault(name, len(numbers)) for name in names]) if is_own else ())
+    return cover
+
+
+def latencies_per_item(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Latency, Latency]:
+    """Return the latencies that are compared: for each item of a batch if the batch sizes differ.
+
+    They are those of the whole models if both were timed end to end, else the estimates of both.
+    """
+    first, second = before.found.end_to_end, after.found.end_to_end
+    if first is None or second is None:
+        first, second = latency_of(before), latency_of(after)
+    one, other = before.graph.batch_size, after.graph.batch_size
+    if one == other:
+        return first, second
+    return Latency(*(it / one for it in first)), Latency(*(it / other for it in second))
+
+
+def _reference_ms(one: MeasuredExecution) -> float:
+    """Return the mean latency of the reference while the parts were measured, by their time; 0 if it is not known."""
+    known = [(part.paid_ps, part.measured.reference_ms) for part in one.parts if part.measured is not None]
+    weighed = [(paid, reference_ms) for paid, reference_ms in known if reference_ms and paid]
+    paid_in_all = sum(paid for paid, _ in weighed)
+    return sum(paid * reference_ms for paid, reference_ms in weighed) / paid_in_all if paid_in_all else 0.0

@@ -60,12 +60,10 @@ class MeasuredExecution:
     @cached_property
     def nodes_of_parts(self) -> Cover:
         """The nodes that each part belongs to; none for conversions."""
-        layers = self.graph.layers
-        converts = [all(is_conversion(layers[index]) for index in part.layers) for part in self.parts]
-        own = [
-            () if converts[number] else tuple(node for index in part.layers for node in layers[index].nodes)
-            for number, part in enumerate(self.parts)
-        ]
+        held = [[self.graph.layers[index] for index in part.layers] for part in self.parts]
+        converts = [all(map(is_conversion, layers)) for layers in held]
+        nodes = [tuple(node for layer in layers for node in layer.nodes) for layers in held]
+        own = [() if converting else it for converting, it in zip(converts, nodes, strict=True)]
         return _filled(own, converts, self.estimate.edges)
 
     @property
@@ -162,7 +160,10 @@ def are_comparable(one: MeasuredExecution, other: MeasuredExecution) -> bool:
     if one.file == other.file:
         return True
     first, second = one.as_written, other.as_written
-    return first is not None and second is not None and have_common_layers(first, second)
+    if first is None or second is None:
+        return False
+    known = second.layers_by_name
+    return any(_are_same(layer, known.get(name)) for name, layer in first.layers_by_name.items())
 
 
 def _covers_of(executions: Sequence[MeasuredExecution]) -> Covers:
@@ -171,50 +172,25 @@ def _covers_of(executions: Sequence[MeasuredExecution]) -> Covers:
     places = tuple([files.index(it.file) for it in executions])
     if len(files) == 1:
         return Covers(places, tuple(own), tuple(own))
-    # The nodes of the files follow one another, then the common layers.
-    size = 1 + max((node for cover in own for nodes in cover for node in nodes), default=0)
-    numbers = _numbers_by_node(executions, files)
-    shifted, across = [], []
-    for one, cover, place in zip(executions, own, places, strict=True):
-        shifted.append(tuple([tuple([place * size + node for node in nodes]) for nodes in cover]) if place else cover)
-        common = _common_of_parts(one, cover, numbers[place])
-        across.append(
-            tuple(
-                [
-                    (*nodes, *(len(files) * size + number for number in held))
-                    for nodes, held in zip(shifted[-1], common, strict=True)
-                ]
-            )
-        )
-    return Covers(places, tuple(shifted), tuple(across))
-
-
-def _numbers_by_node(
-    executions: Sequence[MeasuredExecution], files: Sequence[Path | None]
-) -> list[dict[int, tuple[int, ...]]]:
-    """Return for each file the numbers of the common layers that its nodes are compared with."""
+    # For each file the numbers of the common layers that its nodes are compared with.
     written = [next((it.as_written for it in executions if it.file == file and it.as_written), None) for file in files]
     known = [it for it in written if it is not None]
-    if len(known) < len(files):
-        return [{} for _ in files]
-    return [
-        {node: own for layer, own in zip(graph.layers, numbers, strict=True) for node in layer.nodes}
-        for graph, numbers in zip(known, common_layers(known), strict=True)
-    ]
-
-
-def _common_of_parts(
-    one: MeasuredExecution, cover: Cover, numbers: Mapping[int, tuple[int, ...]]
-) -> list[tuple[int, ...]]:
-    """Return the numbers of the common layers that each part is compared with; none for conversions."""
-    found = [
-        numbers.get(nodes[0], ())
-        if len(nodes) == 1
-        else tuple({it: None for node in nodes for it in numbers.get(node, ())})
-        for nodes in cover
-    ]
-    filled = _filled(found, [not nodes for nodes in cover], one.estimate.edges)
-    return [held or (0,) if nodes else () for held, nodes in zip(filled, cover, strict=True)]
+    numbers: list[dict[int, tuple[int, ...]]] = [{} for _ in files]
+    if len(known) == len(files):
+        for held, graph, common in zip(numbers, known, common_layers(known), strict=True):
+            held.update({node: it for layer, it in zip(graph.layers, common, strict=True) for node in layer.nodes})
+    # The nodes of the files follow one another, then the common layers.
+    size = 1 + max((node for cover in own for nodes in cover for node in nodes), default=0)
+    shifted, across = [], []
+    for one, cover, place in zip(executions, own, places, strict=True):
+        moved = [tuple([place * size + node for node in nodes]) for nodes in cover] if place else list(cover)
+        found = [tuple({it: None for node in nodes for it in numbers[place].get(node, ())}) for nodes in cover]
+        filled = _filled(found, [not nodes for nodes in cover], one.estimate.edges)
+        compared = [it or (0,) if nodes else () for it, nodes in zip(filled, cover, strict=True)]
+        both = zip(moved, compared, strict=True)
+        shifted.append(tuple(moved))
+        across.append(tuple([(*nodes, *(len(files) * size + number for number in it)) for nodes, it in both]))
+    return Covers(places, tuple(shifted), tuple(across))
 
 
 def paid_ps(one: MeasuredExecution, parts: Iterable[int]) -> int:
@@ -241,11 +217,17 @@ def split(held: Mapping[int, Sequence[int]], covers: Sequence[Sequence[Sequence[
 
     A cover has the nodes that each of its parts belongs to.
     """
-    union = _Union()
+    # Each node has the set that it is in; the smaller one of two sets joins the larger one.
+    sets: dict[int, list[int]] = {}
     for number, parts in held.items():
         for part in parts:
-            union.join(covers[number][part])
-    members = union.members()
+            for node in (nodes := covers[number][part]):
+                one, other = sets.setdefault(nodes[0], [nodes[0]]), sets.setdefault(node, [node])
+                if one is not other:
+                    small, large = sorted((one, other), key=len)
+                    large += small
+                    sets.update(dict.fromkeys(small, large))
+    members = sorted(sorted(nodes) for nodes in {id(nodes): nodes for nodes in sets.values()}.values())
     places = {node: place for place, nodes in enumerate(members) for node in nodes}
     found: list[list[list[int]]] = [[[] for _ in covers] for _ in members]
     for number, parts in held.items():
@@ -274,71 +256,27 @@ def _filled(own: Sequence[tuple[int, ...]], converts: Sequence[bool], edges: Ite
     )
 
 
-class _Union:
-    """Sets of nodes that grow together (union-find)."""
-
-    def __init__(self) -> None:
-        self._parents: dict[int, int] = {}
-
-    def join(self, nodes: Sequence[int]) -> None:
-        """Put nodes into one set."""
-        roots = set(map(self._root, nodes))
-        if len(roots) > 1:
-            self._parents.update(dict.fromkeys(roots, min(roots)))
-
-    def members(self) -> list[list[int]]:
-        """Return the sets, each sorted, in the order of their first nodes."""
-        found: dict[int, list[int]] = {}
-        for node in sorted(self._parents):
-            found.setdefault(self._root(node), []).append(node)
-        return list(found.values())
-
-    def _root(self, node: int) -> int:
-        parents = self._parents
-        parent = parents.setdefault(node, node)
-        while parent != node:
-            parents[node] = parents[parent]
-            node = parents[node]
-            parent = parents[node]
-        return node
-
-
-# For each layer of a file the numbers of the common layers that it is compared with.
-Numbers = tuple[tuple[int, ...], ...]
-
-
-def common_layers(graphs: Sequence[LayerGraph]) -> tuple[Numbers, ...]:
+def common_layers(graphs: Sequence[LayerGraph]) -> list[list[tuple[int, ...]]]:
     """Return for each layer of each file the numbers of the common layers that it is compared with.
 
     A layer without counterparts is compared together with all layers that read it, or else with those that it reads.
     Without any common layer there is one number: the files are compared as a whole.
     """
-    named = [graph.layers_by_name for graph in graphs]
-    first, *others = named
+    first, *others = [graph.layers_by_name for graph in graphs]
     names = [name for name, layer in first.items() if all(_are_same(layer, other.get(name)) for other in others)]
-    numbers = {name: number for number, name in enumerate(names)}
-    return tuple([_numbered(graph, numbers) for graph in graphs])
-
-
-def have_common_layers(one: LayerGraph, other: LayerGraph) -> bool:
-    """Return whether any layer of one file has a counterpart in the other one."""
-    known = other.layers_by_name
-    return any(_are_same(layer, known.get(name)) for name, layer in one.layers_by_name.items())
+    numbers, numbered = {name: number for number, name in enumerate(names)}, []
+    for graph in graphs:
+        found: list[tuple[int, ...]] = [(numbers[it.name],) if it.name in numbers else () for it in graph.layers]
+        lacking = [index for index, own in enumerate(found) if not own]
+        for neighbours, order in ((graph.successors, reversed(lacking)), (graph.predecessors, iter(lacking))):
+            for index in order:
+                if not found[index]:
+                    found[index] = tuple(sorted({number for it in neighbours[index] for number in found[it]}))
+        numbered.append([own or (0,) for own in found])
+    return numbered
 
 
 def _are_same(one: Layer, other: Layer | None) -> bool:
-    return other is not None and one.kind is other.kind and _shapes(one) == _shapes(other)
-
-
-def _shapes(layer: Layer) -> list[object]:
-    return [it.shape for it in layer.outputs]
-
-
-def _numbered(graph: LayerGraph, numbers: Mapping[str, int]) -> Numbers:
-    found: list[tuple[int, ...]] = [(numbers[layer.name],) if layer.name in numbers else () for layer in graph.layers]
-    lacking = [index for index, own in enumerate(found) if not own]
-    for neighbours, order in ((graph.successors, reversed(lacking)), (graph.predecessors, iter(lacking))):
-        for index in order:
-            if not found[index]:
-                found[index] = tuple(sorted({number for it in neighbours[index] for number in found[it]}))
-    return tuple([own or (0,) for own in found])
+    if other is None or one.kind is not other.kind:
+        return False
+    return [it.shape for it in one.outputs] == [it.shape for it in other.outputs]

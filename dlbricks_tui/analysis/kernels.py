@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.convolutions import is_convolution
+from dlbricks_tui.bricks.layouts import is_convolution
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.models.graph import Layer, LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.onnx.execution_graph import COMPILED
@@ -155,12 +155,22 @@ def kernels_in(
             unowned.append(said.line)
         elif found is not None and said.node in owners:
             ran[owners[said.node]].append(found)
-    refused = _refusals_in(unowned)
-    kernels = (_kernel(layer, ran.get(layer.index, ())) for layer in graph.layers)
-    return tuple(
-        _with_reasons(kernel, layer, refused, runtime, widest)
-        for kernel, layer in zip(kernels, graph.layers, strict=True)
-    )
+    refused = [
+        ({name: int(size) for name, size in _SIZE.findall(problem)}, reasons)
+        for problem, reasons in _refusals_in(unowned).items()
+    ]
+    kernels = []
+    for layer in graph.layers:
+        kernel, sizes = _kernel(layer, ran.get(layer.index, ())), _sizes(layer)
+        fitting = [reasons for stated, reasons in refused if sizes and sizes.items() <= stated.items()]
+        told = dict.fromkeys(reason for reasons in fitting for reason in reasons)
+        if told or _compiled(layer):
+            kernels.append(replace(kernel, refusals=tuple(told)))
+        elif len(runtime.traits.optimisations) > 1:
+            kernels.append(_outside_of_blocks(kernel, layer, runtime.kernels.optimisation, widest))
+        else:
+            kernels.append(_narrowed(kernel, layer, widest))
+    return tuple(kernels)
 
 
 def instructions_in(name: str) -> str:
@@ -176,28 +186,14 @@ def _kernel(layer: Layer, ran: Sequence[RanPrimitive]) -> LayerKernel:
     if computing:
         name = max(computing, key=lambda it: it.taken_ms).implementation
         return LayerKernel(layer.index, name, instructions_in(name), conversions)
-    executed = [text.split() for text in _compiled(layer)]
-    if executed:
-        name = next((words[1] for words in executed if instructions_in(words[1])), executed[0][1])
-        return LayerKernel(layer.index, name, instructions_in(name))
-    return LayerKernel(layer.index, "", "")
+    executed = [text.split()[1] for text in _compiled(layer)]
+    name = next(filter(instructions_in, executed), executed[0] if executed else "")
+    return LayerKernel(layer.index, name, instructions_in(name))
 
 
 def _compiled(layer: Layer) -> tuple[str, ...]:
     found = dict(layer.operators[0].params).get(COMPILED, ()) if layer.operators else ()
     return tuple(map(str, found)) if isinstance(found, tuple) else ()
-
-
-def _with_reasons(
-    kernel: LayerKernel, layer: Layer, refused: Mapping[str, Sequence[str]], runtime: Runtime, widest: str
-) -> LayerKernel:
-    sizes = _sizes(layer)
-    told = [reason for problem, reasons in refused.items() if sizes and _fits(problem, sizes) for reason in reasons]
-    if told or _compiled(layer):
-        return replace(kernel, refusals=tuple(dict.fromkeys(told)))
-    if len(runtime.traits.optimisations) > 1:
-        return _outside_of_blocks(kernel, layer, runtime.kernels.optimisation, widest)
-    return _narrowed(kernel, layer, widest)
 
 
 def _refusals_in(lines: Iterable[str]) -> Mapping[str, Sequence[str]]:
@@ -241,11 +237,6 @@ def _sizes(layer: Layer) -> dict[str, int]:
     for place, name in enumerate(_SPATIAL[len(_SPATIAL) - len(read) + 2 :], start=2):
         found |= {f"i{name}": read[place], f"k{name}": weight[place], f"o{name}": made[place]}
     return found
-
-
-def _fits(problem: str, sizes: Mapping[str, int]) -> bool:
-    stated = {name: int(size) for name, size in _SIZE.findall(problem)}
-    return all(stated.get(name) == size for name, size in sizes.items())
 
 
 def _narrowed(kernel: LayerKernel, layer: Layer, widest: str) -> LayerKernel:

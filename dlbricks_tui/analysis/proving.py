@@ -6,6 +6,7 @@
 """
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,14 +15,18 @@ from itertools import count
 from statistics import median
 from typing import NamedTuple, NoReturn
 
-from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf
-from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
+from dlbricks_tui.analysis.what_if import Execution, Gain, MeasuredGain, WhatIf, measured_gain
+from dlbricks_tui.analysis.whole_models import executed_model, execution_worker, job_of, load_whole, turn_on_host
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.load import contention_between
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind
+from dlbricks_tui.host.peaks import keep_peaks
+from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, host_queue
 from dlbricks_tui.jobs.control import JobStopped, StopSignals
-from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.events import Event, Waiting, event_kinds
+from dlbricks_tui.jobs.kinds import JobKind
+from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.measure.carriers import COPIES, PLACEMENT_SHARE, SECONDS_TO_COPY, SLOW_MS
 from dlbricks_tui.measure.jobs import Job, timed_runs, untimed_runs
 from dlbricks_tui.measure.noise import NoiseMonitor, Round
@@ -68,7 +73,10 @@ class ProofRule:
             return True
         if rounds < self.least and seconds < self.enough_seconds:
             return False
-        return (gain.high - gain.low) / 2 <= self.target and self._looks_at(rounds)
+        look = self.fewest
+        while look < rounds:
+            look = math.ceil(look * _GROWTH_BETWEEN_LOOKS)
+        return (gain.high - gain.low) / 2 <= self.target and look == rounds
 
     def seconds_left(self, rounds: int, seconds: float, gain: Gain) -> float:
         """Return about how long a proof goes on after some rounds in some seconds: the interval shrinks steadily."""
@@ -77,12 +85,6 @@ class ProofRule:
         least = min(self.least * per_round, max(self.enough_seconds, self.fewest * per_round))
         most = min(self.most * per_round, self.most_seconds)
         return max(0.0, min(max(needed * per_round, least), most) - seconds)
-
-    def _looks_at(self, rounds: int) -> bool:
-        look = self.fewest
-        while look < rounds:
-            look = math.ceil(look * _GROWTH_BETWEEN_LOOKS)
-        return look == rounds
 
 
 def paired_gain(before_ms: Sequence[float], after_ms: Sequence[float], items: float = 1.0) -> Gain:
@@ -255,9 +257,10 @@ class Prover:
         """Prove a what-if, and store the proof; `place` is the number of proofs before it, and of all."""
         if what_if.change is None:
             raise ProofError("no runtime can run it: it is a bound")
-        system = fingerprint()
+        system, log = fingerprint(), self.place.data.log / _LOG
+        how, executions = (self.place, log, self.inputs, self.values), (what_if.baseline, what_if.change)
         with self.signals.waiting():
-            before, after = (self._job(it) for it in (what_if.baseline, what_if.change))
+            before, after = (job_of(executed_model(self.source, it, *how)) for it in executions)
         items = before.graph.batch_size / after.graph.batch_size
         copies = int(_MOST_MEMORY * system.memory_bytes / (before.memory_bytes + after.memory_bytes))
         if not copies:
@@ -285,7 +288,6 @@ class Prover:
         ):
             samples = time_in_turns(timed_before, timed_after, self.rule, tell, items)
         proof = _proof(what_if, what_if.change, before, after, samples, system)
-        executions = (what_if.baseline, what_if.change)
         runtimes = (runtime_record(it.runtime, system) for it in executions)
         origins = self._origins(proof, executions, (before, after), described, system)
         with ResultsDatabase(self.place.data.store) as store:
@@ -312,24 +314,14 @@ class Prover:
                 found = with_onednn(found, runtime, self.place.data.cache, log, program)
             yield found
 
-    def _job(self, execution: Execution) -> Job:
-        log = self.place.data.log / _LOG
-        return whole_model(self.source, execution, self.place, log, self.inputs, self.values)
-
     @contextmanager
     def _loaded(
         self, execution: Execution, job: Job, system: System, copies: int, described: list[Described]
     ) -> Iterator[TimedModel]:
         """Load a model into a new worker, in up to so many copies; add the versions in the worker to `described`."""
-        with execution_worker(
-            execution,
-            self.place,
-            self.place.data.log / _LOG,
-            self.signals.waiting,
-            lambda _: None,
-            system.memory_bytes,
-            self.limits,
-        ) as worker:
+        place, log, waiting = self.place, self.place.data.log / _LOG, self.signals.waiting
+        how = execution, place, log, waiting, lambda _: None, system.memory_bytes, self.limits
+        with execution_worker(*how) as worker:
             described.append(worker.describe())
             yield load_whole(job, execution, lambda program: TimedModel(worker, program, job.expected_ms, copies))
 
@@ -363,3 +355,89 @@ def _proof(
         samples_ms=tuple(samples.before_ms),
         changed_samples_ms=tuple(samples.after_ms),
     )
+
+
+# A viewer that draws after each round would disturb the next one.
+_SECONDS_BETWEEN_ROUNDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProofOrder:
+    """The what-ifs of a model to prove, and the shapes and values of its inputs."""
+
+    source: ModelSource
+    what_ifs: tuple[WhatIf, ...]
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+    values: Mapping[str, Numbers] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProofDone(Event):
+    """The end of a proof: its gain after so many rounds, or the reason why there is none."""
+
+    what_if: str
+    gain: MeasuredGain | None
+    failure: str
+    rounds: int = 0
+
+
+PROOF = JobKind(WorkKind.PROOF, ProofOrder, event_kinds(RoundsDone, ProofDone), f"{__name__}:work_on_proofs")
+
+
+def thinned(tell: Callable[[Event], None], clock: Callable[[], float] = time.monotonic) -> Callable[[Event], None]:
+    """Return the function that tells the rounds of each proof at most once a second, and all other events."""
+    what_if, due = "", 0.0
+
+    def tell_some(event: Event) -> None:
+        nonlocal what_if, due
+        if isinstance(event, RoundsDone):
+            now = clock()
+            if event.what_if == what_if and event.rounds > 1 and now < due:
+                return
+            what_if, due = event.what_if, now + _SECONDS_BETWEEN_ROUNDS
+        tell(event)
+
+    return tell_some
+
+
+def prove(order: ProofOrder, place: Workplace, signals: StopSignals, tell: Callable[[Event], None]) -> None:
+    """Prove what-ifs; the proofs before an error or a signal are stored."""
+    told, inputs, values = thinned(tell), order.inputs, order.values
+    prover = Prover(source=order.source, place=place, signals=signals, tell=told, inputs=inputs, values=values)
+    for what_if, proof, failure in prover.prove_all(order.what_ifs, host_queue()):
+        gain, rounds = (None, 0) if proof is None else (measured_gain(proof), proof.before.count)
+        tell(ProofDone(what_if.id, gain, failure, rounds))
+
+
+def carry_out_proofs(job: JobAtWork[ProofOrder]) -> None:
+    """Prove the what-ifs of a job."""
+    prove(job.request, Workplace(job.data), job.signals, job.tell)
+
+
+def work_on_proofs(folder: str, data: str) -> None:
+    """Prove the what-ifs of a job; the entry point of its process."""
+    sys.exit(work_in_process(PROOF, folder, data, carry_out_proofs))
+
+
+@dataclass(frozen=True, slots=True)
+class PeaksOrder:
+    """The number of threads whose peaks are to be measured."""
+
+    threads: int
+
+
+PEAKS = JobKind(WorkKind.PEAKS, PeaksOrder, event_kinds(), f"{__name__}:work_on_peaks")
+
+
+def measure_peaks_of_host(threads: int, data: DataFolder, tell_waiting: Callable[[str], None]) -> None:
+    """Measure the peaks of this host once it is their turn, and store them."""
+    keep_peaks(data.store, fingerprint(), threads, host_queue(), data.path, tell_waiting)
+
+
+def work_on_peaks(folder: str, data: str) -> None:
+    """Measure the peaks that a job asks for; the entry point of its process."""
+
+    def measure(job: JobAtWork[PeaksOrder]) -> None:
+        measure_peaks_of_host(job.request.threads, job.data, lambda ahead: job.tell(Waiting(holder=ahead)))
+
+    sys.exit(work_in_process(PEAKS, folder, data, measure))

@@ -2,14 +2,13 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.analysis.bounds import fastest
 from dlbricks_tui.analysis.groups import Groups, MeasuredExecution, is_conversion
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
-from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.prediction.features import features_of
 from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE
 from dlbricks_tui.models.graph import LayerGraph, bytes_read
@@ -141,16 +140,25 @@ def works_of(one: MeasuredExecution, written: LayerGraph) -> tuple[Work, ...]:
     The arithmetic is that of the written layers behind a part, however a runtime fuses them. The bytes are those that
     pass in and out of the part: a runtime moves no tensor between layers that it has fused.
     """
-    operations = _operations_by_node(written)
+    # The operations of the layer behind each node in an inference, and True if it multiplies.
+    by_node: dict[int, tuple[float, bool]] = {}
+    for layer, (operations, multiplies) in zip(written.layers, _operations_of_layers(written), strict=True):
+        # A layer of several nodes counts once.
+        for place, node in enumerate(layer.nodes):
+            by_node[node] = (0.0 if place else operations * layer.times, multiplies)
     own: dict[str, float] = {}
     found = []
     for part in one.parts:
-        nodes = [node for index in part.layers for node in one.graph.layers[index].nodes]
-        if all(is_conversion(one.graph.layers[index]) for index in part.layers):
+        layers = [one.graph.layers[index] for index in part.layers]
+        nodes = [node for layer in layers for node in layer.nodes]
+        if all(map(is_conversion, layers)):
             computed = 0.0
         elif nodes:
+            held = [by_node[node] for node in nodes if node in by_node]
+            # Operations beside multiplications are folded into weights, or hidden by them.
+            multiplied = math.fsum(operations for operations, multiplies in held if multiplies)
             # A part stands for `times` runs of its layers, and so do its nodes.
-            computed = _heaviest(operations[node] for node in nodes if node in operations) / part.times
+            computed = (multiplied or math.fsum(operations for operations, _ in held)) / part.times
         else:
             if part.brick.key not in own:
                 own[part.brick.key] = _operations(part.brick.canonical)[0]
@@ -161,14 +169,10 @@ def works_of(one: MeasuredExecution, written: LayerGraph) -> tuple[Work, ...]:
 
 def written_works(written: LayerGraph) -> tuple[Work, ...]:
     """Return the work of each layer of a file in an inference, as if each ran by itself."""
-    known: dict[str, float] = {}
     found = []
-    for layer in written.layers:
-        brick = brick_of(written, (layer.index,))
-        if brick.key not in known:
-            known[brick.key] = _operations(brick.canonical)[0]
+    for layer, (operations, _) in zip(written.layers, _operations_of_layers(written), strict=True):
         tensors, weights = _bytes(written, (layer.index,))
-        found.append(Work(layer.times * known[brick.key], layer.times * tensors, layer.times * weights))
+        found.append(Work(layer.times * operations, layer.times * tensors, layer.times * weights))
     return tuple(found)
 
 
@@ -177,22 +181,14 @@ def points_of(one: MeasuredExecution, works: Sequence[Work], roof: Roof) -> tupl
 
     No bound is higher than what was measured: data may have been in nearer caches than the roof has.
     """
-    weights = float(one.graph.weight_bytes)
-
-    def point(part: Part, work: Work) -> LayerPoint:
+    weights, found = float(one.graph.weight_bytes), []
+    for part, work in zip(one.parts, works, strict=True):
         latency_ms = part.latency.value_ms
-        kinds = tuple(one.graph.layers[index].kind for index in part.layers)
-        return LayerPoint(
-            part.layers, kinds, part.times, work, latency_ms, min(latency_ms, roof.least_ms(work, weights))
-        )
-
-    return tuple(
-        [
-            point(part, work)
-            for part, work in zip(one.parts, works, strict=True)
-            if part.counts and part.latency.value_ms and (work.operations or work.bytes)
-        ]
-    )
+        if part.counts and latency_ms and (work.operations or work.bytes):
+            kinds = tuple(one.graph.layers[index].kind for index in part.layers)
+            least_ms = min(latency_ms, roof.least_ms(work, weights))
+            found.append(LayerPoint(part.layers, kinds, part.times, work, latency_ms, least_ms))
+    return tuple(found)
 
 
 def roofline_ms(
@@ -207,31 +203,19 @@ def roofline_ms(
     return milliseconds(sum(winner.latency_ps for winner in fastest(groups, least)))
 
 
-def _operations_by_node(written: LayerGraph) -> dict[int, tuple[float, bool]]:
-    """Return the operations of the layer behind each node in an inference, and True if it multiplies."""
+def _operations_of_layers(written: LayerGraph) -> Iterator[tuple[float, bool]]:
+    """Yield the operations of each layer in a run of it, and True if it multiplies."""
     known: dict[str, tuple[float, bool]] = {}
-    found: dict[int, tuple[float, bool]] = {}
     for layer in written.layers:
         brick = brick_of(written, (layer.index,))
         if brick.key not in known:
             known[brick.key] = _operations(brick.canonical)
-        operations, multiplies = known[brick.key]
-        # A layer of several nodes counts once.
-        for place, node in enumerate(layer.nodes):
-            found[node] = (0.0 if place else operations * layer.times, multiplies)
-    return found
+        yield known[brick.key]
 
 
 def _operations(canonical: str) -> tuple[float, bool]:
     features = features_of(canonical, "")
     return (0.0, False) if features is None else (features.operations, features.multiplies)
-
-
-def _heaviest(found: Iterable[tuple[float, bool]]) -> float:
-    """Return the operations of layers; those beside multiplications are folded into weights, or hidden by them."""
-    held = list(found)
-    multiplied = math.fsum(operations for operations, multiplies in held if multiplies)
-    return multiplied or math.fsum(operations for operations, _ in held)
 
 
 def _bytes(graph: LayerGraph, layers: Sequence[int]) -> tuple[float, float]:

@@ -107,17 +107,10 @@ class ModelRow:
 
 def best_gains(found: Iterable[WhatIf], proved: Callable[[str], float | None]) -> dict[WhatIfKind, BestGain]:
     """Return the change of each kind that gains most; a bound only where no change that can be run gains anything."""
-    by_kind: dict[WhatIfKind, list[WhatIf]] = {}
-    for it in found:
-        by_kind.setdefault(it.kind, []).append(it)
-    best = {
-        kind: max(held, key=lambda it: (it.change is not None and it.gain.value > 0, it.gain.value))
-        for kind, held in by_kind.items()
-    }
-    return {
-        kind: BestGain(it.id, it.gain.value, proved(it.id), it.change is None)
-        for kind, it in ((kind, best[kind]) for kind in WhatIfKind if kind in best)
-    }
+    ranked = sorted(found, key=lambda it: (it.change is not None and it.gain.value > 0, it.gain.value), reverse=True)
+    best = {it.kind: it for it in reversed(ranked)}
+    gains = ((kind, best[kind]) for kind in WhatIfKind if kind in best)
+    return {kind: BestGain(it.id, it.gain.value, proved(it.id), it.change is None) for kind, it in gains}
 
 
 def by_execution(models: Iterable[ModelRow]) -> list[list[ModelRow]]:

@@ -1,10 +1,18 @@
-"""The what-ifs of a model, each predicted from stored results of its bricks."""
+"""The what-ifs of a model, each predicted from stored results of bricks, and the runs that measure what is lacking."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from dlbricks_tui.analysis.bounds import best_measured
+from dlbricks_tui.analysis.bounds import (
+    Saving,
+    best_measured,
+    by_layer_name,
+    gain_between,
+    latencies_per_item,
+    savings,
+    speed_difference,
+)
 from dlbricks_tui.analysis.groups import (
     MeasuredExecution,
     are_comparable,
@@ -13,21 +21,26 @@ from dlbricks_tui.analysis.groups import (
     layer_names,
     paid_ps,
 )
-from dlbricks_tui.analysis.savings import (
-    Saving,
-    by_layer_name,
-    gain_between,
-    latencies_per_item,
-    savings,
-    speed_difference,
-)
 from dlbricks_tui.analysis.what_if import Execution, WhatIf, WhatIfKind
 from dlbricks_tui.estimate.compositions import SequenceTask, milliseconds, schedule
 from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.measure.stopping import Adaptive
+from dlbricks_tui.measure.time_left import PLAIN_SECONDS, WORKER_START_SECONDS, most_seconds_per_carrier
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runs.request import RunRequest, RuntimeChoice, chosen, usual_method
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import Precision, batch_in_words, threads_in_words
+from dlbricks_tui.runtime.traits import runtime_title
+from dlbricks_tui.runtime.variant import (
+    USUAL_KERNELS,
+    AskedVariant,
+    InstructionSet,
+    Optimisation,
+    Precision,
+    batch_in_words,
+    threads_in_words,
+)
 
 # A what-if names at most so many layers.
 MOST_LAYERS = 10
@@ -59,16 +72,9 @@ class WholeModel(NamedTuple):
 
 def axes_of(one: MeasuredExecution) -> Axes:
     """Return the choices of an execution, with the number of threads that the framework starts."""
-    runtime = one.execution.runtime
-    return Axes(
-        runtime.framework,
-        runtime.version,
-        one.found.variant.threads,
-        one.found.variant.precision,
-        frozenset(runtime.settings.environment),
-        one.graph.level,
-        one.graph.batch_size,
-    )
+    runtime, variant, environment = one.execution.runtime, one.found.variant, one.execution.runtime.settings.environment
+    chosen_there = variant.threads, variant.precision, frozenset(environment), one.graph.level, one.graph.batch_size
+    return Axes(runtime.framework, runtime.version, *chosen_there)
 
 
 def what_ifs_of(
@@ -99,16 +105,6 @@ def what_ifs_of(
     return tuple({it.id: it for it in found}.values())
 
 
-def _quantising(one: MeasuredExecution) -> list[int]:
-    """Return the parts that only convert numbers to another precision."""
-    layers = one.graph.layers
-    return [
-        number
-        for number, part in enumerate(one.parts)
-        if all(layers[index].kind is Kind.QUANTIZE for index in part.layers)
-    ]
-
-
 @dataclass(frozen=True, slots=True)
 class _Changes:
     """The executions that differ from the baseline in one choice."""
@@ -124,9 +120,9 @@ class _Changes:
         for workers in (number for number in range(2, threads + 1) if threads % number == 0):
             narrow = self._one(self.axes._replace(threads=threads // workers))
             if narrow is not None:
-                yield self._parallel(workers, threads // workers, narrow)
+                yield self._scheduled(workers, threads // workers, narrow)
 
-    def _parallel(self, workers: int, threads: int, narrow: MeasuredExecution) -> WhatIf:
+    def _scheduled(self, workers: int, threads: int, narrow: MeasuredExecution) -> WhatIf:
         after: list[list[int]] = [[] for _ in narrow.parts]
         for source, reader in narrow.estimate.edges:
             after[reader].append(source)
@@ -134,15 +130,14 @@ class _Changes:
         planned = schedule(tasks, workers)
         sequential = latency_of(narrow)
         scale = milliseconds(planned.latency_ps) / (sequential.value_ms or 1.0)
-        latency = Latency(*(scale * each for each in sequential))
         runtime, traits = self.baseline.execution.runtime, self.baseline.execution.runtime.traits
         change, how = None, f"{traits.title} runs one operator after another, so it cannot be done"
         if traits.parallel_variable:
             change = replace(self.baseline.execution, runtime=runtime.with_threads(threads).side_by_side(workers))
             how = f"{traits.parallel_setting}={workers} {traits.threads_setting}={threads}"
         beside = _beside([(it.begin_ps, it.end_ps) for it in planned.placed])
-        ranked = sorted(beside, key=lambda number: -narrow.parts[number].paid_ps)
-        names = layer_names(narrow, ranked)
+        names = layer_names(narrow, sorted(beside, key=lambda number: -narrow.parts[number].paid_ps))
+        latency = Latency(*(scale * each for each in sequential))
         return self._what_if(WhatIfKind.PARALLEL, str(workers), change, latency, names, how, narrow)
 
     def kernels(self) -> Iterator[WhatIf]:
@@ -179,19 +174,16 @@ class _Changes:
         comparable = [it for it in same_threads if are_comparable(self.baseline, it)]
         if comparable:
             best = best_measured([self.baseline, *comparable])
-            won = [it for it in best.winners if it.execution]
-            names = [
-                name
-                for it in sorted(won, key=lambda winner: -winner.latency_ps)
-                for name in layer_names(best.executions[it.execution], it.parts)
-            ]
+            won = sorted((it for it in best.winners if it.execution), key=lambda it: -it.latency_ps)
+            names = [name for it in won for name in layer_names(best.executions[it.execution], it.parts)]
             how = "each layer in its fastest runtime, without conversions between them, so no runtime can do it"
             yield self._what_if(WhatIfKind.RUNTIME, "mix", None, best.latency, names, how, comparable[0])
 
     def _rank(self, axes: Axes, one: MeasuredExecution) -> tuple[bool, list[int], float]:
         """Return a key that is highest for the same number of threads, then the newest version, then the fastest."""
         same = axes.threads == self.axes.threads
-        return same, _version(one.execution.runtime), 0.0 if same else -latency_of(one).value_ms
+        version = [int(word) for word in one.execution.runtime.version.split(".") if word.isdecimal()]
+        return same, version, 0.0 if same else -latency_of(one).value_ms
 
     def default_engine(self, whole: WholeModel) -> WhatIf:
         """Return what the engine of programs without settings costs: whole models tell it, and layers do not."""
@@ -216,11 +208,9 @@ class _Changes:
         if other is not None and is_written:
             yield self._to(WhatIfKind.FUSION, "", other, "let the runtime fuse layers: --level fused")
         if not is_written:
-            left = unfused(self.baseline)
-            if left:
-                saved_ps = paid_ps(self.baseline, left)
+            if left := unfused(self.baseline):
                 latency = latency_of(self.baseline)
-                kept = 1.0 - milliseconds(saved_ps) / latency.value_ms
+                kept = 1.0 - milliseconds(paid_ps(self.baseline, left)) / latency.value_ms
                 ranked = sorted(left, key=lambda number: -self.baseline.parts[number].paid_ps)
                 names = layer_names(self.baseline, ranked)
                 how = "compute these layers in the pass of the layer before: the runtime does not"
@@ -239,7 +229,11 @@ class _Changes:
                 found = by_layer_name(self.baseline, other)
                 gaining = sum(it.saved_ms > 0 for it in found)
                 how += f"; {gaining} of {len(found)} layer{'s' * (len(found) != 1)} gain"
-                if converted_ps := sum(other.parts[number].paid_ps for number in _quantising(other)):
+                layers = other.graph.layers
+                quantising = [
+                    it for it in other.parts if all(layers[index].kind is Kind.QUANTIZE for index in it.layers)
+                ]
+                if converted_ps := sum(part.paid_ps for part in quantising):
                     how += f"; conversions take {milliseconds(converted_ps):.3g} ms"
                 if axes.precision in self.lacking:
                     how = f"do not: this processor has no {self.lacking[axes.precision]} instructions; {how}"
@@ -258,11 +252,8 @@ class _Changes:
 
     def batches(self) -> Iterator[WhatIf]:
         """Yield the best other batch size, by the time for each item."""
-        points = [
-            one
-            for it, one in self.others
-            if it.batch_size != self.axes.batch_size and self._alike(it, batch_size=it.batch_size)
-        ]
+        alike = [one for it, one in self.others if self._alike(it, batch_size=it.batch_size)]
+        points = [it for it in alike if it.graph.batch_size != self.axes.batch_size]
         best = min(points, key=lambda it: latency_of(it).value_ms / it.graph.batch_size, default=None)
         if best is not None:
             yield self._to(WhatIfKind.BATCH, str(best.graph.batch_size), best, batch_in_words(best.graph.batch_size))
@@ -338,10 +329,6 @@ def unfused(one: MeasuredExecution) -> tuple[int, ...]:
     return tuple(number for number in found if one.parts[number].paid_ps)
 
 
-def _version(runtime: Runtime) -> list[int]:
-    return [int(word) for word in runtime.version.split(".") if word.isdecimal()]
-
-
 def _beside(placed: Sequence[tuple[int, int]]) -> list[int]:
     """Return the tasks that run beside another one, by their begins and ends."""
     order = sorted((number for number, (begin, end) in enumerate(placed) if end > begin), key=lambda it: placed[it])
@@ -353,3 +340,157 @@ def _beside(placed: Sequence[tuple[int, int]]) -> list[int]:
         if latest is None or placed[number][1] > placed[latest][1]:
             latest = number
     return sorted(found)
+
+
+_BATCH_SIZES = (2, 4, 8)
+# Widths of vectors: sets in between have other instructions of the same width.
+_WIDTHS = (InstructionSet.AVX2, InstructionSet.AVX512_CORE)
+# Without NCHWc, and without fused layers that only ONNX Runtime has.
+_LEVELS = tuple(AskedVariant(optimisation=it) for it in (Optimisation.EXTENDED, Optimisation.BASIC))
+# A carrier of a slow model takes as long as about so many runs of it.
+_RUNS_OF_A_SLOW_MODEL = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The cores, the instruction sets and the runtimes of this host, which limit the executions that are possible."""
+
+    cores: int
+    # The narrowest first.
+    instruction_sets: tuple[InstructionSet, ...]
+    # Those that are installed.
+    runtimes: tuple[Runtime, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """An execution of a model without results, and the kind of the what-ifs that compare it; None: the baseline."""
+
+    execution: Execution
+    kind: WhatIfKind | None
+    # False: only the whole model is timed.
+    bricks: bool = True
+
+    @property
+    def competes(self) -> bool:
+        """True if the execution counts for the best once it is measured: it computes the same, with the same batch."""
+        same = self.kind not in (WhatIfKind.PRECISION, WhatIfKind.BATCH)
+        return same and self.execution.runtime.at_once == 1
+
+    @property
+    def in_words(self) -> str:
+        """The execution as messages show it."""
+        runtime, settings = self.execution.runtime, self.execution.runtime.settings
+        words = [runtime_title(runtime.name), threads_in_words(settings.threads)]
+        if settings.precision is not Precision.F32:
+            words.append(settings.precision.value)
+        words += runtime.kernels.words
+        if not self.bricks:
+            words.append("default engine")
+        if self.execution.level is Level.WRITTEN:
+            words.append("as written")
+        if self.execution.batch_size is not None:
+            words.append(batch_in_words(self.execution.batch_size))
+        return ", ".join(words)
+
+
+def lacks_of(
+    source: ModelSource,
+    baseline: Execution,
+    measured: Collection[Execution],
+    host: Host,
+    kinds: Collection[WhatIfKind] = tuple(WhatIfKind),
+) -> tuple[Lack, ...]:
+    """Return the baseline and the executions for what-ifs of these kinds, as far as they have no results."""
+
+    def key(it: Execution) -> tuple[str, Level, int | None]:
+        return it.runtime.identity, it.level, it.batch_size
+
+    known, found = set(map(key, measured)), dict[object, Lack]()
+    for lack in (Lack(baseline, None), *_compared(source, baseline, host)):
+        if key(lack.execution) not in known and (lack.kind is None or lack.kind in kinds):
+            found.setdefault(key(lack.execution), lack)
+    return tuple(found.values())
+
+
+def _compared(source: ModelSource, baseline: Execution, host: Host) -> Iterator[Lack]:
+    runtime, traits = baseline.runtime, baseline.runtime.traits
+    threads = runtime.settings.threads or 1
+
+    def by(other: Runtime, kind: WhatIfKind) -> Lack:
+        return Lack(replace(baseline, runtime=other), kind)
+
+    for workers in range(2, threads + 1):
+        if threads % workers == 0:
+            yield by(runtime.with_threads(threads // workers), WhatIfKind.PARALLEL)
+    if runtime.kernels != USUAL_KERNELS:
+        yield by(runtime.with_kernels(USUAL_KERNELS), WhatIfKind.KERNELS)
+    # The widest set is the one without a limit.
+    widths = [AskedVariant(instructions=it) for it in _WIDTHS if it in host.instruction_sets[:-1]]
+    for limits in (*widths, *_LEVELS):
+        if traits.has_kernels(limits):
+            yield by(runtime.with_kernels(limits), WhatIfKind.KERNELS)
+    # The first runtime of each other framework that has a file of the model and its precision.
+    seen, own_precision = {runtime.framework}, runtime.settings.precision
+    for other in host.runtimes:
+        fits = other.traits.format in source.formats and other.computes_in(own_precision)
+        # It cannot run written layers of its own.
+        fits = fits and not (baseline.level is Level.WRITTEN and other.traits.always_fuses)
+        if other.framework not in seen and fits:
+            seen.add(other.framework)
+            yield by(other.with_precision(own_precision).with_threads(threads), WhatIfKind.RUNTIME)
+    # On one thread it is as fast as that of the measurements.
+    engine = runtime.with_default_engine() if threads > 1 else None
+    if engine is not None:
+        yield Lack(replace(baseline, runtime=engine), WhatIfKind.RUNTIME, bricks=False)
+    if not traits.always_fuses:
+        level = Level.WRITTEN if baseline.level is Level.FUSED else Level.FUSED
+        yield Lack(replace(baseline, level=level), WhatIfKind.FUSION)
+    for precision in traits.precisions:
+        if precision is not Precision.BF16 or InstructionSet.AVX512_CORE_BF16 in host.instruction_sets:
+            yield by(runtime.with_precision(precision), WhatIfKind.PRECISION)
+    for number in dict.fromkeys([*(1 << power for power in range(host.cores.bit_length())), host.cores]):
+        if number != threads:
+            yield by(runtime.with_threads(number), WhatIfKind.THREADS)
+    for size in _BATCH_SIZES:
+        yield Lack(replace(baseline, batch_size=size), WhatIfKind.BATCH)
+
+
+def expected_seconds(lack: Lack, baseline_ms: float) -> float:
+    """Return about how long it takes to measure an execution, given the latency of the baseline; 0: not known."""
+    latency_ms = baseline_ms * (lack.execution.batch_size or 1)
+    timing = max(most_seconds_per_carrier(1), _RUNS_OF_A_SLOW_MODEL * latency_ms / 1000) if lack.bricks else 0.0
+    # One worker reads the model, another one runs it.
+    return 2 * WORKER_START_SECONDS + PLAIN_SECONDS + timing
+
+
+def requests_for(source: ModelSource, lacks: Sequence[Lack]) -> tuple[RunRequest, ...]:
+    """Return the runs that measure these executions.
+
+    A run measures one level; several batch sizes of one runtime are measured in one run.
+    """
+    groups: dict[tuple[Level, str, bool], list[Execution]] = {}
+    for lack in lacks:
+        execution = lack.execution
+        at_size = "" if execution.batch_size is None else execution.runtime.identity
+        groups.setdefault((execution.level, at_size, lack.bricks), []).append(execution)
+    rule, requests = Adaptive(), []
+    for (level, _, bricks), group in groups.items():
+        first, *others = (
+            RuntimeChoice(it, chosen([source.in_format(it.traits.format)]), usual_method(rule, it, level))
+            for it in {it.runtime.identity: it.runtime for it in group}.values()
+        )
+        requests.append(
+            RunRequest(
+                models=first.models,
+                runtime=first.runtime,
+                others=tuple(others),
+                method=first.method,
+                batch_sizes=tuple(dict.fromkeys(it.batch_size for it in group if it.batch_size is not None)),
+                level=level,
+                rule=rule,
+                end_to_end=True,
+                bricks=bricks,
+            )
+        )
+    return tuple(requests)

@@ -37,18 +37,6 @@ class ExecutionError(UserError):
     """A model cannot be executed in this way."""
 
 
-def whole_model(
-    source: ModelSource,
-    execution: Execution,
-    place: Workplace,
-    log: Path,
-    inputs: Mapping[str, Shape],
-    values: Mapping[str, Numbers],
-) -> Job:
-    """Return a whole model as an execution has it."""
-    return job_of(executed_model(source, execution, place, log, inputs, values))
-
-
 def executed_model(
     source: ModelSource,
     execution: Execution,
@@ -205,7 +193,11 @@ def written_times(
     cover = one.nodes_of_parts
     layers = [layer.nodes for layer in written.layers]
     groups = split({0: range(len(cover)), 1: range(len(layers))}, (cover, layers))
-    measured = [None] * len(layers) if shares is None else _measured_ps(shares, len(layers))
+    # None where a sequence of several layers was timed.
+    measured: list[int | None] = [None] * len(layers)
+    for part in () if shares is None else shares.parts:
+        if len(part.layers) == 1 and part.known:
+            measured[part.layers[0]] = part.paid_ps
     works: tuple[Work, ...] = ()
     found = [WrittenTime(0, Basis.GONE) for _ in layers]
     inserted_ps = sum(part.paid_ps for part, nodes in zip(one.parts, cover, strict=True) if not nodes)
@@ -220,8 +212,8 @@ def written_times(
             known = [measured[member] for member in members]
             basis = Basis.MEASURED if all(it is not None for it in known) and any(known) else Basis.ROOFLINE
             if basis is Basis.ROOFLINE:
-                works = works or written_works(written)
-                weights = [_least_ms(works[member], roof or _USUAL_ROOF, written) for member in members]
+                works, whole_bytes = works or written_works(written), float(written.weight_bytes)
+                weights = [(roof or _USUAL_ROOF).least_ms(works[member], whole_bytes) for member in members]
             else:
                 weights = [float(it or 0) for it in known]
             for member, share_ps in zip(members, _shared(total_ps, weights), strict=True):
@@ -230,19 +222,6 @@ def written_times(
             for member in members:
                 found[member] = WrittenTime(0, Basis.WHOLE)
     return WrittenTimes(tuple(found), inserted_ps)
-
-
-def _least_ms(work: Work, roof: Roof, written: LayerGraph) -> float:
-    return roof.least_ms(work, float(written.weight_bytes))
-
-
-def _measured_ps(shares: MeasuredExecution, count: int) -> list[int | None]:
-    """Return the measured time of each written layer; None where a sequence of several layers was timed."""
-    found: list[int | None] = [None] * count
-    for part in shares.parts:
-        if len(part.layers) == 1 and part.known:
-            found[part.layers[0]] = part.paid_ps
-    return found
 
 
 def _shared(total_ps: int, weights: Sequence[float]) -> list[int]:

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.analysis.bounds import BestMeasured, Gap, Ratio, best_measured, gap_of, over_best
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
-from dlbricks_tui.analysis.jobs import PROOF, ProofDone, ProofOrder, carry_out_proofs, measure_peaks_of_host
 from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel, explain
-from dlbricks_tui.analysis.lacking import Host, Lack, expected_seconds, lacks_of, requests_for
+from dlbricks_tui.analysis.proving import PROOF, ProofDone, ProofOrder, carry_out_proofs, measure_peaks_of_host
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
 from dlbricks_tui.analysis.what_if import (
     Execution,
@@ -22,7 +21,7 @@ from dlbricks_tui.analysis.what_if import (
     measured_gain,
     newest_proofs,
 )
-from dlbricks_tui.analysis.what_ifs import WholeModel, what_ifs_of
+from dlbricks_tui.analysis.what_ifs import Host, Lack, WholeModel, expected_seconds, lacks_of, requests_for, what_ifs_of
 from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
 from dlbricks_tui.answers.estimating import Answer, Estimator
 from dlbricks_tui.answers.measuring import measured_batch_sizes
@@ -39,8 +38,8 @@ from dlbricks_tui.estimate.lookup import end_to_end
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.peaks import PEAKS_SECONDS, PeaksError
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, WorkKind, host_queue
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState

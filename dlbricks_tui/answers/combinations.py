@@ -13,11 +13,10 @@ from dlbricks_tui.answers.estimating import Estimator, ModelReading, Remarks
 from dlbricks_tui.answers.opening import CutOptions, ModelLoaders, run_command
 from dlbricks_tui.answers.scope import EstimateOptions, MeasuredRuntimes, RuntimeVariants
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
+from dlbricks_tui.estimate.ranking import Comparable, Point, Ranked, Ranking, ranked
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, preferred_level
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint

@@ -18,9 +18,8 @@ from typing import Any
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.recorded_host import RecordedHost, in_place_of_this_host
-from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.database import ResultsDatabase, numbered
 from dlbricks_tui.store.documents import BrokenDocumentError, to_record
-from dlbricks_tui.store.numbered_threads import numbered
 
 PACKED = SAMPLE_MODELS / "demonstration.tar.xz"
 # The parts of the packed file: facts about it, the records of the store, and the files of the data folder.

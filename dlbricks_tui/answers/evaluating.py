@@ -12,10 +12,10 @@ from datetime import datetime
 from pathlib import Path
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.analysis.whole_models import whole_model
+from dlbricks_tui.analysis.whole_models import executed_model, job_of
 from dlbricks_tui.answers.checks import USUAL_PROCESSES, refuse_impossible
 from dlbricks_tui.answers.documents import OMIT_NONE, taken
-from dlbricks_tui.answers.from_run import FoundResult, results_in_other_variants
+from dlbricks_tui.answers.from_run import results_in_other_variants
 from dlbricks_tui.answers.loads import LoadProcessError, MeasuredScenario, measured_scenario
 from dlbricks_tui.answers.preparing import (
     CheckedEvaluation,
@@ -28,7 +28,6 @@ from dlbricks_tui.answers.preparing import (
     measure_lacking,
     plan_of,
     read_variants,
-    samples_of,
 )
 from dlbricks_tui.answers.scenarios import ScenarioOptions, has_rate_of, has_settings_of
 from dlbricks_tui.estimate.estimate import Coverage
@@ -46,14 +45,12 @@ from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.variant import Precision, Variant, variant_in_words
-from dlbricks_tui.scenarios.messages import ScenarioOrder
-from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.scenarios.scenario import ScenarioKind, ScenarioOrder
 from dlbricks_tui.settings.loads import ARRIVAL, SERVING
 from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.store.change import TOGETHER, USUAL_SHARE, Change, Verdict, changes_from, known_changes, timing_of
@@ -264,48 +261,28 @@ def _asked(
     for part in parts if evaluation.scenarios else ():
         execution = Execution(part.runtimes[0], evaluation.measuring.level)
         for model in part.models:
-            key = _key(model, execution, data)
+            how = Workplace(data), data.log / _LOG, model.inputs, model.values
+            own = job_of(executed_model(model.source, execution, *how))
+            if own.graph.batch_size != 1:
+                # Load tests are stored under the key of single requests.
+                own = job_of(executed_model(model.source, replace(execution, batch_size=1), *how))
+            with ResultsDatabase(data.store) as store:
+                tests = () if again else store.load_tests_of(own.key.model, fingerprint().id)
+            alike = [it for it in tests if (it.runtime, it.level) == (execution.runtime.identity, execution.level)]
             for wanted in evaluation.scenarios:
-                scenario = ScenarioOptions(
-                    batch_sizes=wanted.batch, **fields_of(wanted, (*ARRIVAL, *SERVING))
-                ).scenario()
+                options = ScenarioOptions(batch_sizes=wanted.batch, **fields_of(wanted, (*ARRIVAL, *SERVING)))
                 order = ScenarioOrder(
                     source=model.source,
                     execution=execution,
-                    scenario=scenario,
+                    scenario=options.scenario(),
                     inputs=model.inputs,
                     values=model.values,
                     evaluation=evaluation.label,
                     unmet=part.marks_of(model, None, evaluation, is_new=True),
                 )
-                yield AskedLoad(evaluation, part, model, order, None if again else _stored(key, order, data))
-
-
-def _key(model: LocatedModel, execution: Execution, data: DataFolder) -> str:
-    """Return the key under which load tests of a model are stored: that of single requests."""
-    how = Workplace(data), data.log / _LOG, model.inputs, model.values
-    own = whole_model(model.source, execution, *how)
-    if own.graph.batch_size != 1:
-        own = whole_model(model.source, replace(execution, batch_size=1), *how)
-    return own.key.model
-
-
-def _stored(key: str, order: ScenarioOrder, data: DataFolder) -> LoadTest | None:
-    """Return the newest stored test of the same scenario."""
-    with ResultsDatabase(data.store) as store:
-        found = store.load_tests_of(key, fingerprint().id)
-    execution = order.execution
-    return next(
-        (
-            it
-            for it in found
-            if it.runtime == execution.runtime.identity
-            and it.level is execution.level
-            and has_settings_of(it, order.scenario)
-            and has_rate_of(it, order.scenario)
-        ),
-        None,
-    )
+                # The newest comes first.
+                same = (it for it in alike if has_settings_of(it, order.scenario) and has_rate_of(it, order.scenario))
+                yield AskedLoad(evaluation, part, model, order, next(same, None))
 
 
 _NOTHING_ASKED = "it states neither bricks nor end_to_end nor a scenario"
@@ -345,28 +322,31 @@ def evaluate(
     checked: CheckedEvaluation, options: EvaluateOptions, data: DataFolder, steps: EvaluationSteps
 ) -> EvaluationResult:
     """Carry an evaluation out as far as the store lacks results, and return all results of it."""
+    evaluation, file = checked.evaluation, checked.file
     if (checked.mismatches and not options.anyway) or not checked.parts:
-        return _result(checked, refused=True)
+        name = EvaluationName(evaluation.name, evaluation.sha256, file)
+        return EvaluationResult(
+            evaluation=name, same=checked.matches, refused=True, results=(), scenarios=(), failures=()
+        )
     read, left_out = read_variants(checked, data, steps.tell)
     if left_out and not options.anyway:
         raise EvaluationError(f"{left_out[0]}; nothing was measured: repair the model, or leave it out with --anyway")
     loads = ready_loads(checked, data, again=options.again)
     if not read and not loads:
-        raise EvaluationError(f"{checked.file}: nothing can be measured: {left_out[0] if left_out else _NOTHING_ASKED}")
-    began = utc_now()
+        raise EvaluationError(f"{file}: nothing can be measured: {left_out[0] if left_out else _NOTHING_ASKED}")
+    began, end_to_end = utc_now(), evaluation.measuring.end_to_end
     earlier: tuple[Baseline, ...] = ()
     compared_with: str | None = None
     if options.compare:
-        earlier, compared_with = _earlier(checked.evaluation, read, data)
+        earlier, compared_with = _earlier(evaluation, read, data)
         if not earlier:
             raise EvaluationError(
-                f"{checked.file} records no results, and the store has no earlier ones to compare with: run "
+                f"{file} records no results, and the store has no earlier ones to compare with: run "
                 "`dlbricks evaluate` without --compare first"
             )
     # Without whole models, estimates are compared: their bricks are measured again.
-    again = options.again or (options.compare and not checked.evaluation.measuring.end_to_end)
-    measure_lacking(read, data, steps.run, again=again)
-    if options.compare and checked.evaluation.measuring.end_to_end:
+    measure_lacking(read, data, steps.run, again=options.again or (options.compare and not end_to_end))
+    if options.compare and end_to_end:
         measure_in_processes(read, data, steps.run, options.processes, began)
     scenarios = tuple([it.measured(data, steps.measure_load) for it in loads])
     with ResultsDatabase(data.store) as store:
@@ -376,9 +356,11 @@ def evaluate(
             today = [_timed_since(it, store, began) for it in found]
             found = [_of_all_processes(*both) for both in zip(found, today, strict=True)]
         failures = [*left_out, *_failures(read, found, store), *(it.failure for it in scenarios if it.failure)]
-    return _result(
-        checked,
-        results=tuple([_evaluated(it, checked.evaluation, began) for it in found]),
+    return EvaluationResult(
+        evaluation=EvaluationName(evaluation.name, evaluation.sha256, file),
+        same=checked.matches,
+        refused=False,
+        results=tuple([_evaluated(it, evaluation, began) for it in found]),
         scenarios=scenarios,
         failures=tuple(failures),
         compared_with=compared_with,
@@ -390,43 +372,38 @@ def _earlier(evaluation: Evaluation, read: Sequence[ReadVariant], data: DataFold
     """Return the results to compare with, and where they come from: the file, or else the store."""
     if evaluation.results:
         return baselines_of_evaluation(evaluation), "file"
+    known: list[Baseline] = []
     with ResultsDatabase(data.store) as store:
         # In the same variant there may be an estimate, too.
-        same = [_timed_together(it, store) for it in findings(read, store)]
+        for it in findings(read, store):
+            recorded = it.result.recorded
+            if recorded.measured_ms is not None or recorded.estimate_ms is not None:
+                # Processes of about the same time count.
+                since = (datetime.fromisoformat(recorded.when) - TOGETHER).isoformat() if recorded.when else ""
+                known.append(_timed_since(it, store, since))
         others = [
             baseline_of_one_process(it, evaluation.measuring.level)
             for variant in read
             for located, model in variant.models
             for it in results_in_other_variants(store, model, located.wanted.name, variant.request.runtime.framework)
         ]
-    known = [it for it in same if it.result.measured_ms is not None or it.result.estimate_ms is not None]
     return (*known, *others), "store"
-
-
-def _timed_together(finding: StoredFinding, store: ResultsDatabase) -> Baseline:
-    """Return a result over the processes of about its time."""
-    when = finding.result.recorded.when
-    return _timed_since(finding, store, (datetime.fromisoformat(when) - TOGETHER).isoformat() if when else "")
 
 
 def _timed_since(finding: StoredFinding, store: ResultsDatabase, since: str) -> Baseline:
     """Return a result over all processes since a time: processes vary more than the samples of one do."""
     found = baseline_of_one_process(finding.result.recorded, finding.result.found.estimate.level)
-    processes = samples_of(finding, store, since)
+    processes = finding.samples_since(store, since)
     return replace(found, timing=timing_of(processes)) if len(processes) > 1 else found
 
 
 def _of_all_processes(finding: StoredFinding, timed: Baseline) -> StoredFinding:
     """Return a finding with the latency over all processes."""
-    found = timed.timing
-    if found is None or found.processes == 1:
+    it = timed.timing
+    if it is None or it.processes == 1:
         return finding
     recorded = replace(
-        timed.result,
-        measured_ms=found.value_ms,
-        low_ms=found.low_ms,
-        high_ms=found.high_ms,
-        samples_ms=found.samples_ms,
+        timed.result, measured_ms=it.value_ms, low_ms=it.low_ms, high_ms=it.high_ms, samples_ms=it.samples_ms
     )
     return replace(finding, result=replace(finding.result, recorded=recorded))
 
@@ -434,33 +411,22 @@ def _of_all_processes(finding: StoredFinding, timed: Baseline) -> StoredFinding:
 def _failures(read: Sequence[ReadVariant], found: Sequence[StoredFinding], store: ResultsDatabase) -> Iterator[str]:
     """Yield the models without a result that the evaluation asks for, and the bricks that failed, with the reasons."""
     for it in found:
-        request, recorded = it.variant.request, it.result.recorded
-        lacking = _lacking(it.result, request)
-        if lacking:
-            words = variant_in_words(recorded)
-            reason = _reason(store, request, it.model)
-            yield f"{recorded.model} by {request.runtime.name} ({words}): {lacking}{reason}"
+        request, recorded, coverage = it.variant.request, it.result.recorded, it.result.found.estimate.coverage
+        if request.end_to_end and it.result.timed is None:
+            lacking = "the whole model was not timed"
+        elif request.bricks and coverage.missing:
+            lacking = f"{coverage.missing} of {coverage.layers} layers have no result"
+        else:
+            continue
+        conditions = conditions_of(fingerprint().id, request.runtime, request.method)
+        failures = store.records(Failure, conditions.query & equal(model=it.model.key))
+        newest = max(failures, key=lambda failure: failure.when, default=None)
+        reason = "" if newest is None else f": {newest.message or newest.reason}"
+        yield f"{recorded.model} by {request.runtime.name} ({variant_in_words(recorded)}): {lacking}{reason}"
     for variant in (it for it in read if it.request.bricks):
         for job, why in plan_of(variant, store).failed.items():
             if not job.whole:
                 yield f"{job.label} by {variant.request.runtime.name}: {why}"
-
-
-def _lacking(found: FoundResult, request: RunRequest) -> str:
-    coverage = found.found.estimate.coverage
-    if request.end_to_end and found.timed is None:
-        return "the whole model was not timed"
-    if request.bricks and coverage.missing:
-        return f"{coverage.missing} of {coverage.layers} layers have no result"
-    return ""
-
-
-def _reason(store: ResultsDatabase, request: RunRequest, model: CutModel) -> str:
-    """Return the reason why a whole model could not be timed, after a colon; empty if it is not known."""
-    conditions = conditions_of(fingerprint().id, request.runtime, request.method)
-    failures = store.records(Failure, conditions.query & equal(model=model.key))
-    newest = max(failures, key=lambda it: it.when, default=None)
-    return "" if newest is None else f": {newest.message or newest.reason}"
 
 
 def _evaluated(finding: StoredFinding, evaluation: Evaluation, began: str) -> EvaluatedResult:
@@ -487,26 +453,3 @@ def _evaluated(finding: StoredFinding, evaluation: Evaluation, began: str) -> Ev
 
 def _interval(low: float | None, high: float | None) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
-
-
-def _result(
-    checked: CheckedEvaluation,
-    *,
-    refused: bool = False,
-    results: tuple[EvaluatedResult, ...] = (),
-    scenarios: tuple[EvaluatedLoad, ...] = (),
-    failures: tuple[str, ...] = (),
-    compared_with: str | None = None,
-    comparison: tuple[ComparedResult, ...] | None = None,
-) -> EvaluationResult:
-    evaluation = checked.evaluation
-    return EvaluationResult(
-        evaluation=EvaluationName(evaluation.name, evaluation.sha256, checked.file),
-        same=checked.matches,
-        refused=refused,
-        results=results,
-        scenarios=scenarios,
-        failures=failures,
-        compared_with=compared_with,
-        comparison=comparison,
-    )

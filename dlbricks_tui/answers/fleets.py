@@ -14,7 +14,7 @@ from dlbricks_tui.fleet.engine.scheduler import SECURE, check_address
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, create_fleet, read_fleet_request
 from dlbricks_tui.fleet.request import FleetProgress, FleetRequest, HostEntry
-from dlbricks_tui.fleet.setting_up.judging import Examination, FindingVerdict, Readiness
+from dlbricks_tui.fleet.setting_up.doctor import Examination, FindingVerdict, Readiness
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState, State
@@ -51,7 +51,7 @@ def fleet_request(options: FleetOptions, sources: Sequence[ModelSource], data: D
     PROBE.require(options.probe_seconds, FleetError)
     if options.scheduler:
         place = check_address(options.scheduler, options.allow_plain)
-        if place.scheme == SECURE and not Certificates(data.certificates).exist:
+        if place.scheme == SECURE and not Certificates(data.certificates).authority.exists():
             raise FleetError(
                 f"{options.scheduler[:80]} asks for certificates, and {data.certificates} has none: copy those that "
                 "the scheduler was started with, or make some by `dlbricks fleet init` and start it with them"

@@ -25,7 +25,7 @@ from dlbricks_tui.evaluations.matching import HostState, exact_constraint, host_
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState, RunFolders
 from dlbricks_tui.measure.jobs import CutModel
@@ -274,7 +274,11 @@ def found_result(
     way = conditions.at(model.decomposition.graph.level)
     inquiry = Inquiry(store, model.decomposition, Options(measured_only=True))
     found = inquiry.by(way)
-    timed = inquiry.timed(way) if until is None else _timed_until(store, model, way, until)
+    if until is None:
+        timed = inquiry.timed(way)
+    else:
+        earlier = [it for it in timed_by(store, model, way) if it.when <= until]
+        timed = max(earlier, key=attrgetter("precedence"), default=None)
     origin = _origin(store, way, None if timed is None else timed.run)
     estimated = found.estimate.composed if found.estimate.coverage.complete else None
     recorded = RecordedResult(
@@ -336,18 +340,8 @@ def results_in_other_variants(
         )
 
 
-def _timed_until(store: ResultsDatabase, model: CutModel, way: Way, until: str) -> Summary | None:
-    """Return the newest good end-to-end result of a model up to a time."""
-    timed = [it for it in _timed(store, model, way) if it.when <= until]
-    return max(timed, key=attrgetter("precedence"), default=None)
-
-
-def samples_since(store: ResultsDatabase, model: CutModel, way: Way, since: str) -> list[tuple[float, ...]]:
-    """Return the samples of each good end-to-end result of a model since a time: each is of a process of its own."""
-    return [store.samples_ms(it) for it in _timed(store, model, way) if it.when >= since]
-
-
-def _timed(store: ResultsDatabase, model: CutModel, way: Way) -> Iterator[Summary]:
+def timed_by(store: ResultsDatabase, model: CutModel, way: Way) -> Iterator[Summary]:
+    """Yield the good end-to-end results of a model."""
     of_way = equal(of="model", good=True, system=way.system, runtime=way.runtime, protocol=way.protocol)
     for level, key in end_to_end_keys(model.decomposition.graph).items():
         yield from store.select(of_way & equal(model=key, level=level.value), order=LEAST_FIRST).summaries()

@@ -13,8 +13,8 @@ from dlbricks_tui.answers.estimating import Answer, Estimator
 from dlbricks_tui.answers.opening import reference_to
 from dlbricks_tui.answers.scope import EstimateOptions, MeasurementScope
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.explanation import unpredicted_operators
+from dlbricks_tui.estimate.ranking import Point
 from dlbricks_tui.estimate.system_estimate import what_is_there
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.input_shapes import listed

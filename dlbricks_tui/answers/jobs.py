@@ -8,8 +8,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from dlbricks_tui.analysis.jobs import PEAKS, PROOF
-from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.analysis.proving import PEAKS, PROOF, RoundsDone
 from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.suites import EXPORT
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
@@ -24,11 +23,11 @@ from dlbricks_tui.jobs.process import start_detached
 from dlbricks_tui.jobs.replay import Replay, events_so_far
 from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageRound
 from dlbricks_tui.runs.events import RunEvents
-from dlbricks_tui.scenarios.messages import LOAD_TEST, LoadProgress
+from dlbricks_tui.scenarios.scenario import LOAD_TEST, LoadProgress
 from dlbricks_tui.share.suites.exporting import BricksChecked
-from dlbricks_tui.traces.messages import TRACE
-from dlbricks_tui.wording import scenarios, tracing
-from dlbricks_tui.wording.jobs import export_line, language_line, proof_line
+from dlbricks_tui.traces.trace import TRACE
+from dlbricks_tui.wording.jobs import export_line, language_line, proof_line, trace_line
+from dlbricks_tui.wording.scenarios import LoadWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,8 @@ _KINDS: Mapping[WorkKind, ShownKind] = {
     for it in (
         ShownKind(PROOF, lambda order: partial(proof_line, order=order), (RoundsDone,)),
         ShownKind(PEAKS, lambda _: lambda _: ""),
-        ShownKind(LOAD_TEST, lambda order: scenarios.LoadWords(order.scenario), (LoadProgress,)),
-        ShownKind(TRACE, lambda _: tracing.message_line),
+        ShownKind(LOAD_TEST, lambda order: LoadWords(order.scenario), (LoadProgress,)),
+        ShownKind(TRACE, lambda _: trace_line),
         ShownKind(EXPORT, lambda _: export_line, (BricksChecked,)),
         ShownKind(LANGUAGE, lambda _: language_line, (LanguageRound,), (LanguageFailed,)),
     )

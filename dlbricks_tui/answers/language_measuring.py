@@ -19,9 +19,9 @@ from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.composing import PROTOCOL
+from dlbricks_tui.language.composing import protocol_of
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
-from dlbricks_tui.language.end_to_end import ENGINE, LANGUAGE_LOG, WholeModelRuns, engine_results, open_whole_model
+from dlbricks_tui.language.end_to_end import LANGUAGE_LOG, WholeModelRuns, engine_of, engine_results, open_whole_model
 from dlbricks_tui.language.orders import (
     LANGUAGE,
     LanguageFailed,
@@ -47,8 +47,7 @@ from dlbricks_tui.runs.results import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Facts, Statistics, System, new_uuid
-from dlbricks_tui.wording.language import delay_text, memory_text, rate_words
-from dlbricks_tui.wording.numbers import duration
+from dlbricks_tui.wording.numbers import delay_text, duration, memory_text, rate_words
 
 # One carrier and what the runtime makes of it may take this share of the memory.
 _MOST_MEMORY = 0.8
@@ -117,7 +116,7 @@ class _Measuring:
 
     def _measure_bricks(self, asked: LanguageQuestion) -> None:
         system, runtime, place, waiting = self.system, asked.runtime, self.place, self.signals.waiting
-        conditions = Conditions(system.id, runtime.identity, PROTOCOL)
+        conditions = Conditions(system.id, runtime.identity, protocol_of(runtime.identity))
         with ResultsDatabase(place.data.store) as store:
             host = BrickPredictor.of_host(store, system.id, runtime.identity, asked.threads)
             steps = measured_steps(asked, host)
@@ -139,7 +138,9 @@ class _Measuring:
                     open_worker(runtime, place.worker_program, log, waiting, lambda _: None, memory, TimeLimits())
                 )
                 described = worker.describe()
-                keep_provenance(store, provenance(self.run, system, runtime, described, (), protocol=PROTOCOL))
+                keep_provenance(
+                    store, provenance(self.run, system, runtime, described, (), protocol=conditions.protocol)
+                )
                 rule = Adaptive(most_seconds=_MOST_SECONDS)
                 # What a carrier takes together with what the runtime makes of it.
                 together = list(groups(carriers, min(memory, _MOST_AT_ONCE)))
@@ -167,7 +168,9 @@ class _Measuring:
 
         def tell(size_bytes: int) -> None:
             size = memory_text(size_bytes)
-            self.write(LanguageMessage(f"{asked.model.name}: building the whole model, {size}, for {ENGINE}"))
+            self.write(
+                LanguageMessage(f"{asked.model.name}: building the whole model, {size}, for {engine_of(asked.runtime)}")
+            )
 
         waiting, check, memory = self.signals.waiting, self.checkpoint, self.system.memory_bytes
         try:

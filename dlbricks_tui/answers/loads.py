@@ -12,9 +12,11 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
-from dlbricks_tui.scenarios.messages import LOAD_TEST, LoadDone, LoadTestDone
 from dlbricks_tui.scenarios.scenario import (
     CONFIDENCE,
+    LOAD_TEST,
+    LoadDone,
+    LoadTestDone,
     ScenarioError,
     ScenarioKind,
     fewest_queries,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.jobs.events import Event
     from dlbricks_tui.jobs.process import JobProcess
-    from dlbricks_tui.scenarios.messages import ScenarioOrder
+    from dlbricks_tui.scenarios.scenario import ScenarioOrder
 
 
 # The figures of an outcome, predicted or measured.

@@ -14,13 +14,13 @@ from dlbricks_tui.answers.estimates import TIME_WHOLE, ModelEstimate, model_esti
 from dlbricks_tui.answers.estimating import measured_models
 from dlbricks_tui.answers.opening import CutOptions, InputOptions, RuntimeOptions
 from dlbricks_tui.bricks.identity import brick_in
-from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.parts import Part
-from dlbricks_tui.estimate.prediction.other_systems import ways_of_others
+from dlbricks_tui.estimate.prediction.stored import ways_of_others
+from dlbricks_tui.estimate.ranking import Point
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event

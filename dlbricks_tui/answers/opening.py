@@ -16,15 +16,14 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models import frameworks
 from dlbricks_tui.models.errors import ModelError, UnknownModelError, WrongRuntimeError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
-from dlbricks_tui.models.input_shapes import ShapeMemory, parse_input, spelled
-from dlbricks_tui.models.input_values import parse_value_option
+from dlbricks_tui.models.input_shapes import ShapeMemory, parse_input, parse_value_option, spelled
 from dlbricks_tui.models.library import Library, ModelSource, looks_like_path
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import AskedVariant, stated_variant
-from dlbricks_tui.wording.doubts import options_of
+from dlbricks_tui.wording.answers import options_of
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.answers.from_run import FoundResult, found_result, samples_since
+from dlbricks_tui.answers.from_run import FoundResult, found_result, timed_by
 from dlbricks_tui.answers.measuring import MeasureOptions, request_by
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.ordering import LayerOrder
@@ -22,6 +22,7 @@ from dlbricks_tui.evaluations.matching import (
     host_matches,
     host_state,
     is_possible,
+    match_of,
     model_match,
     offered_by,
     runtime_matches,
@@ -30,8 +31,8 @@ from dlbricks_tui.evaluations.matching import (
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.noise import disturbances
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.known import known_in
@@ -131,7 +132,7 @@ def check_evaluation(evaluation: Evaluation, file: Path, data: DataFolder) -> Ch
     """Return what of this host matches an evaluation, and the runs for it. Nothing is measured."""
     instructions = processor.instruction_sets(HostFiles())
     watched = disturbances() if evaluation.system.quiet else None
-    of_host = host_matches(evaluation.system, host_state(fingerprint(), instructions, watched))
+    of_host = list(host_matches(evaluation.system, host_state(fingerprint(), instructions, watched)))
     read = {traits_of(it.framework).format for it in evaluation.runtimes}
     models = [_located(it, file.absolute().parent, library(data), read) for it in evaluation.models]
     found = [it for it in models if isinstance(it, LocatedModel)]
@@ -140,20 +141,12 @@ def check_evaluation(evaluation: Evaluation, file: Path, data: DataFolder) -> Ch
     for wanted in evaluation.runtimes:
         traits = traits_of(wanted.framework)
         runtime = _nearest_runtime(wanted, data)
-        of_runtime = runtime_matches(wanted, traits, runtime, os.environ, instructions)
+        of_runtime = list(runtime_matches(wanted, traits, runtime, os.environ, instructions))
         taken = [_in_format(it, traits.format) for it in found if traits.format in it.source.formats]
         if not taken and found:
-            of_runtime = (
-                *of_runtime,
-                Match(
-                    subject=traits.title,
-                    wanted=f"{traits.format.value} models",
-                    found="none",
-                    matches=False,
-                    cure=f"state the {traits.format.value} file of a model, or take the runtime out of the file",
-                    needed=True,
-                ),
-            )
+            form = traits.format.value
+            cure = f"state the {form} file of a model, or take the runtime out of the file"
+            of_runtime.append(match_of(traits.title, f"{form} models", "none", False, cure, needed=True))
         matches += of_runtime
         if runtime is None or not taken:
             continue
@@ -163,7 +156,10 @@ def check_evaluation(evaluation: Evaluation, file: Path, data: DataFolder) -> Ch
             unmet = tuple([it for it in (*of_host, *of_runtime) if not (it.matches or it.needed)])
             request = _request(evaluation, wanted, variants, alike, unmet)
             parts.append(EvaluationPart(tuple(alike), variants, request, unmet))
-    matches += [_without_runtime(it) for it in found if not read.intersection(it.source.formats)]
+    for it in (it for it in found if not read.intersection(it.source.formats)):
+        form = it.source.format.value
+        asked, cure = f"a runtime for {form} models", f"add a runtime to the file that runs {form} models"
+        matches.append(match_of(f"{_MODEL}{it.wanted.name}", asked, "none in the file", False, cure, needed=True))
     return CheckedEvaluation(evaluation, file, tuple(matches), tuple(parts))
 
 
@@ -269,18 +265,15 @@ def _variants(
 def _by_inputs(models: Sequence[LocatedModel]) -> list[list[LocatedModel]]:
     """Return the models of each run: a run has one shape for each name of an input, and one model of each name."""
     groups: list[list[LocatedModel]] = []
-    for model in models:
-        group = next((it for it in groups if _can_join(model, it)), None)
-        if group is None:
-            groups.append([model])
+    for it in models:
+        for group in groups:
+            has_inputs = (group[0].inputs, group[0].values) == (it.inputs, it.values)
+            if has_inputs and all(other.source.name != it.source.name for other in group):
+                group.append(it)
+                break
         else:
-            group.append(model)
+            groups.append([it])
     return groups
-
-
-def _can_join(model: LocatedModel, group: Sequence[LocatedModel]) -> bool:
-    has_inputs = (group[0].inputs, group[0].values) == (model.inputs, model.values)
-    return has_inputs and all(it.source.name != model.source.name for it in group)
 
 
 def _request(
@@ -313,18 +306,6 @@ def _unmet(others: Sequence[Match], models: Sequence[LocatedModel]) -> list[Matc
     return [*others, *(it.match for it in models if not it.match.matches)]
 
 
-def _without_runtime(model: LocatedModel) -> Match:
-    form = model.source.format.value
-    return Match(
-        subject=f"model {model.wanted.name}",
-        wanted=f"a runtime for {form} models",
-        found="none in the file",
-        matches=False,
-        cure=f"add a runtime to the file that runs {form} models",
-        needed=True,
-    )
-
-
 _LOG = "evaluations.log"
 
 
@@ -337,11 +318,6 @@ class ReadVariant:
     # With the models of the evaluation that they are.
     models: tuple[tuple[LocatedModel, CutModel], ...]
 
-    @property
-    def plan_models(self) -> list[CutModel]:
-        """The models as a run plans them."""
-        return [model for _, model in self.models]
-
 
 @dataclass(frozen=True, slots=True)
 class StoredFinding:
@@ -351,6 +327,11 @@ class StoredFinding:
     located: LocatedModel
     model: CutModel
     result: FoundResult
+
+    def samples_since(self, store: ResultsDatabase, since: str) -> list[tuple[float, ...]]:
+        """Return the samples of each good end-to-end result since a time: each is of a process of its own."""
+        timed = timed_by(store, self.model, self.result.found.way)
+        return [store.samples_ms(it) for it in timed if it.when >= since]
 
 
 def read_variants(
@@ -368,21 +349,16 @@ def read_variants(
     # Runtimes that a file states twice are measured once.
     stated = {request: part for part in checked.parts if part.request is not None for request in part.request.parts}
     graphs: KnownGraphs = {}
-    read = [_read(part, request, data, take, graphs) for request, part in stated.items()]
-    return tuple([it for it in read if it.models]), tuple(left_out)
-
-
-def _read(
-    part: EvaluationPart, request: RunRequest, data: DataFolder, take: Callable[[Event], None], graphs: KnownGraphs
-) -> ReadVariant:
-    library = Library(SAMPLE_MODELS, data.path, request.runtime.traits.format)
-    located = {it.source.name: it for it in part.models}
-    try:
-        models = cut_models(request, library, data.cache, data.log / _LOG, take, known=graphs)
-    except (ModelError, WorkerLostError):
-        # All models have been told as left out.
-        models = ()
-    return ReadVariant(part, request, tuple([(located[it.decomposition.graph.name], it) for it in models]))
+    read: list[ReadVariant] = []
+    for request, part in stated.items():
+        library = Library(SAMPLE_MODELS, data.path, request.runtime.traits.format)
+        located = {it.source.name: it for it in part.models}
+        # Those that cannot be read are told as left out.
+        with suppress(ModelError, WorkerLostError):
+            models = cut_models(request, library, data.cache, data.log / _LOG, take, known=graphs)
+            found = tuple([(located[it.decomposition.graph.name], it) for it in models])
+            read += [ReadVariant(part, request, found)] if found else []
+    return tuple(read), tuple(left_out)
 
 
 def measure_lacking(
@@ -404,7 +380,11 @@ def measure_in_processes(
         for number in range(processes):
             with ResultsDatabase(data.store) as store:
                 # The first run may have timed some of them. A model that always fails is tried in each round.
-                short = [it for it in together if _processes(it, store, since) <= number]
+                counts = [
+                    min((len(it.samples_since(store, since)) for it in findings([variant], store)), default=0)
+                    for variant in together
+                ]
+            short = [it for it, timed in zip(together, counts, strict=True) if timed <= number]
             if short:
                 run(replace(_request_for(short), again=True, bricks=False))
 
@@ -432,28 +412,17 @@ def _request_for(variants: Sequence[ReadVariant]) -> RunRequest:
 
 def findings(read: Sequence[ReadVariant], store: ResultsDatabase) -> list[StoredFinding]:
     """Return what the store has of each model in each combination."""
-    return [it for variant in read for it in _findings(variant, store)]
-
-
-def _findings(variant: ReadVariant, store: ResultsDatabase) -> Iterator[StoredFinding]:
-    for located, model in variant.models:
-        result = found_result(store, variant.request, model, located.wanted.name, located.sha256)
-        yield StoredFinding(variant, located, model, result)
-
-
-def _processes(variant: ReadVariant, store: ResultsDatabase, since: str) -> int:
-    """Return in how many processes each whole model of a variant was timed since a time."""
-    return min((len(samples_of(it, store, since)) for it in _findings(variant, store)), default=0)
-
-
-def samples_of(finding: StoredFinding, store: ResultsDatabase, since: str) -> list[tuple[float, ...]]:
-    """Return the samples of a whole model since a time, by processes."""
-    return samples_since(store, finding.model, finding.result.found.way, since)
+    found: list[StoredFinding] = []
+    for variant in read:
+        for located, model in variant.models:
+            result = found_result(store, variant.request, model, located.wanted.name, located.sha256)
+            found.append(StoredFinding(variant, located, model, result))
+    return found
 
 
 def plan_of(variant: ReadVariant, store: ResultsDatabase) -> Plan:
     """Return what a run of a variant would measure, and what failed before."""
-    request = variant.request
+    request, models = variant.request, [model for _, model in variant.models]
     conditions = conditions_of(fingerprint().id, request.runtime, request.method)
-    known = known_in(store, conditions, keys_of(variant.plan_models, request.end_to_end, request.method))
-    return plan(variant.plan_models, known, request.rule, request.end_to_end, method=request.method)
+    known = known_in(store, conditions, keys_of(models, request.end_to_end, request.method))
+    return plan(models, known, request.rule, request.end_to_end, method=request.method)

@@ -21,13 +21,13 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision, stated_threads
-from dlbricks_tui.scenarios.messages import ScenarioOrder
 from dlbricks_tui.scenarios.predicting import CurvePoint, load_curve, predict, with_other_arrivals
 from dlbricks_tui.scenarios.scenario import (
     PredictedLoad,
     Scenario,
     ScenarioError,
     ScenarioKind,
+    ScenarioOrder,
     batch_sizes_up_to,
     best_of,
     fewest_queries,

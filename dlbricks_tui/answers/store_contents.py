@@ -31,11 +31,10 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.share.galleries import Imported, ImportedFile, ImportedPath, Trust, import_paths
 from dlbricks_tui.share.signatures import signers_of
 from dlbricks_tui.store.claims import Claim
-from dlbricks_tui.store.dlbricks_2019.checkout import PublishedModels
-from dlbricks_tui.store.dlbricks_2019.results import SystemReport, import_checkout
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.importing import ImportReport
 from dlbricks_tui.store.index import OWN
+from dlbricks_tui.store.published import PublishedModels, SystemReport, import_checkout
 from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, combinations, equal
 from dlbricks_tui.wording.numbers import counted, in_ms
 from dlbricks_tui.wording.numbers import names_of as listed_names

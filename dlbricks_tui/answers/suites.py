@@ -43,13 +43,11 @@ from dlbricks_tui.share.suites.exporting import (
     chosen_decoys,
     write_assembled,
 )
-from dlbricks_tui.share.suites.key_file import key_path, read_key
-from dlbricks_tui.share.suites.manifest import Manifest
+from dlbricks_tui.share.suites.key_file import Seed, fresh_seed, key_path, read_key, seed_of
 from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking, OnnxReader
 from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
 from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, method_of, read_results
-from dlbricks_tui.share.suites.seed import Seed, fresh_seed, seed_of
-from dlbricks_tui.share.suites.suite_files import open_suite, refuse_existing
+from dlbricks_tui.share.suites.suite_files import Manifest, open_suite, refuse_existing
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.wording.numbers import counted

@@ -22,9 +22,19 @@ from dlbricks_tui.settings.tracing import INFERENCES
 from dlbricks_tui.settings.variant import BATCH, VARIANT
 from dlbricks_tui.store.records import Fact
 from dlbricks_tui.traces.file import StoredTrace, StoredTraces, find_trace, read_trace, stored_traces, trace_path
-from dlbricks_tui.traces.layer_times import layer_times, slowest_first
-from dlbricks_tui.traces.messages import TRACE, USUAL_INFERENCES, TraceDone, TraceOrder
-from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceError, TraceLevel, TrackKind
+from dlbricks_tui.traces.trace import (
+    TRACE,
+    USUAL_INFERENCES,
+    LevelTrace,
+    Trace,
+    TraceDone,
+    TraceError,
+    TraceLevel,
+    TraceOrder,
+    TrackKind,
+    layer_times,
+    slowest_first,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,11 +184,11 @@ def write_in(form: TraceFormat, trace: Trace, file: Path) -> None:
     """Write a trace in the format of another program, completely or not at all."""
     # Each is loaded where it is used: Perfetto's definitions take a while.
     if form is TraceFormat.PERFETTO:
-        from dlbricks_tui.traces.perfetto import perfetto_bytes
+        from dlbricks_tui.traces.formats import perfetto_bytes
 
         content = perfetto_bytes(trace)
     else:
-        from dlbricks_tui.traces.chrome import chrome_json
+        from dlbricks_tui.traces.formats import chrome_json
 
         content = chrome_json(trace).encode()
     try:

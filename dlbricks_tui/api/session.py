@@ -71,10 +71,10 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.settings.variant import BATCH
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.wording import scenarios, tracing
+from dlbricks_tui.wording import scenarios
 from dlbricks_tui.wording.events import doing_now, inputs_given_before, note_of
 from dlbricks_tui.wording.fleets import fleet_line, note_line
-from dlbricks_tui.wording.jobs import language_line
+from dlbricks_tui.wording.jobs import language_line, trace_line
 
 # A path, a name of the library, or `table1:ID`.
 Model = str | os.PathLike[str]
@@ -291,7 +291,7 @@ def trace(
         require_place(place, replace=True)
     order = trace_order(options or TraceOptions(), session.source(model), session.folder)
     require_room(session.folder)
-    found = trace_model(order, session.folder, _telling(progress, tracing.message_line))
+    found = trace_model(order, session.folder, _telling(progress, trace_line))
     if place is not None and form is not None:
         write_in(form, found, place)
     return trace_result(found, place, form)

@@ -7,6 +7,7 @@ models stay whole: leaving out copies would save no time.
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -68,7 +69,9 @@ def whole(graph: LayerGraph) -> Carrier:
 
 def segments_of(graph: LayerGraph) -> list[Segment]:
     """Return the chain of segments of a model, in the order of its layers."""
-    last_reader = _last_readers(graph)
+    last_reader = {feed: layer.index for layer in graph.layers for feed in layer.feeds}
+    # Outputs of the model are read after all layers.
+    last_reader |= dict.fromkeys(graph.heads, len(graph.layers))
     alive = {feed for feed in last_reader if feed.layer is None}
     segments: list[Segment] = []
     begin, entry = 0, None
@@ -141,15 +144,6 @@ def _joined(graph: LayerGraph, kept: Sequence[Segment]) -> Carrier:
     return Carrier(replace(graph, layers=layers, inputs=inputs, heads=heads), origin, graph)
 
 
-def _last_readers(graph: LayerGraph) -> dict[Feed, int]:
-    """Return the last reader of each tensor; outputs of the model are read after all layers."""
-    found: dict[Feed, int] = {}
-    for layer in graph.layers:
-        found.update(dict.fromkeys(layer.feeds, layer.index))
-    found.update(dict.fromkeys(graph.heads, len(graph.layers)))
-    return found
-
-
 def cover(
     graphs: Sequence[LayerGraph],
     needed: Collection[str],
@@ -164,7 +158,10 @@ def cover(
     spends the largest share of its time on bricks that no carrier holds yet.
     """
     bricks = [[brick_of(graph, (layer.index,)).key for layer in graph.layers] for graph in graphs]
-    latencies = [_latencies(graph, keys, cost_ms) for graph, keys in zip(graphs, bricks, strict=True)]
+    latencies = [
+        {key: cost_ms(graph, index) for index, key in enumerate(keys)}
+        for graph, keys in zip(graphs, bricks, strict=True)
+    ]
     totals_ms = [sum(of_bricks[key] for key in keys) for of_bricks, keys in zip(latencies, bricks, strict=True)]
     is_short = [total_ms <= whole_up_to_ms for total_ms in totals_ms]
     shortened = [
@@ -188,7 +185,8 @@ def cover(
         held = missing & standing[chosen]
         if not held:
             break
-        carrier = shortened[chosen] if is_short[chosen] else _holding(graphs[chosen], bricks[chosen], frozenset(held))
+        keys = bricks[chosen]
+        carrier = shortened[chosen] if is_short[chosen] else carrier_of(graphs[chosen], partial(_is_held, keys, held))
         if carrier is not None:
             found.append(carrier)
         missing -= held
@@ -196,10 +194,5 @@ def cover(
     return found
 
 
-def _holding(graph: LayerGraph, keys: Sequence[str], wanted: Collection[str]) -> Carrier | None:
-    return carrier_of(graph, lambda layer: keys[layer] in wanted)
-
-
-def _latencies(graph: LayerGraph, keys: Sequence[str], cost_ms: Callable[[LayerGraph, int], float]) -> dict[str, float]:
-    """Return the expected latency of each brick of a model, by key."""
-    return {key: cost_ms(graph, index) for index, key in enumerate(keys)}
+def _is_held(keys: Sequence[str], held: Collection[str], layer: int) -> bool:
+    return keys[layer] in held

@@ -78,7 +78,10 @@ def compare(models: Sequence[ModelBricks]) -> Corpus:
             for model, bricks, contexts in zip(models, sets, pairs, strict=True)
         ),
         repeated_types=_repeated_types(models),
-        jaccard=tuple(tuple(_similarity(one, other) for other in sets) for one in sets),
+        # The shared bricks over all bricks; 1 for models without layers.
+        jaccard=tuple(
+            tuple(len(one & other) / len(one | other) if one | other else 1.0 for other in sets) for one in sets
+        ),
     )
 
 
@@ -92,9 +95,3 @@ def _repeated_types(models: Sequence[ModelBricks]) -> tuple[RepeatedType, ...]:
         repeated.update(kind for brick, kind in zip(model.bricks, model.kinds, strict=True) if occurrences[brick] > 1)
     found = [RepeatedType(kind, layers[kind], repeated[kind]) for kind in layers]
     return tuple(sorted(found, key=lambda it: (-it.repeated, -it.layers, it.kind.value)))
-
-
-def _similarity(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the shared bricks over all bricks; 1 for models without layers."""
-    union = len(one | other)
-    return len(one & other) / union if union else 1.0

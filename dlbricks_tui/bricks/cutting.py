@@ -45,8 +45,18 @@ def cut(
     if granularity < 1:
         raise CuttingError(f"granularity {granularity} is too small: it is the most layers of a sequence, 1 or more")
     layers = layer_order(graph, order)
-    ends = _runnable_ends(graph, layers) if cut is Cut.RUNNABLE else _chain_ends(graph, layers)
-    windows = _overlapping(ends, granularity) if cut is Cut.OVERLAP else _side_by_side(ends, granularity)
+    if cut is Cut.RUNNABLE:
+        ends = _runnable_ends(graph, layers)
+    else:
+        # For each position of the order the end of the longest chain that begins there.
+        ends = list(range(1, len(layers) + 1))
+        for position in range(len(layers) - 1, 0, -1):
+            if continues_chain(graph.layers[layers[position]], graph.layers[layers[position - 1]]):
+                ends[position - 1] = ends[position]
+    if cut is Cut.OVERLAP:
+        windows = [(begin, min(begin + granularity, end)) for begin, end in enumerate(ends)]
+    else:
+        windows = _side_by_side(ends, granularity)
     return tuple(LayerSequence(index, layers[begin:end]) for index, (begin, end) in enumerate(windows))
 
 
@@ -89,19 +99,6 @@ def _side_by_side(ends: Sequence[int], granularity: int) -> list[tuple[int, int]
         windows.append((begin, end))
         begin = end
     return windows
-
-
-def _overlapping(ends: Sequence[int], granularity: int) -> list[tuple[int, int]]:
-    return [(begin, min(begin + granularity, end)) for begin, end in enumerate(ends)]
-
-
-def _chain_ends(graph: LayerGraph, order: Sequence[int]) -> list[int]:
-    """Return for each position of the order the end of the longest chain that begins there."""
-    ends = list(range(1, len(order) + 1))
-    for position in range(len(order) - 1, 0, -1):
-        if continues_chain(graph.layers[order[position]], graph.layers[order[position - 1]]):
-            ends[position - 1] = ends[position]
-    return ends
 
 
 def _runnable_ends(graph: LayerGraph, order: Sequence[int]) -> list[int]:

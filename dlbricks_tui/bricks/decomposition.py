@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dlbricks_tui.bricks.contexts import context_key
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, cut, overlapping_edges, sequence_edges
 from dlbricks_tui.bricks.identity import Brick, brick_of
-from dlbricks_tui.bricks.layouts import Layouts, output_layouts
+from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.regions import RegionTree, Row, regions_of, rows_of, tree_of
 from dlbricks_tui.models.cache import Cache, cache_key
@@ -65,7 +65,9 @@ def decompose(graph: LayerGraph, cutting: Cutting | None = None, cache: Cache | 
     key = cache_key(graph.key, cutting.granularity, cutting.cut.value, cutting.order.value)
     known = cache.read(key)
     if isinstance(known, _Known):
-        return known.decomposition(graph, cutting)
+        rows = enumerate(zip(*known.columns, strict=True))
+        occurrences = [Occurrence(LayerSequence(number, layers), *rest) for number, (layers, *rest) in rows]
+        return Decomposition(graph, cutting, tuple(occurrences), known.edges, tree_of(known.regions))
     found = _decomposed(graph, cutting)
     columns = zip(*((it.sequence.layers, it.brick, it.context) for it in found.occurrences), strict=True)
     cache.write(key, _Known(tuple(columns), found.edges, rows_of(found.regions)))
@@ -79,18 +81,14 @@ class _Known(NamedTuple):
     edges: tuple[tuple[int, int], ...]
     regions: Sequence[Row]
 
-    def decomposition(self, graph: LayerGraph, cutting: Cutting) -> Decomposition:
-        """Return it for its graph."""
-        rows = enumerate(zip(*self.columns, strict=True))
-        found = [Occurrence(LayerSequence(number, layers), *rest) for number, (layers, *rest) in rows]
-        return Decomposition(graph, cutting, tuple(found), self.edges, tree_of(self.regions))
-
 
 @without_cycle_search()
 def _decomposed(graph: LayerGraph, cutting: Cutting) -> Decomposition:
     layouts = output_layouts(graph)
     sequences = cut(graph, cutting.granularity, cutting.cut, cutting.order)
-    occurrences = tuple([_occurrence(graph, it, layouts) for it in sequences])
+    occurrences = tuple(
+        [Occurrence(it, brick_of(graph, it.layers), context_key(graph, it.layers, layouts)) for it in sequences]
+    )
     connected = overlapping_edges if cutting.cut is Cut.OVERLAP else sequence_edges
     edges = connected(graph, sequences)
     sources: list[list[int]] = [[] for _ in sequences]
@@ -98,8 +96,3 @@ def _decomposed(graph: LayerGraph, cutting: Cutting) -> Decomposition:
         sources[reader].append(source)
     regions = regions_of(sources, [it.brick.key for it in occurrences])
     return Decomposition(graph, cutting, occurrences, edges, regions)
-
-
-def _occurrence(graph: LayerGraph, sequence: LayerSequence, layouts: Layouts) -> Occurrence:
-    layers = sequence.layers
-    return Occurrence(sequence, brick_of(graph, layers), context_key(graph, layers, layouts))

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.bricks.contexts import context_key, is_cold, kept_feeds
-from dlbricks_tui.bricks.feeding import feeding_layers
+from dlbricks_tui.bricks.contexts import context_key, feeding_layers, is_cold, kept_feeds
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, is_needed_after, output_layouts
 from dlbricks_tui.bricks.programs import results_of, sequence_program

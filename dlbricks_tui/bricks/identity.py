@@ -34,13 +34,9 @@ def brick_of(graph: LayerGraph, layers: Sequence[int]) -> Brick:
     """Return the brick of a sequence of layers, given by their indices in order."""
     if len(layers) == 1:
         layer = graph.layers[layers[0]]
-        return _brick(graph.level, layer_form(layer), layer.data, layer.weights)
+        forms = tuple([(it.op, it.params, it.inputs, it.inner, 1) for it in layer.operators])
+        return _brick(graph.level, forms, layer.data, layer.weights)
     return _brick(graph.level, *_joined([graph.layers[index] for index in layers], times_paid(graph, layers)))
-
-
-def layer_form(layer: Layer) -> Forms:
-    """Return the operators of a layer without names; equal for equal layers."""
-    return tuple([(it.op, it.params, it.inputs, it.inner, 1) for it in layer.operators])
 
 
 @lru_cache(maxsize=1 << 12)

@@ -6,9 +6,10 @@ were found. MXNet lets an operator write over a tensor that is not needed any mo
 tensors are needed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeGuard
 
-from dlbricks_tui.bricks.convolutions import first_part, is_convolution, layout_set_by
+from dlbricks_tui.bricks.identity import operators_inside
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, ParamValue, Shape, Wire
 from dlbricks_tui.models.kinds import Kind, kind_of
 
@@ -51,11 +52,7 @@ def layers_before(
     graph: LayerGraph, feeds: Iterable[Feed], layouts: Layouts, varied: Iterable[Feed] = ()
 ) -> tuple[int, ...]:
     """Return the layers to run first: they give tensors the layouts of the model, and `varied` ones also its values."""
-
-    def has_a_layout(feed: Feed) -> bool:
-        return layout_of(feed, layouts) != PLAIN
-
-    found = way_up(graph, feeds, has_a_layout) | way_up(graph, varied)
+    found = way_up(graph, feeds, lambda feed: layout_of(feed, layouts) != PLAIN) | way_up(graph, varied)
     return tuple(sorted({feed.layer for feed in found if feed.layer is not None}))
 
 
@@ -107,7 +104,9 @@ class _Tracing:
             if _takes_a_mean_beyond_the_edge(operator, shape):
                 return PLAIN
             if op == "sum":
-                return _summed(layouts)
+                # oneDNN adds any number of tensors only if none is plain.
+                each = dict.fromkeys(each for layout in layouts for each in layout.split(OR))
+                return PLAIN if PLAIN in layouts else OR.join(each)
             over = self._overwritten(number, operator) if op == "add" else None
             return _joined(layouts) if over is None else self._of(over)
         if is_computed_in_place(op):
@@ -135,13 +134,6 @@ def _joined(layouts: Sequence[str]) -> str:
         return layouts[0]
     second = next(layout for layout in layouts if layout != PLAIN)
     return second if second.startswith(_AFTER_PLAIN) else f"{_AFTER_PLAIN}{second}"
-
-
-def _summed(layouts: Sequence[str]) -> str:
-    """Return the class of a sum of any number of tensors: oneDNN adds them only if none is plain."""
-    if PLAIN in layouts:
-        return PLAIN
-    return OR.join(dict.fromkeys(each for layout in layouts for each in layout.split(OR)))
 
 
 def _takes_a_mean_beyond_the_edge(operator: Operator, shape: Shape | None) -> bool:
@@ -196,3 +188,93 @@ def may_be_overwritten(graph: LayerGraph, layer: Layer, number: int, wire: Wire)
 
 def _returns_its_input(layer: Layer) -> bool:
     return len(layer.operators) == 1 and layer.operators[0].op in _SAME_TENSOR and bool(layer.feeds)
+
+
+# The operators that set a layout, and its class if no shapes are known.
+_SET = {"conv": "conv", "conv_transpose": "deconv"}
+
+# The blocks into which oneDNN groups channels. At most this few channels, as of an image, are read in the plain layout.
+_LARGE_BLOCK, _SMALL_BLOCK, _FEW = 16, 8, 4
+# The largest padding that its special kernels support on processors without AVX-512.
+_FAR = 3
+
+# Separates a layout class from its details, as in `conv~far`.
+MARK = "~"
+
+
+def first_part(operator: Operator) -> str:
+    """Return the operator that decides about a fused one: the first in it; the others change its result in place."""
+    return operator.parts[0] if operator.parts else operator.op
+
+
+def is_convolution(operator: Operator) -> bool:
+    """True if an operator sets a layout, whatever it is fused with."""
+    return first_part(operator) in _SET
+
+
+def convolves_an_image(layer: Layer) -> bool:
+    """True if a layer convolves a tensor with as few channels as an image."""
+    read = [wire for operator in layer.operators if is_convolution(operator) for wire in operator.inputs[:1]]
+    shapes = [layer.type_of(wire).shape for wire in read]
+    return any(_has_channels(shape) and shape[1] <= _FEW for shape in shapes)
+
+
+def layout_set_by(operator: Operator, read: Sequence[Shape | None]) -> str:
+    """Return the class of the result of a convolution that reads data and a weight of these shapes."""
+    op = first_part(operator)
+    data, weight = read if len(read) > 1 else (None, None)
+    # A model file or a framework may give no types.
+    result = operator.outputs[0].shape if operator.outputs else None
+    if not (_has_channels(data) and _has_channels(weight) and _has_channels(result)):
+        return _SET[op]
+    # The parameters of the convolution, which may be inside of a fused operator.
+    params: Mapping[str, Any] = dict(operator.params)
+    if operator.op not in _SET:
+        inside = (found for graph in operator.inner for found in operators_inside(graph))
+        params = next((params for part, params in inside if part in _SET), {})
+    pads = params.get("pads", 0)
+    is_far = any(pad > _FAR for pad in (pads if isinstance(pads, Sequence) else [pads]) if isinstance(pad, int))
+    return f"{_by_sizes(op, data, weight, result)}{f'{MARK}far' if is_far else ''}"
+
+
+def fewest_channels(operator: Operator, data: Shape | None, weight: Shape | None) -> int | None:
+    """Return the fewest input channels with which a convolution gives the same layout; None for other operators.
+
+    The class of an ungrouped convolution of more than one pixel does not depend on how many whole blocks it reads.
+    """
+    if first_part(operator) != "conv" or not (_has_channels(data) and _has_channels(weight)):
+        return None
+    read = weight[1]
+    one_by_one = all(size == 1 for size in weight[2:])
+    if read != data[1] or one_by_one or read < 2 * _LARGE_BLOCK:
+        return None
+    return _LARGE_BLOCK + read % _LARGE_BLOCK
+
+
+def _has_channels(shape: Shape | None) -> TypeGuard[Shape]:
+    """Return whether a shape is known, and that of a tensor that can be convolved: a damaged file may give others."""
+    return shape is not None and len(shape) > 1
+
+
+def _by_sizes(op: str, data: Shape, weight: Shape, result: Shape) -> str:
+    put_out, depth = _partly(result[1], "/"), weight[1]
+    if op == "conv_transpose":
+        return f"{_SET[op]}{put_out}"
+    if depth < data[1]:
+        return f"{'depthwise' if depth == 1 else f'grouped{depth}'}{put_out}"
+    if any(size > 1 for size in weight[2:]):
+        return f"{_SET[op]}{put_out}{_partly(depth, MARK) if depth > _FEW else ''}"
+    # oneDNN chooses kernels of different layouts by the sizes; the channels read count to a power of two only.
+    channels = 1 << (data[1].bit_length() - 1)
+    return f"conv1x1:{_sizes(channels, data)}:{_sizes(result[1], result)}{_partly(data[1], MARK)}"
+
+
+def _partly(channels: int, sign: str) -> str:
+    """Return the size of the blocks that these channels fill; empty for large blocks."""
+    if channels % _LARGE_BLOCK == 0:
+        return ""
+    return f"{sign}{_SMALL_BLOCK if channels % _SMALL_BLOCK == 0 else 1}"
+
+
+def _sizes(channels: int, shape: Shape) -> str:
+    return "x".join(str(size) for size in (channels, *shape[2:]))

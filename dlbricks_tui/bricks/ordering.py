@@ -88,7 +88,10 @@ def _ranked_sources(graph: LayerGraph) -> list[Sequence[int]]:
     tree = DominatorTree(end + 1)
     trails = [0] * (end + 2)
     ranked: list[Sequence[int]] = []
-    for vertex, sources in enumerate((*graph.predecessors, _ends(graph))):
+    # The layers that no other layer reads: first the outputs of the model, in their order.
+    heads = [head.layer for head in graph.heads if head.layer is not None]
+    ends = tuple([layer for layer in dict.fromkeys((*heads, *range(end))) if not graph.successors[layer]])
+    for vertex, sources in enumerate((*graph.predecessors, ends)):
         dominator = tree.add(vertex, sources)
         trail, depth = trails[dominator], tree.depth[dominator]
         held = {it: (trails[it] - trail * pow(_BASE, tree.depth[it] - depth, _PRIME)) % _PRIME for it in sources}
@@ -96,21 +99,11 @@ def _ranked_sources(graph: LayerGraph) -> list[Sequence[int]]:
         # keep the order of the inputs.
         ranked.append(sorted(sources, key=lambda it: (-tree.depth[it], held[it])))
         if vertex < end:
-            mixed = _mix(_own_hash(graph, vertex), sum([_mix(held[it], 0) for it in sources]))
+            # From the key of the brick, since `hash` differs from process to process.
+            own = int(brick_of(graph, (vertex,)).key[:16], 16)
+            mixed = _mix(own, sum([_mix(held[it], 0) for it in sources]))
             trails[vertex] = (mixed + _BASE * trail) % _PRIME
     return ranked
-
-
-def _ends(graph: LayerGraph) -> tuple[int, ...]:
-    """Return the layers that no other layer reads: first the outputs of the model, in their order."""
-    heads = [head.layer for head in graph.heads if head.layer is not None]
-    everything = dict.fromkeys((*heads, *range(len(graph.layers))))
-    return tuple([layer for layer in everything if not graph.successors[layer]])
-
-
-def _own_hash(graph: LayerGraph, layer: int) -> int:
-    # From the key of the brick, since `hash` differs from process to process.
-    return int(brick_of(graph, (layer,)).key[:16], 16)
 
 
 def _mix(one: int, other: int) -> int:

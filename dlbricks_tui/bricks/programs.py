@@ -1,11 +1,21 @@
-"""Programs for a worker: layer sequences, carriers and whole models, written operator by operator."""
+"""Programs for a worker: layer sequences, carriers and whole models, written operator by operator.
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+A sheet, on which a network is written, has one implementation per file format.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from dlbricks_tui.bricks.contexts import is_cold, kept_feeds, streaming_operator
-from dlbricks_tui.bricks.feeding import expected_numbers, feeding_layers, narrowed, varied_feeds
+from dlbricks_tui.bricks.contexts import (
+    expected_numbers,
+    feeding_layers,
+    is_cold,
+    kept_feeds,
+    narrowed,
+    streaming_operator,
+    varied_feeds,
+)
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.errors import UserError
@@ -22,8 +32,72 @@ from dlbricks_tui.models.graph import (
     numbers_of,
     type_of,
 )
-from dlbricks_tui.models.sheets import SheetOutput, copy_of, plain_copy, sheet_for, wakers
+from dlbricks_tui.models.mxnet.symbol_file import SymbolSheet
+from dlbricks_tui.models.onnx.neutral import plain_native, version_among
+from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
+from dlbricks_tui.runtime.traits import Format
+
+
+class SheetOutput(NamedTuple):
+    """One output of a node on a sheet."""
+
+    node: int
+    output: int
+
+
+class Waker(NamedTuple):
+    """An operator that reads the result of the one before it and these weights."""
+
+    native: NativeNode
+    weights: Sequence[TensorType]
+
+
+class Sheet(Protocol):
+    """Collects the nodes of one network. Nodes are known by number."""
+
+    def fresh(self, name: str) -> str:
+        """Return the name, or a similar one if it is taken."""
+
+    def variable(self, name: str, found: TensorType, *, learned: bool) -> int:
+        """Write an array of that name."""
+
+    def operator(self, native: NativeNode, name: str, inputs: Sequence[SheetOutput]) -> int:
+        """Write an operator that reads these outputs; `name` is the name of its layer."""
+
+    def in_passing(self, entry: SheetOutput) -> Sequence[tuple[int, int]]:
+        """Return the outputs to request so that `entry` is computed at the same cost as in the middle of a model."""
+
+    def text(self, heads: Sequence[SheetOutput]) -> str:
+        """Return the network with these outputs, as a worker reads it."""
+
+
+_SHEETS: Mapping[Format, Callable[[], Sheet]] = {Format.MXNET: SymbolSheet, Format.ONNX: OnnxSheet}
+
+# Enough channels to fill the blocks of any oneDNN layout.
+_CHANNELS = 16
+_SIDE = 4
+# Short operators that use the same parts of MXNet as most layers: a convolution, and a conversion to the plain layout,
+# which MXNet's own operators read.
+_WAKERS: Mapping[Format, Sequence[Waker]] = {
+    Format.MXNET: (
+        Waker(
+            NativeNode("Convolution", (("kernel", "(1, 1)"), ("num_filter", str(_CHANNELS)), ("no_bias", "True"))),
+            (TensorType((1, _CHANNELS, _SIDE, _SIDE)), TensorType((_CHANNELS, _CHANNELS, 1, 1))),
+        ),
+        Waker(NativeNode("_plus_scalar", (("scalar", "1"),)), ()),
+    )
+}
+_COPIES: Mapping[Format, Callable[[], NativeNode]] = {
+    Format.MXNET: lambda: NativeNode("_copy"),
+    Format.ONNX: lambda: plain_native("Identity"),
+}
+# Operators that keep positive values. MXNet's copy converts a tensor to the plain layout. Its relu keeps the layout.
+_RELUS: Mapping[Format, Callable[[], NativeNode]] = {
+    Format.MXNET: lambda: NativeNode("Activation", (("act_type", "relu"),)),
+    Format.ONNX: lambda: plain_native("Relu"),
+}
+
 
 _NOTHING = TensorType((1,))
 
@@ -140,7 +214,7 @@ class _Writer:
 
     def __init__(self, graph: LayerGraph) -> None:
         self._graph = graph
-        self._sheet = sheet_for(graph.format)
+        self._sheet = _SHEETS[graph.format]()
         self._read: set[SheetOutput] = set()
         self._inputs: dict[str, ArrayType] = {}
         self._weights: dict[str, ArrayType] = {}
@@ -157,7 +231,8 @@ class _Writer:
 
     def wake(self) -> None:
         """Write tiny operators that run first and wake the threads that sleep between two runs."""
-        for waker in wakers(self._graph.traits):
+        traits = self._graph.traits
+        for waker in _WAKERS[traits.format] if traits.sleeps_between_runs else ():
             weights = [self._variable(self._weights, "weight", found, "what wakes") for found in waker.weights]
             self._ahead = [SheetOutput(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
 
@@ -166,7 +241,7 @@ class _Writer:
         self._sources |= {feed: [self._copy(feed, layouts)] for feed in feeds}
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
-            self._ahead.append(SheetOutput(self._operator(plain_copy(self._graph.format), "copy", [nothing]), 0))
+            self._ahead.append(SheetOutput(self._operator(_COPIES[self._graph.format](), "copy", [nothing]), 0))
 
     def source(self, feed: Feed) -> list[SheetOutput]:
         """Return the entries of a tensor, one for each repetition of its layer."""
@@ -184,7 +259,12 @@ class _Writer:
         results = [self._sources.setdefault(Feed(layer.index, number), []) for number in range(len(layer.results))]
         for repetition in range(times):
             data = [entries[repetition if len(entries) == times else -1] for entries in sources]
-            weights = [self._weight(layer, number, repetition) for number in range(len(layer.weights))]
+            weights = []
+            for number, found in enumerate(layer.weights):
+                which = (layer.array(number), repetition)
+                if which not in self._stored:
+                    self._stored[which] = self._variable(self._weights, "weight", found, layer.name)
+                weights.append(self._stored[which])
             operators: list[int] = []
             for operator in layer.operators:
                 entries = [_found(wire, data, weights, operators) for wire in operator.inputs]
@@ -201,19 +281,16 @@ class _Writer:
 
     def network(self, heads: Sequence[Feed], *, in_passing: bool = False) -> Network:
         """Return the network with these outputs; `in_passing`: outputs that cost no more than inside of a model."""
-        results = (self.source(feed)[-1] for feed in heads)
-        entries = [*self._ahead, *results, *self._unread()]
+        results = [self.source(feed)[-1] for feed in heads]
+        # MXNet computes only what some output needs: results that no layer reads are outputs, too.
+        sources = self._sources.values()
+        unread = [entry for entries in sources for entry in entries[:-1] if entry not in self._read]
+        entries = [*self._ahead, *results, *unread]
         if in_passing:
             entries = list(
                 dict.fromkeys(SheetOutput(*shown) for entry in entries for shown in self._sheet.in_passing(entry))
             )
         return Network(self._sheet.text(entries), self._inputs, self._weights, values=self._values)
-
-    def _weight(self, layer: Layer, number: int, repetition: int) -> SheetOutput:
-        which = (layer.array(number), repetition)
-        if which not in self._stored:
-            self._stored[which] = self._variable(self._weights, "weight", layer.weights[number], layer.name)
-        return self._stored[which]
 
     def _copy(self, feed: Feed, layouts: Layouts) -> SheetOutput:
         """Write a copy of a tensor.
@@ -223,17 +300,26 @@ class _Writer:
         read = self.source(feed)
         operator = streaming_operator(self._graph, feed, layouts)
         if operator is None or feed.layer is None:
-            native = copy_of(self._graph, type_of(self._graph, feed).dtype)
-            return SheetOutput(self._operator(native, "copy", read), 0)
+            return SheetOutput(self._operator(self._copier(type_of(self._graph, feed).dtype), "copy", read), 0)
         weights = self._graph.layers[feed.layer].weights
         learned = [
             self._variable(self._weights, "weight", weights[wire.number], "a copy") for wire in operator.inputs[1:]
         ]
         return SheetOutput(self._operator(operator.native, "copy", [*read, *learned]), 0)
 
-    def _unread(self) -> list[SheetOutput]:
-        """Return results that no layer reads, to be outputs: MXNet computes only what some output needs."""
-        return [entry for entries in self._sources.values() for entry in entries[:-1] if entry not in self._read]
+    def _copier(self, dtype: str) -> NativeNode:
+        """Return an operator that copies positive values with all cores, and in their layout where possible."""
+        graph = self._graph
+        # No runtime computes with the other floats.
+        if dtype not in ("float16", "float32", "float64"):
+            return _COPIES[graph.format]()
+        if dtype == "float32":
+            # An operator that computes small tensors with all cores, too: each core's caches hold its part.
+            version = version_among(operator.native for layer in graph.layers for operator in layer.operators)
+            for op, since in graph.traits.parallel_operators:
+                if version is None or version >= since:
+                    return plain_native(op)
+        return _RELUS[graph.format]()
 
     def _operator(self, native: NativeNode, name: str, inputs: Sequence[SheetOutput]) -> int:
         self._read.update(inputs)

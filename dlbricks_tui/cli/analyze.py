@@ -123,8 +123,7 @@ def _show(args: argparse.Namespace, found: Sequence[Analysis], kernels: Sequence
     # Loaded here: the other formats need no tables.
     from dlbricks_tui.answers.analyses import model_row
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.analyses import analyses_parts
-    from dlbricks_tui.documents.analysis import AnalysisDocument, kernels_table
+    from dlbricks_tui.documents.analysis import AnalysisDocument, analyses_parts, kernels_table
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
 
     if len({it.source.name for it in found}) > 1 and not (args.layers or args.kernels or args.roofline or args.tree):
@@ -186,7 +185,7 @@ def _write_graph_files(args: argparse.Namespace, analyses: Sequence[Analysis]) -
 
         write_digraph(written_digraph(found.written, found.times, cutting_of(args)), args.graphml, args.dot)
     if args.onnx:
-        from dlbricks_tui.report.annotated_file import write_annotated_copy
+        from dlbricks_tui.report.graph_files import write_annotated_copy
 
         facts = {"system": found.system, "runtime": found.baseline.found.way.runtime}
         if left := write_annotated_copy(args.onnx, found.written, found.times, facts):
@@ -236,7 +235,7 @@ def _prove(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
     from dlbricks_tui.answers.analysing import asked_what_ifs, proof_order, prove_here, refuse_other_system
     from dlbricks_tui.answers.jobs import words_of
     from dlbricks_tui.cli.progress import JobNarration, live_console
-    from dlbricks_tui.wording.what_ifs import what_if_words
+    from dlbricks_tui.wording.checks import what_if_words
 
     refuse_other_system(found)
     failed = proved = 0

@@ -63,9 +63,8 @@ def compare_combinations(args: argparse.Namespace) -> int:
         write_json(comparison(ranking))
     else:
         from dlbricks_tui.cli.rendering import show_parts
-        from dlbricks_tui.documents.matrix import matrix_parts
         from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Sentence
-        from dlbricks_tui.documents.ranking import ranking_answer, ranking_heading, ranking_parts
+        from dlbricks_tui.documents.ranking import matrix_parts, ranking_answer, ranking_heading, ranking_parts
 
         heading = Heading(ranking.model), Sentence(ranking_heading(ranking)), BLANK_LINE
         matrix = [*parts, BLANK_LINE] if (parts := list(matrix_parts(ranking))) else []

@@ -21,7 +21,7 @@ def demonstrate(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.demonstration import open_demonstration
     from dlbricks_tui.answers.measuring import find_run
     from dlbricks_tui.cli.jobs import replay_run
-    from dlbricks_tui.config.reading import Sources
+    from dlbricks_tui.config.config import Sources
 
     with open_demonstration() as found:
         if args.demonstrate is not None and not args.json:

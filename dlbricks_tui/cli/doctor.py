@@ -12,8 +12,7 @@ from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.variant import THREADS
 
 if TYPE_CHECKING:
-    from dlbricks_tui.config.config import Config
-    from dlbricks_tui.config.reading import Sources
+    from dlbricks_tui.config.config import Config, Sources
     from dlbricks_tui.runtime.runtime import Runtime
 
 
@@ -65,7 +64,7 @@ def examine(args: argparse.Namespace) -> int:
     # Loaded here: the other commands of this module measure nothing.
     from dlbricks_tui.answers.doctor import examination_document, examined_host, weights_of
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.doctor import host_parts, weights_parts
+    from dlbricks_tui.documents.systems import host_parts, weights_parts
 
     # Weights first, so that a mistyped path is refused at once.
     weights = weights_of(args.params)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import Answer, Estimator
     from dlbricks_tui.answers.gaps import Cures
     from dlbricks_tui.answers.scope import EstimateOptions
-    from dlbricks_tui.estimate.curve import Point
+    from dlbricks_tui.estimate.ranking import Point
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.library import ModelSource
 
@@ -212,7 +212,7 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
 def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
     from dlbricks_tui.answers.estimates import score_document
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.scores import NOTHING_TO_SCORE, score_parts
+    from dlbricks_tui.documents.estimates import NOTHING_TO_SCORE, score_parts
 
     found = estimator.scores(sources, estimator.scope_of(sources)) if sources else []
     if output != "text":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.runs.run import RunOutcome
-    from dlbricks_tui.scenarios.messages import ScenarioOrder
+    from dlbricks_tui.scenarios.scenario import ScenarioOrder
     from dlbricks_tui.store.records import LoadTest
 
 
@@ -143,12 +143,12 @@ def _carry_out(args: argparse.Namespace) -> int:
     elif not result.refused:
         # Loaded here: the JSON document needs no tables.
         from dlbricks_tui.cli.rendering import show_parts
-        from dlbricks_tui.documents.evaluation import comparison_parts, results_parts
+        from dlbricks_tui.documents.comparison import compared_parts, results_parts
         from dlbricks_tui.documents.parts import BLANK_LINE
 
         show_parts(results_parts(result))
         if result.comparison is not None:
-            show_parts([BLANK_LINE, *comparison_parts(result, options.by)])
+            show_parts([BLANK_LINE, *compared_parts(result, options.by)])
     return _conclude(result, checked)
 
 

@@ -153,7 +153,7 @@ def pause_fleet(args: argparse.Namespace) -> int:
     if args.host is None:
         fleet.folder.pause()
         return _confirm(fleet, "pauses after the current rounds", args)
-    fleet.folder.pause_host(args.host)
+    fleet.folder.command_host(args.host, "pause")
     return _confirm(fleet, f"pauses on {args.host} after the current round", args)
 
 
@@ -163,7 +163,7 @@ def cancel_fleet(args: argparse.Namespace) -> int:
     if args.host is None:
         fleet.folder.cancel()
         return _confirm(fleet, "is told to end", args)
-    fleet.folder.cancel_host(args.host)
+    fleet.folder.command_host(args.host, "cancel")
     return _confirm(fleet, f"gives {args.host} no more work", args)
 
 
@@ -171,7 +171,7 @@ def resume_fleet(args: argparse.Namespace) -> int:
     """Let paused hosts go on, or drive a fleet run again that has no driver."""
     fleet = _fleet(args)
     if args.host is not None:
-        fleet.folder.unpause_host(args.host)
+        fleet.folder.command_host(args.host, "resume")
         return _confirm(fleet, f"goes on with {args.host}", args)
     if not fleet.folder.state().active and fleet.folder.is_complete:
         _show(fleet, as_json=args.json)

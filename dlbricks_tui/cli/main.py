@@ -23,8 +23,7 @@ from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderE
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.demonstration import Demonstration
-    from dlbricks_tui.config.config import Config
-    from dlbricks_tui.config.reading import Sources
+    from dlbricks_tui.config.config import Config, Sources
     from dlbricks_tui.models.library import ModelSource
 
 
@@ -198,7 +197,7 @@ def _run(handler: Handler, args: argparse.Namespace) -> int:
 
 
 def _take_config(args: argparse.Namespace) -> None:
-    from dlbricks_tui.config.reading import Sources
+    from dlbricks_tui.config.config import Sources
 
     args.sources = Sources(args.data.config, os.environ, args.settings)
     if args.reads_config:

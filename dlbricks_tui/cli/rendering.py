@@ -10,9 +10,8 @@ from rich.segment import Segment
 from rich.text import Text
 
 from dlbricks_tui.cli.output import data_console, show
-from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.layout import ASCII, TEXT, laid_out
 from dlbricks_tui.documents.lines import ELLIPSIS
-from dlbricks_tui.documents.look import ASCII, TEXT
 from dlbricks_tui.printable import printable, printable_lines
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dlbricks_tui.wording.numbers import names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.reported import ReportContents
-    from dlbricks_tui.report.writing import Report
+    from dlbricks_tui.report.page import Report
 
 _SECONDS_PER_LINE = 2.0
 _FEWEST = 2
@@ -141,7 +141,7 @@ def report_comparison(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.opening import library
     from dlbricks_tui.answers.reported import open_loaders
     from dlbricks_tui.answers.sides import named_sides
-    from dlbricks_tui.report.comparing.comparison import make_comparison
+    from dlbricks_tui.report.comparison import make_comparison
 
     sides = named_sides(args.compare, args.data)
     sources = {it.name: it for it in library(args.data).sources()}

@@ -184,9 +184,9 @@ def _show(found: ShownResult) -> None:
         list_lines,
         origin_parts,
         result_parts,
+        sample_parts,
         title_of,
     )
-    from dlbricks_tui.documents.samples import sample_parts
 
     width = data_console().width
     if found.test is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.answers.measuring import FollowedRun, MeasureOptions, RunJob
-    from dlbricks_tui.estimate.curve import Point
+    from dlbricks_tui.estimate.ranking import Point
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.folder import JobState
     from dlbricks_tui.runs.request import RunRequest

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.loads import LoadProcessError, MeasuredTest
     from dlbricks_tui.answers.scenarios import ScenarioAnswer
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.scenarios.messages import ScenarioOrder
+    from dlbricks_tui.scenarios.scenario import ScenarioOrder
 
 _WIDEST = 100
 _PICTURE_LINES = 14

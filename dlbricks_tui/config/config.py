@@ -1,17 +1,28 @@
-"""The settings that the config file can set, and their values, each with the place where it was set."""
+"""The settings that the config file can set: their values and places, reading them, and changing one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import re
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic
 
+from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.regular_files import read_text
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, ORDER, WORKERS
 from dlbricks_tui.settings.measuring import TARGET_INTERVAL, TIME_BUDGET
 from dlbricks_tui.settings.setting import Setting, Value, plain
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.settings.workbench import MOUSE, PREDICTIONS, REMOTE, THEME, Switch
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 CONFIGURED: tuple[Setting[Any], ...] = (
     THEME,
@@ -109,3 +120,217 @@ class Config:
     def predicts(self) -> bool:
         """True if the latencies of bricks that were not measured are predicted."""
         return self.predictions is Switch.ON
+
+
+_PART = r"(?:[A-Za-z0-9_-]+|\"(?:[^\"\\]|\\.)*\"|'[^']*')"
+_NAME = rf"{_PART}(?:\s*\.\s*{_PART})*"
+_TABLE = re.compile(rf"^\s*\[\[?\s*({_NAME})\s*\]\]?\s*(?:#.*)?$")
+_ASSIGNMENT = re.compile(rf"^\s*({_NAME})\s*=")
+_ERROR_LINE = re.compile(r"\(at line (\d+), column \d+\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A value of the file by its full name, and its line."""
+
+    name: str
+    value: object
+    line: int
+
+
+def statements(text: str, path: str) -> list[Statement]:
+    """Return the statements of a file; raise ConfigError if it is not TOML."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = _ERROR_LINE.search(str(error))
+        where = f"{path}:{line[1]}" if line else path
+        raise ConfigError(f"{where}: this is not TOML: {_ERROR_LINE.sub('', str(error)).strip()}") from None
+    lines = dict(_lines(text))
+    return [Statement(name, value, _line_of(name, lines)) for name, value in _flat(document, "")]
+
+
+def _flat(table: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:
+    for key, value in table.items():
+        # An empty section may still have a wrong name.
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
+def _lines(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the line of each name. Neither tomllib nor tomlkit tells where a value stands."""
+    section = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if table := _TABLE.match(line):
+            section = f"{_plain(table[1])}."
+            yield _plain(table[1]), number
+        elif assignment := _ASSIGNMENT.match(line):
+            yield section + _plain(assignment[1]), number
+
+
+def _plain(name: str) -> str:
+    return ".".join(part.strip("\"'") for part in re.findall(_PART, name))
+
+
+def _line_of(name: str, lines: Mapping[str, int]) -> int:
+    # A value in an inline table has the line of the table.
+    while name not in lines and "." in name:
+        name = name.rpartition(".")[0]
+    return lines.get(name, 1)
+
+
+COMMAND_LINE = "--set"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The file, the environment and the command line; all are read anew each time."""
+
+    file: Path
+    environment: Mapping[str, str]
+    # Each as NAME=VALUE.
+    command_line: Sequence[str] = ()
+
+    def read(self) -> Config:
+        """Return the settings in force; raise ConfigError for the first that is wrong."""
+        in_file, keys, problems = self._of_file()
+        if problems:
+            raise problems[0]
+        return self._with_overrides(in_file, keys)
+
+    def problems(self) -> list[ConfigError]:
+        """Return everything that is wrong in the file, the environment and the command line."""
+        try:
+            in_file, keys, problems = self._of_file()
+        except ConfigError as error:
+            return [error]
+        try:
+            self._with_overrides(in_file, keys)
+        except ConfigError as error:
+            problems.append(error)
+        return problems
+
+    def _of_file(self) -> tuple[dict[str, Given], dict[str, KeysGiven], list[ConfigError]]:
+        given: dict[str, Given] = {}
+        keys: dict[str, KeysGiven] = {}
+        problems: list[ConfigError] = []
+        for statement in statements(self._text(), str(self.file)):
+            where = f"{self.file}:{statement.line}"
+            section, _, rest = statement.name.partition(".")
+            try:
+                if section == KEYS and rest:
+                    keys[rest] = _keys(rest, statement.value, where)
+                elif statement.name not in SECTIONS or statement.value != {}:
+                    given[statement.name] = Given(_checked(statement, where), where)
+            except ConfigError as error:
+                problems.append(error)
+        return given, keys, problems
+
+    def _with_overrides(self, in_file: Mapping[str, Given], keys: Mapping[str, KeysGiven]) -> Config:
+        # An empty variable counts as unset.
+        variables = {
+            it.config: Given(_read(it, text, variable_of(it)), variable_of(it))
+            for it in CONFIGURED
+            if (text := self.environment.get(variable_of(it)))
+        }
+        chosen = dict(_of_command_line(text) for text in self.command_line)
+        return Config({**Config().given, **in_file, **variables, **chosen}, keys)
+
+    def _text(self) -> str:
+        try:
+            return read_text(self.file)
+        except FileNotFoundError:
+            return ""
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{self.file} is not UTF-8 text: {error.reason} at byte {error.start}") from None
+        except OSError as error:
+            raise ConfigError(f"{self.file} cannot be read: {error.strerror}") from None
+
+
+def _checked(statement: Statement, where: str) -> Any:
+    setting = BY_NAME.get(statement.name)
+    if setting is None:
+        raise ConfigError(f"{where}: {_unknown(statement.name)}")
+    try:
+        return setting.kind.checked(statement.value)
+    except ValueError:
+        raise ConfigError(
+            f"{where}: {statement.name} = {_written(statement.value)}: it has to be {setting.kind.allowed}"
+        ) from None
+
+
+def _read(setting: Setting[Any], text: str, where: str) -> Any:
+    try:
+        return setting.kind.read(text)
+    except ValueError:
+        raise ConfigError(f"{where}={text}: {setting.config} has to be {setting.kind.allowed}") from None
+
+
+def _of_command_line(text: str) -> tuple[str, Given]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"{COMMAND_LINE} {text}: write NAME=VALUE, such as {CONFIGURED[0].config}=light")
+    if name not in BY_NAME:
+        raise ConfigError(f"{COMMAND_LINE} {text}: {_unknown(name)}")
+    return name, Given(_read(BY_NAME[name], value, f"{COMMAND_LINE} {name}"), COMMAND_LINE)
+
+
+def _keys(action: str, value: object, where: str) -> KeysGiven:
+    keys = [value] if isinstance(value, str) else value
+    if isinstance(keys, list) and keys and all(isinstance(key, str) and key for key in keys):
+        return KeysGiven(tuple(keys), where)
+    raise ConfigError(
+        f"{where}: {KEYS}.{action} = {_written(value)}: "
+        'it has to be a key, such as "x" or "ctrl+x", or a list of at least one key'
+    )
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name, BY_NAME, 1)
+    hint = f"did you mean {close[0]}?" if close else f"the settings are {', '.join(BY_NAME)}, and [{KEYS}]"
+    return f"there is no setting {name}; {hint}"
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return in_file(value) if isinstance(value, str) else str(value)
+
+
+def change(file: Path, name: str, value: Any) -> None:
+    """Set a setting in the file; None removes it, so that the default applies."""
+    try:
+        with in_turn(file):
+            before = read_text(file) if file.exists() else ""
+            write_atomically(file, changed(before, name, value, str(file)))
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file} is not UTF-8 text: correct it first") from None
+
+
+def changed(text: str, name: str, value: Any, path: str) -> str:
+    """Return the text of the file with another value for a setting."""
+    # Loaded here: only a change needs it.
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    section, _, key = name.rpartition(".")
+    try:
+        document = tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise ConfigError(f"{path} is not TOML: {error}; correct it first") from None
+    if section not in document:
+        if value is None:
+            return text
+        document[section] = tomlkit.table()
+    table = document[section]
+    if not isinstance(table, MutableMapping):
+        raise ConfigError(f"{path}: {section} is not a section: correct it first")
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = plain(value)
+    return tomlkit.dumps(document)

@@ -6,17 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.documents.parts import (
-    CellKind,
-    Column,
-    Grid,
-    Heading,
-    Part,
-    Sentence,
-    Table,
-    bar_column,
-    name_column,
-)
+from dlbricks_tui.documents.parts import CellKind, Column, Grid, Heading, Part, Sentence, Table, bar_column, name_column
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
 from dlbricks_tui.wording.numbers import counted, percent, signed_percent

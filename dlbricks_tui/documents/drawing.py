@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.documents.lines import Line, Span, cut, width_of
-from dlbricks_tui.documents.pictures import STYLES, Axis, BarRow, LegendSign, Picture, Plot, Rows, Series, round_ticks
+from dlbricks_tui.documents.pictures import STYLES, Axis, LegendSign, Picture, Plot, Rows, Series, round_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -193,20 +193,17 @@ def _rows_lines(picture: Rows, width: int, height: int, fine: bool) -> tuple[Lin
     # An empty series, as plotext draws no axes without data.
     figure.scatter([axis.low], [0], marker=" ")
     for row, middle in zip(rows, middles, strict=True):
-        _draw_row(figure, row, axis, range(middle - thick // 2, middle + thick // 2 + 1), middle, fine)
+        for piece in row.pieces:
+            ends = [_place(piece.low, axis), _place(piece.high, axis)]
+            marker, beyond_middle = piece.block if fine else piece.mark, 0 if piece.block == "─" else thick // 2
+            for place in range(middle - beyond_middle, middle + beyond_middle + 1):
+                figure.plot(ends, [place, place], marker=marker, color=_COLOURS[piece.style])
+        for mark in row.marks:
+            figure.scatter([_place(mark.value, axis)], [middle], marker=mark.sign, color=_COLOURS[mark.style])
         if row.text:
             behind = axis.high + (beyond - axis.low) / max(1, room - 1)
             figure.text(f" {row.text}", behind, middle, color=_COLOURS[row.style], alignment="left")
     return _as_lines(figure.build(), width)
-
-
-def _draw_row(figure: Any, row: BarRow, axis: Axis, places: Iterable[int], middle: int, fine: bool) -> None:
-    for piece in row.pieces:
-        ends = [_place(piece.low, axis), _place(piece.high, axis)]
-        for place in places if piece.block != "─" else [middle]:
-            figure.plot(ends, [place, place], marker=piece.block if fine else piece.mark, color=_COLOURS[piece.style])
-    for mark in row.marks:
-        figure.scatter([_place(mark.value, axis)], [middle], marker=mark.sign, color=_COLOURS[mark.style])
 
 
 def _as_lines(text: str, width: int) -> tuple[Line, ...]:
@@ -218,13 +215,10 @@ def _as_lines(text: str, width: int) -> tuple[Line, ...]:
         for code in _CODES.finditer(row):
             if code.start() > end:
                 spans.append(Span(row[end : code.start()], style))
-            style, end = _style_of(code.group(1)), code.end()
+            start, _, number = code.group(1).rpartition(";")
+            is_ours = number.isdigit() and start.startswith("38;5")
+            style, end = _STYLES.get(int(number), "muted") if is_ours else "muted", code.end()
         if end < len(row):
             spans.append(Span(row[end:], style))
         found.append(tuple(spans))
     return tuple(found)
-
-
-def _style_of(code: str) -> str:
-    number = code.rpartition(";")[2]
-    return _STYLES.get(int(number), "muted") if number.isdigit() and code.startswith("38;5;") else "muted"

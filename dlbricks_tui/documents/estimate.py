@@ -36,10 +36,16 @@ from dlbricks_tui.estimate.explanation import (
 from dlbricks_tui.estimate.parts import Slowest, SlowPart, slowest
 from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.labels import label_of
-from dlbricks_tui.wording.answers import answer_words, execution_words, faster_words
-from dlbricks_tui.wording.doubts import doubt_in_short, doubts_about
-from dlbricks_tui.wording.engine import engine_remarks
+from dlbricks_tui.wording.answers import (
+    answer_words,
+    doubt_in_short,
+    doubts_about,
+    engine_remarks,
+    execution_words,
+    faster_words,
+)
 from dlbricks_tui.wording.layers import (
+    assumption,
     bricks_words,
     name_of,
     parallel_sentences,
@@ -58,7 +64,6 @@ from dlbricks_tui.wording.numbers import (
     percent,
     signed_percent,
 )
-from dlbricks_tui.wording.titles import assumption
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.estimate import Composed

@@ -1,8 +1,10 @@
-"""The estimates of several models: their compositions beside what was measured, and how well they agree."""
+"""The estimates of several models beside what was measured, and how good estimates and predictions are."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.estimate import way_words
@@ -21,9 +23,7 @@ from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings, accuracy,
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import remarks_on
-from dlbricks_tui.wording.answers import runtime_words
-from dlbricks_tui.wording.doubts import doubts_about
-from dlbricks_tui.wording.engine import engine_remarks
+from dlbricks_tui.wording.answers import doubts_about, engine_remarks, runtime_words
 from dlbricks_tui.wording.numbers import (
     PARTLY,
     PREDICTED_LEGEND,
@@ -38,6 +38,7 @@ from dlbricks_tui.wording.numbers import (
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.estimate import Composed
+    from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
     EstimateColumn = Column[SystemEstimate]
@@ -186,3 +187,51 @@ def _remarks(told: Iterable[str]) -> Iterator[Part]:
     for each in told:
         yield BLANK_LINE
         yield Sentence(each)
+
+
+NOTHING_TO_SCORE = (
+    "no model was measured in full whose bricks could be predicted: measure two models that share operators"
+)
+_COLUMNS: tuple[Column[Score], ...] = (
+    name_column("model, in ms", lambda it: it.model),
+    Column("predicted", lambda it: milliseconds(it.predicted_ms)),
+    Column("from", lambda it: milliseconds(it.low_ms)),
+    Column("to", lambda it: milliseconds(it.high_ms)),
+    Column("measured", lambda it: milliseconds(it.measured_ms)),
+    Column("error", lambda it: signed_percent(it.error)),
+    Column("in interval", lambda it: "yes" if it.holds else "no"),
+)
+
+
+def score_parts(found: Sequence[Score]) -> Iterator[Part]:
+    """Yield the summary, then a line for each model, the worst first."""
+    if not found:
+        yield Sentence(NOTHING_TO_SCORE)
+        return
+    yield from map(Sentence, _summary(found))
+    yield BLANK_LINE
+    yield Table(_COLUMNS, sorted(found, key=lambda it: -abs(it.error)))
+
+
+def _summary(found: Sequence[Score]) -> list[str]:
+    """Return sentences about all models together."""
+    # Loaded here: estimates of measured models need no prediction.
+    from dlbricks_tui.estimate.prediction.score import PredictionBasis
+
+    told = {
+        PredictionBasis.HISTORY: "predicted from earlier results",
+        PredictionBasis.LEFT_OUT: "predicted from the results of other models, as there are no earlier ones",
+    }
+    errors = [abs(it.error) for it in found]
+    within = sum(error <= 0.2 for error in errors)
+    held = sum(it.holds for it in found)
+    lines = [
+        f"{counted(len(found), 'model')}: median error {percent(median(errors), 1)}, {within} within 20 %; "
+        f"the 95 % interval was right {held} of {counted(len(found), 'time')}"
+    ]
+    bases = Counter(it.basis for it in found)
+    lines += [f"{bases[basis]} {words}" for basis, words in told.items() if bases[basis]]
+    refused = sum(it.refused_share > 0 for it in found)
+    if refused:
+        lines.append(f"{refused} without some layers, of which too little was known; these do not count in the error")
+    return lines

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dlbricks_tui.answers.fleets import FleetEstimate, FleetModel, FleetResult
-    from dlbricks_tui.fleet.setting_up.judging import Examination
+    from dlbricks_tui.fleet.setting_up.doctor import Examination
 
 _STYLES: Mapping[FleetHostState, str] = {
     FleetHostState.PROBING: "good",

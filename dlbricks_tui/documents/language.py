@@ -26,22 +26,27 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.language.architecture import BLOCK_SIZE, WeightPrecision
-from dlbricks_tui.language.layers import ModelPart
+from dlbricks_tui.language.decoder import ModelPart
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from dlbricks_tui.runtime.variant import threads_in_words, without_variant
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import options_in_words
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
-from dlbricks_tui.wording.language import (
+from dlbricks_tui.wording.numbers import (
+    PREDICTED,
+    ago,
     between,
+    counted,
     delay_text,
     memory_text,
+    or_dash,
     parameters_text,
     parameters_words,
+    percent,
     rate_text,
     rate_words,
+    signed_percent,
 )
-from dlbricks_tui.wording.numbers import PREDICTED, ago, counted, or_dash, percent, signed_percent
 
 # A smaller share of the time is not mentioned.
 _LEAST_COVERAGE = 0.005

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, chop_cells
 
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.histogram import bar as bar_text
+from dlbricks_tui.wording.plain_text import bar as bar_text
 
 ELLIPSIS = "…"
 
@@ -158,32 +158,21 @@ def wrapped(spans: Line, width: int) -> list[Line]:
     indent = indent if indent < width // 2 else 0
     margin = [Span(" " * indent)] if indent else []
     lines: list[list[Span]] = [[]]
-    used = 0
+    used, room = 0, width - indent
     for span in spans:
-        for word in _words(span.text, width - indent):
-            if lines[-1] and used + cell_len(word.rstrip()) > width:
-                _trim_end(lines[-1])
-                lines.append([*margin])
-                used = indent
-            lines[-1].append(Span(word, span.style))
-            used += cell_len(word)
-    _trim_end(lines[-1])
-    return [tuple(each) for each in lines]
+        # The words with the blanks around them; words wider than a line are split.
+        for word in re.findall(r"\s*\S+\s*|\s+", span.text):
+            for piece in chop_cells(word, room) if cell_len(word) > room else [word]:
+                if lines[-1] and used + cell_len(piece.rstrip()) > width:
+                    lines.append([*margin])
+                    used = indent
+                lines[-1].append(Span(piece, span.style))
+                used += cell_len(piece)
+    return [(*rest, last._replace(text=last.text.rstrip())) for *rest, last in lines]
 
 
 def wrapped_lines(lines: Iterable[Line], width: int) -> tuple[Line, ...]:
     return tuple(each for long in lines for each in wrapped(long, width))
-
-
-def _trim_end(spans: list[Span]) -> None:
-    if spans:
-        spans[-1] = spans[-1]._replace(text=spans[-1].text.rstrip())
-
-
-def _words(text: str, width: int) -> list[str]:
-    """Return the words with the blanks around them; words wider than a line are split."""
-    words = re.findall(r"\s*\S+\s*|\s+", text)
-    return [piece for word in words for piece in (chop_cells(word, width) if cell_len(word) > width else [word])]
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

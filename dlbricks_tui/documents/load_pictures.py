@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dlbricks_tui.answers.scenarios import ScenarioAnswer
-    from dlbricks_tui.scenarios.messages import LoadTestDone
-    from dlbricks_tui.scenarios.scenario import MeasuredLoad, PredictedLoad, Scenario
+    from dlbricks_tui.scenarios.scenario import LoadTestDone, MeasuredLoad, PredictedLoad, Scenario
     from dlbricks_tui.store.records import LoadTest
 
 _SO_FAR = (50.0, 90.0, 99.0)

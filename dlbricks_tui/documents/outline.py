@@ -9,8 +9,8 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.bricks.regions import Chain, Irregular, Leaf, Parallel, Region, Repeat, children
+from dlbricks_tui.wording.layers import layer_title, shape_text
 from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.titles import layer_title, shape_text
 
 if TYPE_CHECKING:
     from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 # The styles of texts and signs; a theme gives them their colours.
@@ -126,29 +125,23 @@ def round_ticks(axis: Axis, most: int) -> tuple[tuple[float, str], ...]:
     """Return at most about so many round numbers on an axis with their texts; its own ticks where it has some."""
     if axis.ticks:
         return axis.ticks
-    if axis.is_log:
-        return _log_ticks(axis, most)
+    found: list[float] = []
+    for steps in ([_ROUND_STEPS, (1.0, 3.0), (1.0,)]) if axis.is_log else ():
+        powers = range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high)) + 1)
+        found = [10.0**power * each for power in powers for each in steps]
+        found = [it for it in found if axis.low * (1 - 1e-9) <= it <= axis.high * (1 + 1e-9)]
+        if len(found) <= most:
+            break
+    if len(found) > 1:
+        every = math.ceil(len(found) / max(1, most))
+        return tuple((it, number_text(it)) for it in found[::every])
+    # Also on a logarithmic axis of less than a power of ten: round numbers at equal distances.
     span = axis.high - axis.low
     least = span / max(1, most)
     power = 10.0 ** math.floor(math.log10(least)) if least > 0 else 1.0
     step = next(power * each for each in (*_ROUND_STEPS, 10.0) if power * each >= least * (1 - 1e-9))
     first, last = math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9)
     return tuple((place * step, number_text(place * step)) for place in range(first, last + 1))
-
-
-def _log_ticks(axis: Axis, most: int) -> tuple[tuple[float, str], ...]:
-    first, last = math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high))
-    choices: list[Sequence[float]] = [_ROUND_STEPS, (1.0, 3.0), (1.0,)]
-    for steps in choices:
-        found = [10.0**power * each for power in range(first, last + 1) for each in steps]
-        found = [it for it in found if axis.low * (1 - 1e-9) <= it <= axis.high * (1 + 1e-9)]
-        if len(found) <= most:
-            break
-    if len(found) < 2:
-        # Less than a power of ten: round numbers at equal distances.
-        return round_ticks(Axis(axis.low, axis.high), most)
-    every = math.ceil(len(found) / max(1, most))
-    return tuple((it, number_text(it)) for it in found[::every])
 
 
 def number_text(value: float) -> str:

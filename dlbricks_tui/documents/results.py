@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
+    BarFigure,
     CellKind,
     Column,
     Fact,
+    Figures,
     Heading,
     Part,
     Sentence,
@@ -19,17 +21,35 @@ from dlbricks_tui.documents.parts import (
     bar_column,
     name_column,
 )
-from dlbricks_tui.documents.samples import sample_parts
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.columns import COLUMNS, Content
-from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, signed_percent
+from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, minute_of, signed_percent
+from dlbricks_tui.wording.plain_text import bins
 
 if TYPE_CHECKING:
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.records import Facts, Provenance, Result
     from dlbricks_tui.store.selections import Selection
+
+
+def sample_parts(result: Result) -> Iterator[Part]:
+    """Yield the statistics of the samples, and their histogram."""
+    it = result.statistics
+    ends = f"{milliseconds(it.low_ms, precise=True)} and {milliseconds(it.high_ms, precise=True)}"
+    yield Heading(f"{counted(it.count, 'sample')}, {minute_of(result.when)} UTC")
+    yield Sentence(f"measured {ago(result.when)}", "muted")
+    yield Fact("trimmed mean", in_ms(it.trimmed_mean_ms), f" (95 % between {ends})")
+    yield Fact("median", in_ms(it.median_ms))
+    yield Fact("minimum", in_ms(it.minimum_ms))
+    yield Fact("spread", in_ms(it.spread_ms), " between the quartiles")
+    if found := bins(result.samples_ms):
+        starts = [f"{'>= ' if each.tail else ''}{in_ms(each.low_ms)}" for each in found]
+        longest = max(map(len, starts))
+        rows = zip(starts, found, strict=True)
+        yield Figures(tuple(BarFigure(start.rjust(longest), f"{each.samples}", each.samples) for start, each in rows))
+
 
 KEY_DIGITS = 12
 _WHOLE = "whole model"

@@ -14,9 +14,8 @@ from dlbricks_tui.bricks.regions import Leaf, Parallel, Repeat
 from dlbricks_tui.documents.lines import cut
 from dlbricks_tui.documents.outline import SMALLEST_MODULE, Outline, shape_of
 from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Sentence, Table
-from dlbricks_tui.wording.layers import bricks_words
+from dlbricks_tui.wording.layers import bricks_words, input_text, shape_text
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
-from dlbricks_tui.wording.titles import input_text, shape_text
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.analysing import Analysis

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.documents.parts import CellKind, Column, Missing, Part, Sentence, Table
 from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
-from dlbricks_tui.estimate.curve import Point, best_within, per_second, scaling_efficiency
+from dlbricks_tui.estimate.ranking import Point, best_within, per_second, scaling_efficiency
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import (
@@ -19,8 +19,8 @@ from dlbricks_tui.runtime.variant import (
     remarks_on,
     threads_in_words,
 )
+from dlbricks_tui.wording.answers import engine_remarks
 from dlbricks_tui.wording.checks import combination_words
-from dlbricks_tui.wording.engine import engine_remarks
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     PREDICTED_LEGEND,

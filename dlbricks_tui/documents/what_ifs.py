@@ -10,8 +10,8 @@ from dlbricks_tui.analysis.what_if import Doubt, WhatIfKind
 from dlbricks_tui.documents.parts import Column, Fact, Heading, Names, Part, Sentence, Table, word_column
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Plot, Rows, Series
 from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.wording.checks import what_if_words
 from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, signed_percent
-from dlbricks_tui.wording.what_ifs import what_if_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -217,8 +217,8 @@ def accuracy(estimates: Iterable[SystemEstimate]) -> Accuracy | None:
         geometric_mean=math.exp(math.fsum(math.log(ratio) for ratio in ratios) / len(ratios)),
         mean_absolute_error=math.fsum(map(abs, errors)) / len(errors),
         worst_error=max(errors, key=abs),
-        within_5_percent=_share_within(0.05, errors),
-        within_10_percent=_share_within(0.10, errors),
+        within_5_percent=sum(abs(error) <= 0.05 for error in errors) / len(errors),
+        within_10_percent=sum(abs(error) <= 0.10 for error in errors) / len(errors),
         speedup=speedup(judged),
     )
 
@@ -235,7 +235,3 @@ def speedup(estimates: Iterable[SystemEstimate]) -> float | None:
     }
     unique_ms = math.fsum(measured.values())
     return whole_ms / unique_ms if unique_ms else None
-
-
-def _share_within(limit: float, errors: Sequence[float]) -> float:
-    return sum(abs(error) <= limit for error in errors) / len(errors)

@@ -6,7 +6,7 @@ unlimited workers exactly the time of the critical path.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -48,17 +48,11 @@ class SequenceTask:
     sharing: Sharing = FREELY
 
 
-@dataclass(frozen=True, slots=True)
-class CriticalPath:
+class CriticalPath(NamedTuple):
     """The longest path through the tasks: the least latency of any schedule that keeps their order."""
 
     latency_ps: int
     tasks: tuple[int, ...]
-
-
-def sequential_ps(tasks: Sequence[SequenceTask]) -> int:
-    """Return the latency of all tasks one after another."""
-    return sum(task.latency_ps for task in tasks)
 
 
 def critical_path(tasks: Sequence[SequenceTask]) -> CriticalPath:
@@ -86,8 +80,7 @@ class Placed(NamedTuple):
     end_ps: int
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(NamedTuple):
     """The begin and the end of each task, in the order of the tasks."""
 
     placed: tuple[Placed, ...]
@@ -107,27 +100,31 @@ def schedule(tasks: Sequence[SequenceTask], workers: int | None = None) -> Sched
     return _ListScheduling(tasks, workers).run()
 
 
-@dataclass(slots=True)
 class _ListScheduling:
-    tasks: Sequence[SequenceTask]
-    workers: int | None
-    now_ps: int = 0
-    # The end of each running task, if as many tasks as now keep running.
-    running: dict[int, int] = field(default_factory=dict)
-    # Entries that differ from `running` are out of date and skipped.
-    ends: list[tuple[int, int]] = field(default_factory=list)
-    ready: list[tuple[int, int]] = field(default_factory=list)
-    # Ready tasks that the limit of their sharing holds back.
-    parked: dict[Sharing, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    active: dict[Sharing, int] = field(default_factory=lambda: defaultdict(int))
-    crowded: bool = False
+    def __init__(self, tasks: Sequence[SequenceTask], workers: int | None) -> None:
+        self.tasks = tasks
+        self.workers = workers
+        self.now_ps = 0
+        # The end of each running task, if as many tasks as now keep running.
+        self.running: dict[int, int] = {}
+        # Entries that differ from `running` are out of date and skipped.
+        self.ends: list[tuple[int, int]] = []
+        self.ready: list[tuple[int, int]] = []
+        # Ready tasks that the limit of their sharing holds back.
+        self.parked: defaultdict[Sharing, list[tuple[int, int]]] = defaultdict(list)
+        self.active: defaultdict[Sharing, int] = defaultdict(int)
+        self.crowded = False
 
     def run(self) -> Schedule:
         readers: list[list[int]] = [[] for _ in self.tasks]
         for number, task in enumerate(self.tasks):
             for source in task.after:
                 readers[source].append(number)
-        urgency = _paths_to_the_end(self.tasks, readers)
+        # The longest path to the end.
+        urgency = [0] * len(self.tasks)
+        for number in reversed(range(len(self.tasks))):
+            later = max((urgency[reader] for reader in readers[number]), default=0)
+            urgency[number] = self.tasks[number].latency_ps + later
         waits_for = [len(task.after) for task in self.tasks]
         begins = [0] * len(self.tasks)
         ends = [0] * len(self.tasks)
@@ -151,7 +148,7 @@ class _ListScheduling:
         started: list[int] = []
         while self.ready and (self.workers is None or len(self.running) < self.workers):
             sharing = self.tasks[self.ready[0][1]].sharing
-            if self.running and not (sharing.parallel and self._runner_shares()):
+            if self.running and not (sharing.parallel and self.tasks[next(iter(self.running))].sharing.parallel):
                 break
             entry = heappop(self.ready)
             if sharing.at_most is not None and self.active[sharing] >= sharing.at_most:
@@ -161,9 +158,6 @@ class _ListScheduling:
             self.running[entry[1]] = self.now_ps
             started.append(entry[1])
         return started
-
-    def _runner_shares(self) -> bool:
-        return self.tasks[next(iter(self.running))].sharing.parallel
 
     def _settle(self, started: Sequence[int]) -> None:
         """Set the ends of started tasks, and update that of a task that runs by itself now, or no longer does."""
@@ -197,10 +191,3 @@ class _ListScheduling:
             if self.parked[sharing]:
                 heappush(self.ready, heappop(self.parked[sharing]))
         return finished
-
-
-def _paths_to_the_end(tasks: Sequence[SequenceTask], readers: Sequence[Sequence[int]]) -> list[int]:
-    ways = [0] * len(tasks)
-    for number in range(len(tasks) - 1, -1, -1):
-        ways[number] = tasks[number].latency_ps + max((ways[reader] for reader in readers[number]), default=0)
-    return ways

@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, sequence_edges
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.bricks.identity import whole_model
-from dlbricks_tui.estimate.compositions import SequenceTask, critical_path, milliseconds, schedule, sequential_ps
+from dlbricks_tui.estimate.compositions import SequenceTask, critical_path, milliseconds, schedule
 from dlbricks_tui.estimate.intervals import HalfIntervals, Interval, doubt_about
 from dlbricks_tui.estimate.knowledge import Knowledge, Pair
 from dlbricks_tui.estimate.parts import Part, parts_of
@@ -76,8 +77,7 @@ class Coverage:
         return self.measured == self.layers
 
 
-@dataclass(frozen=True, slots=True)
-class RemainingBricks:
+class RemainingBricks(NamedTuple):
     """The bricks that a run would still measure, and about how long that takes; None if not known."""
 
     pairs: tuple[Pair, ...]
@@ -125,8 +125,13 @@ class Estimate:
 
     @cached_property
     def remaining(self) -> RemainingBricks:
-        """The bricks that would complete it."""
-        return remaining_of(self.parts)
+        """The bricks that would complete it; the time assumes the median number of samples of the measured ones."""
+        missing = {part.pair: part for part in self.parts if not part.known and not part.reason}
+        counts = sorted(part.measured.samples for part in self.parts if part.measured is not None)
+        if not counts:
+            return RemainingBricks(tuple(missing), 0.0 if not missing else None)
+        guessed_ms = sum(part.latency.value_ms or part.most_ms for part in missing.values())
+        return RemainingBricks(tuple(missing), counts[len(counts) // 2] * guessed_ms / 1000)
 
 
 def estimate(decomposition: Decomposition, knowledge: Knowledge, options: Options | None = None) -> Estimate:
@@ -140,16 +145,15 @@ def estimate(decomposition: Decomposition, knowledge: Knowledge, options: Option
         edges = sequence_edges(graph, [LayerSequence(number, part.layers) for number, part in enumerate(parts)])
     obstacle = obstacle_in(graph, parts)
     least = 0.0 if options.any_part else _LEAST_SHARE
-    numbered = all(part.counts for part in parts) or _counts_enough(graph, parts, least)
+    counting = [part for part in parts if part.counts]
+    # A sum without some layers needs a share of them, of which some compute.
+    numbered = len(counting) == len(parts) or (
+        any(not part.free for part in counting)
+        and len({layer for part in counting for layer in part.layers}) >= least * len(graph.layers)
+    )
     composed = _compose(graph, parts, edges, knowledge, options) if numbered and not obstacle else None
     coverage = coverage_of(parts, graph)
     return Estimate(graph.name, graph.level, decomposition.cutting, options, parts, edges, coverage, composed, obstacle)
-
-
-def _counts_enough(graph: LayerGraph, parts: Sequence[Part], least: float) -> bool:
-    """Return whether a sum without some layers has a share of them, of which some compute."""
-    counted = {layer for part in parts if part.counts for layer in part.layers}
-    return any(part.counts and not part.free for part in parts) and len(counted) >= least * len(graph.layers)
 
 
 def _compose(
@@ -168,7 +172,7 @@ def _compose(
         )
         for part, sources in zip(parts, after, strict=True)
     ]
-    sequential_ms = milliseconds(sequential_ps(tasks))
+    sequential_ms = milliseconds(sum(task.latency_ps for task in tasks))
     path = critical_path(tasks)
     # Without rules unlimited workers take exactly the critical path, which is faster to find.
     parallel_ps = schedule(tasks).latency_ps if options.rules.rules else path.latency_ps
@@ -187,10 +191,7 @@ def _compose(
 def coverage_of(parts: Iterable[Part], graph: LayerGraph) -> Coverage:
     """Return the counts of all layers of the parts; a layer in several parts counts once."""
     carriers: defaultdict[str, set[int]] = defaultdict(set)
-    measured: set[int] = set()
-    unmeasurable: set[int] = set()
-    missing: set[int] = set()
-    predicted: set[int] = set()
+    measured, unmeasurable, missing, predicted = set[int](), set[int](), set[int](), set[int]()
     for part in parts:
         (measured if part.known else unmeasurable if part.reason else missing).update(part.layers)
         if part.predicted:
@@ -231,14 +232,3 @@ def obstacle_in(graph: LayerGraph, parts: Sequence[Part]) -> str:
     return (
         f"{layers} of {len(graph.layers)} layers cannot be measured by themselves, and may take longer than all others"
     )
-
-
-def remaining_of(parts: Sequence[Part]) -> RemainingBricks:
-    """Return the missing bricks; the time assumes the median number of samples of the measured ones."""
-    missing = {part.pair: part for part in parts if not part.known and not part.reason}
-    counts = sorted(part.measured.samples for part in parts if part.measured is not None)
-    if not counts:
-        return RemainingBricks(tuple(missing), 0.0 if not missing else None)
-    samples = counts[len(counts) // 2]
-    guessed_ms = sum(part.latency.value_ms or part.most_ms for part in missing.values())
-    return RemainingBricks(tuple(missing), samples * guessed_ms / 1000)

@@ -128,6 +128,12 @@ def by_type(graph: LayerGraph, estimate: Estimate) -> tuple[Slice, ...]:
 
 def by_region(graph: LayerGraph, estimate: Estimate) -> tuple[RegionSlice, ...]:
     """Return the latency per region, in the order of the model."""
+
+    def repeats(region: Region) -> int:
+        if isinstance(region, Repeat):
+            return len(region.instances)
+        return 0 if isinstance(region, Leaf) else 1
+
     tree = region_tree(graph, [brick_of(graph, (index,)).key for index in range(len(graph.layers))])
     latencies = layer_latencies(estimate)
     total_ms = math.fsum(latencies.values()) or 1.0
@@ -136,7 +142,7 @@ def by_region(graph: LayerGraph, estimate: Estimate) -> tuple[RegionSlice, ...]:
         for stretch in [list(regions)] if plain else [[region] for region in regions]:
             layers = tuple(layer for region in stretch for layer in layers_in(region))
             taken_ms = math.fsum(latencies.get(layer, 0.0) for layer in layers)
-            found.append(RegionSlice(layers, _repeats(stretch[0]), taken_ms, taken_ms / total_ms))
+            found.append(RegionSlice(layers, repeats(stretch[0]), taken_ms, taken_ms / total_ms))
     return tuple(found)
 
 
@@ -269,23 +275,12 @@ def _host_change_ms(one: SystemEstimate) -> float:
 
     Only bricks count that were measured at another speed by far: the reference varies by some percent on shared hosts.
     """
-    changes = ((part, _times_slower(one, part)) for part in one.estimate.parts if part.counts)
-    return math.fsum(
-        milliseconds(part.paid_ps) * (slower - 1.0) for part, slower in changes if abs(slower - 1.0) > _SAME_SPEED
+    changes = (
+        (part.paid_ps, one.reference_ms / part.measured.reference_ms - 1.0)
+        for part in one.estimate.parts
+        if part.counts and part.measured is not None and part.measured.reference_ms and one.reference_ms
     )
-
-
-def _times_slower(one: SystemEstimate, part: Part) -> float:
-    """Return the slowdown of the host for the whole model compared with a part; 1 if not known."""
-    if part.measured is None or not part.measured.reference_ms or not one.reference_ms:
-        return 1.0
-    return one.reference_ms / part.measured.reference_ms
-
-
-def _repeats(region: Region) -> int:
-    if isinstance(region, Repeat):
-        return len(region.instances)
-    return 0 if isinstance(region, Leaf) else 1
+    return math.fsum(milliseconds(paid_ps) * slower for paid_ps, slower in changes if abs(slower) > _SAME_SPEED)
 
 
 def _total_ps(estimate: Estimate) -> int:

@@ -2,8 +2,8 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from dlbricks_tui.estimate.knowledge import Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.parts import Part
@@ -29,8 +29,7 @@ def method_doubt(protocol: str) -> float:
     return _SIGMAS * _ERROR_OF_ALONE if protocol.startswith(_ALONE) else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """The 95 % interval of a latency."""
 
     low_ms: float
@@ -41,8 +40,7 @@ class Interval:
         return self.high_ms - self.low_ms
 
 
-@dataclass(frozen=True, slots=True)
-class HalfIntervals:
+class HalfIntervals(NamedTuple):
     """The parts of an interval below and above the estimate."""
 
     sampling_below_ms: float
@@ -71,29 +69,29 @@ def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float,
     """
     parts = tuple(parts)
     known = [it for part in parts for it in part.measurements]
+    sampled = [(it.pair, times, it.latency) for times, it in known]
     guessed = [(part.source, part.times, part.latency) for part in parts if part.predicted]
     shared_ms = _by_source(
         (it.pair, times * it.latency.value_ms * it.shared) for times, it in known if it.shared is not None
     )
     lacking_ms = _by_source((part.source, part.times * part.most_ms) for part in parts if not part.counts)
+    below_ms, above_ms = (_together(halves_ms, shared_ms) for halves_ms in _halves_ms(sampled))
     return HalfIntervals(
-        _together(_below_ms((it.pair, times, it.latency) for times, it in known), shared_ms),
-        _together(_above_ms((it.pair, times, it.latency) for times, it in known), shared_ms),
+        below_ms,
+        above_ms,
         math.hypot(relative_doubt * latency_ms, _doubt_between_hours_ms(known)),
         math.fsum(lacking_ms.values()),
         *(
             _together(halves_ms, {source: shared * half_ms for source, half_ms in halves_ms.items()})
-            for halves_ms in (_below_ms(guessed), _above_ms(guessed))
+            for halves_ms in _halves_ms(guessed)
         ),
     )
 
 
-def _below_ms(latencies: Iterable[tuple[Pair, int, Latency]]) -> dict[Pair, float]:
-    return _by_source((source, times * (it.value_ms - it.low_ms)) for source, times, it in latencies)
-
-
-def _above_ms(latencies: Iterable[tuple[Pair, int, Latency]]) -> dict[Pair, float]:
-    return _by_source((source, times * (it.high_ms - it.value_ms)) for source, times, it in latencies)
+def _halves_ms(latencies: Sequence[tuple[Pair, int, Latency]]) -> Iterator[dict[Pair, float]]:
+    """Yield the halves of intervals below and above latencies."""
+    yield _by_source((source, times * (it.value_ms - it.low_ms)) for source, times, it in latencies)
+    yield _by_source((source, times * (it.high_ms - it.value_ms)) for source, times, it in latencies)
 
 
 def _by_source(found: Iterable[tuple[Pair, float]]) -> dict[Pair, float]:

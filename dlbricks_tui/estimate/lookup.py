@@ -19,9 +19,8 @@ from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.index import SHARED_COLUMN
-from dlbricks_tui.store.records import ANY_CONTEXT, Failure
+from dlbricks_tui.store.records import ANY_CONTEXT, PUBLISHED, Failure
 from dlbricks_tui.store.selections import LEAST_FIRST, Selection, Way, equal, noop
 from dlbricks_tui.store.statistics import mean_latency
 
@@ -81,7 +80,7 @@ class BrickResults:
         )
 
     def _measured(self, way: Way) -> dict[Pair, MeasuredLatency]:
-        kin = self._kin if way.protocol == PROTOCOL else {}
+        kin = self._kin if way.protocol == PUBLISHED else {}
         newest: dict[Pair, MeasuredLatency] = {}
         # A method without contexts has several results of a brick, one for each occurrence.
         anywhere: defaultdict[str, list[_Result]] = defaultdict(list)
@@ -180,17 +179,13 @@ def end_to_end(store: ResultsDatabase, keys: Mapping[Level, str], name: str, way
 
 def all_end_to_end(store: ResultsDatabase, keys: Mapping[Level, str], name: str, way: Way) -> list[Summary]:
     """Return the good results of a whole model in one way under the key of the newest one, which is the last."""
-    held = [_end_to_end(store, key, name, way._replace(level=level)) for level, key in keys.items()]
+    held = []
+    for level, key in keys.items():
+        asked = way._replace(level=level).query & equal(of="model", model=key, good=True)
+        found = store.select(asked, order=LEAST_FIRST).summaries()
+        # Equal models are measured once, under any name. The published lists have results by name.
+        held.append(([it for it in found if it.name == name] if way.protocol == PUBLISHED else []) or found)
     return max(filter(None, held), key=lambda it: it[-1].precedence, default=[])
-
-
-def _end_to_end(store: ResultsDatabase, model: str, name: str, way: Way) -> list[Summary]:
-    """Return the good results under a key, under any name of the model: equal models are measured once.
-
-    The published lists have results by name.
-    """
-    found = store.select(way.query & equal(of="model", model=model, good=True), order=LEAST_FIRST).summaries()
-    return ([it for it in found if it.name == name] if way.protocol == PROTOCOL else []) or list(found)
 
 
 def levels_measured(store: ResultsDatabase, system: str | None = None, runtime: str | None = None) -> tuple[Level, ...]:
@@ -221,7 +216,7 @@ def _results(found: Selection) -> Iterator[_Result]:
 
 def _kin(store: ResultsDatabase, decomposition: Decomposition) -> dict[str, str]:
     """Return one common key for each brick and its counterpart, which published lists do not distinguish."""
-    if not store.select(equal(protocol=PROTOCOL), order=()):
+    if not store.select(equal(protocol=PUBLISHED), order=()):
         return {}
     kin: dict[str, str] = {}
     for brick in {it.brick for it in decomposition.occurrences}:

@@ -17,7 +17,6 @@ from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency,
 from dlbricks_tui.models.graph import LayerGraph
 
 if TYPE_CHECKING:
-    from dlbricks_tui.estimate.bounds import UpperBounds
     from dlbricks_tui.estimate.estimate import Estimate
 
 
@@ -104,7 +103,10 @@ def parts_of(decomposition: Decomposition, knowledge: Knowledge) -> tuple[Part, 
     graph = decomposition.graph
     found = [_part(graph, occurrence, knowledge) for occurrence in decomposition.occurrences]
     if decomposition.cutting.cut is Cut.OVERLAP:
-        found = list(_covering(graph, found))
+        windows = [Window(len(part.layers), part.paid_ps if part.known else None) for part in found]
+        found = [
+            found[begin] if known else _first_layer(graph, found[begin]) for begin, known in minimum_cover(windows)
+        ]
     if all(part.known for part in found):
         return tuple(found)
     if knowledge.predictor is not None:
@@ -112,10 +114,15 @@ def parts_of(decomposition: Decomposition, knowledge: Knowledge) -> tuple[Part, 
     if all(part.counts for part in found):
         return tuple(found)
     # Loaded here: a model that is known in full needs no bounds.
-    from dlbricks_tui.estimate.bounds import UpperBounds
+    from dlbricks_tui.estimate.prediction.features import UpperBounds
 
     bounds = UpperBounds((part.brick.canonical, part.latency.high_ms) for part in found if part.counts)
-    return tuple([part if part.counts else _bounded(graph, part, bounds) for part in found])
+
+    def most_ms(part: Part) -> float:
+        # Of a window that is reduced to one layer, only that layer counts.
+        return math.fsum(bounds.most_ms(brick_of(graph, (index,)).canonical) for index in part.layers)
+
+    return tuple([part if part.counts else replace(part, most_ms=most_ms(part)) for part in found])
 
 
 def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Part:
@@ -180,14 +187,8 @@ def minimum_cover(windows: Sequence[Window]) -> tuple[Chosen, ...]:
     return tuple(reversed(cover))
 
 
-def _covering(graph: LayerGraph, parts: Sequence[Part]) -> Iterator[Part]:
-    windows = [Window(len(part.layers), part.paid_ps if part.known else None) for part in parts]
-    for begin, known in minimum_cover(windows):
-        if known:
-            yield parts[begin]
-        else:
-            layers = parts[begin].layers[:1]
-            yield replace(parts[begin], layers=layers, times=times_paid(graph, layers))
+def _first_layer(graph: LayerGraph, part: Part) -> Part:
+    return replace(part, layers=part.layers[:1], times=times_paid(graph, part.layers[:1]))
 
 
 def _with_predictions(graph: LayerGraph, parts: Sequence[Part], predictor: Predictor) -> Iterator[Part]:
@@ -200,7 +201,11 @@ def _with_predictions(graph: LayerGraph, parts: Sequence[Part], predictor: Predi
     unknown = {pair: _unmeasured(graph, part) for pair, part in lacking.items()}
     wanted = dict.fromkeys(brick for bricks in unknown.values() for brick in bricks)
     found = dict(zip(wanted, predictor.predict(list(wanted)), strict=True))
-    predicted = {pair: _whole([found[brick] for brick in unknown[pair]]) for pair in lacking}
+    predicted: dict[Pair, Latency] = {}
+    for pair in lacking:
+        layers_ms = [latency for brick in unknown[pair] if (latency := found[brick]) is not None]
+        if layers_ms and len(layers_ms) == len(unknown[pair]):
+            predicted[pair] = Latency(*map(math.fsum, zip(*layers_ms, strict=True)))
     for part in parts:
         latency = None if part.known else predicted.get(part.pair)
         if latency is None:
@@ -211,12 +216,6 @@ def _with_predictions(graph: LayerGraph, parts: Sequence[Part], predictor: Predi
             yield Part(layers, brick, context, times, Standing.PREDICTED, latency, reason=reason)
 
 
-def _whole(layers: Sequence[Latency | None]) -> Latency | None:
-    """Return the latency of a sequence of layers; None if it has none, or if that of any is not known."""
-    known = [latency for latency in layers if latency is not None]
-    return Latency(*map(math.fsum, zip(*known, strict=True))) if known and len(known) == len(layers) else None
-
-
 def _unmeasured(graph: LayerGraph, part: Part) -> Sequence[Unmeasured]:
     """Return the layers of a part that compute something, each as a brick."""
     if len(part.layers) == 1:
@@ -224,14 +223,6 @@ def _unmeasured(graph: LayerGraph, part: Part) -> Sequence[Unmeasured]:
         return (Unmeasured(brick_of(graph, part.layers).canonical, part.context),)
     layers = [layer for layer in part.layers if graph.layers[layer].operators]
     return [Unmeasured(brick_of(graph, (layer,)).canonical, part.context) for layer in layers]
-
-
-def _bounded(graph: LayerGraph, part: Part, bounds: UpperBounds) -> Part:
-    """Return a part without a latency, with an upper bound of it."""
-    # Of a window that is reduced to one layer, only that layer counts.
-    layers = [brick_of(graph, (index,)).canonical for index in part.layers]
-    most_ms = math.fsum(map(bounds.most_ms, layers))
-    return replace(part, most_ms=most_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ class Rule:
         return all(
             not patterns or any(fnmatchcase(text, pattern) for text in texts for pattern in patterns)
             for texts, patterns in (
-                (_ops_of(layer), self.ops),
+                # Users know fused operators by the operators inside.
+                ((layer.op, *(op for it in layer.operators for op in (it.op, *it.parts))), self.ops),
                 ((layer.kind.value,), self.kinds),
                 ((layer.name,), self.names),
             )
@@ -54,7 +55,7 @@ class Rules:
         """Return how a sequence shares the machine: as the strictest of its layers."""
         if not self.rules:
             return FREELY
-        found = {self._of_layer(layer) for layer in layers}
+        found = {next((rule.sharing for rule in self.rules if rule.covers(layer)), FREELY) for layer in layers}
         limited = min(found, key=lambda sharing: (sharing.at_most or math.inf, sharing.label), default=FREELY)
         return Sharing(
             parallel=all(sharing.parallel for sharing in found),
@@ -62,9 +63,6 @@ class Rules:
             slowdown=max((sharing.slowdown for sharing in found), default=FREELY.slowdown),
             label=limited.label,
         )
-
-    def _of_layer(self, layer: Layer) -> Sharing:
-        return next((rule.sharing for rule in self.rules if rule.covers(layer)), FREELY)
 
 
 NO_RULES = Rules()
@@ -85,11 +83,6 @@ def parse_rules(text: str, where: str) -> Rules:
     return Rules(tuple(_rule(table, f"{where}, rule {number}") for number, table in enumerate(tables, 1)))
 
 
-def _ops_of(layer: Layer) -> tuple[str, ...]:
-    # Users know fused operators by the operators inside.
-    return (layer.op, *(op for operator in layer.operators for op in (operator.op, *operator.parts)))
-
-
 def _rule(table: Mapping[str, Any], where: str) -> Rule:
     for key in table:
         if key not in _KEYS:
@@ -99,35 +92,23 @@ def _rule(table: Mapping[str, Any], where: str) -> Rule:
         raise EstimateError(f"{where}: parallel is true or false, not {parallel!r}")
     if not parallel and {"at_most", "slowdown"} & table.keys():
         raise EstimateError(f"{where}: what is not parallel shares with nothing; take out at_most and slowdown")
-    at_most, slowdown = _at_most(table.get("at_most"), where), _slowdown(table.get("slowdown", 1), where)
-    ops, kinds, names = (_patterns(key, table.get(key, []), where) for key in _PATTERNS)
-    for kind in kinds:
+    at_most, slowdown = table.get("at_most"), table.get("slowdown", 1)
+    if at_most is not None and (not isinstance(at_most, int) or isinstance(at_most, bool) or at_most < 1):
+        raise EstimateError(f"{where}: at_most is a whole number, 1 or more, not {at_most!r}")
+    if not isinstance(slowdown, int | float) or isinstance(slowdown, bool) or not 1 <= slowdown <= _MOST_SLOWDOWN:
+        raise EstimateError(
+            f"{where}: slowdown is a number from 1 to a million, by which a latency is multiplied, not {slowdown!r}"
+        )
+    patterns = {key: table.get(key, []) for key in _PATTERNS}
+    for key, value in patterns.items():
+        if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+            raise EstimateError(f'{where}: {key} is a list of patterns, such as ["conv*"], not {value!r}')
+    for kind in patterns["kinds"]:
         if not any(fnmatchcase(known.value, kind) for known in Kind):
             raise EstimateError(f"{where}: no kind of layers is called {kind!r}; there are {', '.join(Kind)}")
-    return Rule(Sharing(parallel, at_most, slowdown, label=where), ops, kinds, names)
-
-
-def _patterns(key: str, value: object, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise EstimateError(f'{where}: {key} is a list of patterns, such as ["conv*"], not {value!r}')
-    return tuple(value)
-
-
-def _at_most(value: object, where: str) -> int | None:
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise EstimateError(f"{where}: at_most is a whole number, 1 or more, not {value!r}")
-    return value
-
-
-def _slowdown(value: object, where: str) -> Fraction:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 1 <= value <= _MOST_SLOWDOWN:
-        raise EstimateError(
-            f"{where}: slowdown is a number from 1 to a million, by which a latency is multiplied, not {value!r}"
-        )
     # Exactly the number as it is written: 1.3 is thirteen tenths.
-    return Fraction(str(value))
+    sharing = Sharing(parallel, at_most, Fraction(str(slowdown)), label=where)
+    return Rule(sharing, *(tuple(patterns[key]) for key in _PATTERNS))
 
 
 if sys.version_info >= (3, 11):

@@ -101,50 +101,42 @@ def host_state(
         instance_type=system.instance_type,
         instructions=tuple(instructions),
         governor=str(facts.get("governor") or UNKNOWN),
-        turbo=_truth(facts.get("turbo")),
-        hyper_threading=_truth(facts.get("hyper_threading")),
+        **{name: it if isinstance(it := facts.get(name), bool) else None for name in ("turbo", "hyper_threading")},
         disturbances=disturbances,
     )
 
 
-def host_matches(wanted: Requirements, host: HostState) -> tuple[Match, ...]:
-    """Return each requirement on the system beside what the host is."""
-    return tuple(_host_matches(wanted, host))
-
-
-def _host_matches(wanted: Requirements, host: HostState) -> Iterator[Match]:
+def host_matches(wanted: Requirements, host: HostState) -> Iterator[Match]:
+    """Yield each requirement on the system beside what the host is."""
     if wanted.cores:
-        yield _match("cores", wanted.cores, str(host.cores), keeps_to(wanted.cores, host.cores), "use another host")
+        yield match_of("cores", wanted.cores, str(host.cores), keeps_to(wanted.cores, host.cores), "use another host")
     if wanted.memory_gib:
         # The firmware reserves a varying part of the memory.
         memory = math.ceil(host.memory_bytes / GIBIBYTE)
         is_enough = keeps_to(wanted.memory_gib, memory)
-        yield _match("memory", f"{wanted.memory_gib} GiB", f"{memory} GiB", is_enough, "use another host")
+        yield match_of("memory", f"{wanted.memory_gib} GiB", f"{memory} GiB", is_enough, "use another host")
     if wanted.cpu:
         is_part = wanted.cpu.lower() in host.cpu.lower()
-        yield _match("processor", wanted.cpu, host.cpu, is_part, "use another host")
+        yield match_of("processor", wanted.cpu, host.cpu, is_part, "use another host")
     if wanted.instance_type:
         found = host.instance_type or "no cloud instance"
         is_same = wanted.instance_type == host.instance_type
-        yield _match("instance type", wanted.instance_type, found, is_same, "use an instance of this type")
+        yield match_of("instance type", wanted.instance_type, found, is_same, "use an instance of this type")
     for each in wanted.instructions:
         has = each in host.instructions or each is InstructionSet.ALL
         found = each.value if has else ", ".join(it.value for it in host.instructions[-3:]) or UNKNOWN
-        yield _match("instruction set", each.value, found, has, "use a host whose processor has it")
+        yield match_of("instruction set", each.value, found, has, "use a host whose processor has it")
     if wanted.governor:
         cure = f"sudo cpupower frequency-set -g {wanted.governor} (in a virtual machine: on its host)"
-        yield _match("frequency governor", wanted.governor, host.governor, wanted.governor == host.governor, cure)
-    switches = (
-        ("turbo", wanted.turbo, host.turbo),
-        ("hyper-threading", wanted.hyper_threading, host.hyper_threading),
-    )
-    for subject, asked, is_on in switches:
+        yield match_of("frequency governor", wanted.governor, host.governor, wanted.governor == host.governor, cure)
+    for name in ("turbo", "hyper_threading"):
+        asked, is_on = getattr(wanted, name), getattr(host, name)
         if asked is not None:
             cure = f"switch it {_switch(asked)}: see `dlbricks doctor`"
-            yield _match(subject, _switch(asked), _switch(is_on), asked == is_on, cure)
+            yield match_of(name.replace("_", "-"), _switch(asked), _switch(is_on), asked == is_on, cure)
     if wanted.quiet and host.disturbances is not None:
         found = ", ".join(host.disturbances) or QUIET
-        yield _match(QUIET, QUIET, found, not host.disturbances, "end what computes (see `top`), or wait")
+        yield match_of(QUIET, QUIET, found, not host.disturbances, "end what computes (see `top`), or wait")
 
 
 def runtime_matches(
@@ -153,8 +145,8 @@ def runtime_matches(
     found: Runtime | None,
     shell: Mapping[str, str],
     instructions: Collection[InstructionSet],
-) -> tuple[Match, ...]:
-    """Return each requirement on a runtime beside the runtime of this host that is nearest to it.
+) -> Iterator[Match]:
+    """Yield each requirement on a runtime beside the runtime of this host that is nearest to it.
 
     `shell` has the variables of the shell, and `instructions` the instruction sets of the processor.
     """
@@ -162,13 +154,19 @@ def runtime_matches(
     install = f"install it: pip install '{traits.packages[0]}{wanted.version}', or register an interpreter that has it"
     if found is None:
         cure = f"{install}: dlbricks runtimes add PATH"
-        return (_match(traits.title, version, "not installed", False, cure, needed=True),)
+        yield match_of(traits.title, version, "not installed", False, cure, needed=True)
+        return
     fits = version_fits(wanted.version, found.version)
     cure = f"{install} (dlbricks runtimes add PATH), or change the version in the file"
-    matches = [_match(traits.title, version, found.version, fits, cure)]
-    matches += _variable_matches(wanted, traits, found, shell)
-    matches += _variant_matches(wanted, traits, instructions)
-    return tuple(matches)
+    yield match_of(traits.title, version, found.version, fits, cure)
+    yield from _variable_matches(wanted, traits, found, shell)
+    for setting, offered in offered_by(traits, instructions).items():
+        subject = f"{traits.title} {'kernels' if setting is INSTRUCTIONS else setting.name}"
+        for value in asked_for(wanted, setting):
+            possible = is_possible(value, offered)
+            has = value.value if possible else ", ".join(it.value for it in offered)
+            cure = "take it out of the file, or use another runtime or host"
+            yield match_of(subject, value.value, has, possible, cure, needed=True)
 
 
 def variables_of(found: Runtime) -> dict[str, str]:
@@ -181,27 +179,20 @@ def variables_of(found: Runtime) -> dict[str, str]:
 def _variable_matches(
     wanted: EvaluatedRuntime, traits: Traits, found: Runtime, shell: Mapping[str, str]
 ) -> Iterator[Match]:
-    present = variables_of(found)
-    for name in _chosen_by_variant(wanted):
-        present.pop(name, None)
+    # The variants replace some.
+    replaced = {name for setting, names in _VARIABLES.items() if asked_for(wanted, setting) for name in names}
+    present = {name: value for name, value in variables_of(found).items() if name not in replaced}
     for name in sorted({*wanted.variables, *present}):
         asked, has = wanted.variables.get(name), present.get(name)
         subject = f"{traits.title} variable {name}"
         if has is None and asked is not None:
-            yield _match(subject, asked, f"{asked} (set by the evaluation)", True)
+            yield match_of(subject, asked, f"{asked} (set by the evaluation)", True)
             continue
         if name in shell:
             cure = f"unset {name}" if asked is None else f"unset {name}: the evaluation sets it"
         else:
             cure = f"it is a setting of runtime {found.name}: register the interpreter again without it"
-        yield _match(subject, NOT_SET if asked is None else asked, str(has), asked == has, cure)
-
-
-def _chosen_by_variant(wanted: EvaluatedRuntime) -> Iterator[str]:
-    """Yield the variables that the variants of a runtime replace."""
-    for setting, names in _VARIABLES.items():
-        if asked_for(wanted, setting):
-            yield from names
+        yield match_of(subject, NOT_SET if asked is None else asked, str(has), asked == has, cure)
 
 
 def offered_by(traits: Traits, instructions: Collection[InstructionSet]) -> Mapping[Setting[Any], Sequence[Any]]:
@@ -220,29 +211,16 @@ def is_possible(value: Any, offered: Sequence[Any]) -> bool:
     return value is Precision.FILE or value in offered
 
 
-def _variant_matches(
-    wanted: EvaluatedRuntime, traits: Traits, instructions: Collection[InstructionSet]
-) -> Iterator[Match]:
-    """Yield the values of variants, which have to be possible."""
-    for setting, offered in offered_by(traits, instructions).items():
-        subject = f"{traits.title} {'kernels' if setting is INSTRUCTIONS else setting.name}"
-        for value in asked_for(wanted, setting):
-            possible = is_possible(value, offered)
-            found = value.value if possible else ", ".join(it.value for it in offered)
-            cure = "take it out of the file, or use another runtime or host"
-            yield _match(subject, value.value, found, possible, cure, needed=True)
-
-
 def model_match(wanted: EvaluatedModel, found: FoundModel) -> Match:
     """Return a model beside the file that was found for it."""
     asked = f"sha256 {wanted.sha256[:SHORT_HASH]}" if wanted.sha256 else "any content"
     subject = f"model {wanted.name}"
     if found.path is None:
         where = f"put it at {wanted.path}" if wanted.path else "state its path in the file"
-        return _match(subject, asked, "no file", False, f"{where}, or `dlbricks models add PATH`", needed=True)
+        return match_of(subject, asked, "no file", False, f"{where}, or `dlbricks models add PATH`", needed=True)
     is_same = wanted.sha256 in ("", found.sha256)
     has = f"sha256 {found.sha256[:SHORT_HASH]} ({found.path})"
-    return _match(subject, asked, has, is_same, "put the file of the evaluation in its place")
+    return match_of(subject, asked, has, is_same, "put the file of the evaluation in its place")
 
 
 def keeps_to(limit: str, value: float) -> bool:
@@ -287,19 +265,10 @@ def exact_constraint(version: str) -> str:
     return f"=={version}"
 
 
-def _match(subject: str, wanted: str, found: str, matches: bool, cure: str = "", *, needed: bool = False) -> Match:
-    return Match(
-        subject=subject,
-        wanted=wanted,
-        found=found,
-        matches=matches,
-        cure="" if matches else cure,
-        needed=needed and not matches,
-    )
-
-
-def _truth(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
+def match_of(subject: str, wanted: str, found: str, matches: bool, cure: str = "", *, needed: bool = False) -> Match:
+    """Return a requirement; one that is met needs no cure."""
+    cure, needed = "" if matches else cure, needed and not matches
+    return Match(subject=subject, wanted=wanted, found=found, matches=matches, cure=cure, needed=needed)
 
 
 def _switch(on: bool | None) -> str:

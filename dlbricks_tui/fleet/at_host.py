@@ -1,4 +1,4 @@
-"""The host's side of a fleet: plain functions that the driver calls from afar. Their texts are JSON.
+"""The host's side of a fleet: plain functions that the driver calls from afar.
 
 A task is an ordinary run in a process of its own, whose results are sent as they come. The run outlives the call. If
 the process that follows it dies, a later task with the same bricks waits for the host, and then finds the results in
@@ -6,13 +6,12 @@ the store.
 """
 
 import hashlib
-import json
 import os
 import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -37,15 +36,12 @@ from dlbricks_tui.fleet.messages import (
     TaskEnded,
     TaskNote,
     TaskProgress,
-    message_text,
-    outcome_text,
-    report_text,
-    task_from,
+    message_in,
+    text_of,
 )
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.jobs.process import start_detached
 from dlbricks_tui.measure.known import Conditions
@@ -72,6 +68,7 @@ from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import NOT_INSTALLED, Registry
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime
+from dlbricks_tui.runtime.traits import traits_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import to_document
 from dlbricks_tui.store.records import Failure, Measurement
@@ -86,7 +83,7 @@ _MOST_BYTES = 1 << 17
 _DEEDS = {"pause": RunFolder.pause, "resume": RunFolder.unpause, "cancel": RunFolder.cancel}
 Sendable: TypeAlias = Measurement | Failure
 # Letters of the message of a failure.
-_LONGEST_MESSAGE = 1000
+_LONGEST_MESSAGE, _MOST_OF_A_FAILURE = 1000, 300
 # Starts the process of a run.
 Start = Callable[[RunFolder, DataFolder], None]
 Tell = Callable[[HostMessage], None]
@@ -95,18 +92,36 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 _ENDS: Mapping[State, EndState] = {State.FINISHED: "finished", State.CANCELLED: "cancelled"}
 
 
-def report(data_path: str) -> str:
-    """Return the report of this host as JSON."""
-    runtimes = runtimes_here(DataFolder(Path(data_path)))
-    return report_text(
-        HostReport(
-            dlbricks=__version__,
-            python=platform.python_version(),
-            methods={method.value: method.id for method in Method},
-            runtimes=tuple([RuntimeReport(it.framework, it.version, it.identity) for it in runtimes]),
-            system=to_document(fingerprint()),
-            clock=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        )
+def report(data_path: str, parcels: Sequence[str]) -> str:
+    """Return the report of this host, with those of the parcels that it lacks, as JSON."""
+    data = DataFolder(Path(data_path))
+    lacks = tuple([sha256 for sha256 in parcels if parcel_file(data, sha256) is None])
+    return text_of(replace(_reported(data), lacks=lacks))
+
+
+def check(data_path: str, frameworks: Sequence[str]) -> str:
+    """Start each framework, and return the report of this host with what the doctor asks for, as JSON."""
+    data, failures, bricks = DataFolder(Path(data_path)), {}, set[str]()
+    for framework in frameworks:
+        try:
+            Registry(data.path).check(traits_of(framework).own_runtime)
+        except UserError as error:
+            failures[framework] = str(error)[:_MOST_OF_A_FAILURE]
+    found = _reported(data)
+    if data.store.exists():
+        with ResultsDatabase(data.store) as store:
+            bricks.update(store.select(equal(system=fingerprint().id), order=()).values("brick"))
+    return text_of(replace(found, failures=failures, bricks=len(bricks - {""})))
+
+
+def _reported(data: DataFolder) -> HostReport:
+    return HostReport(
+        dlbricks=__version__,
+        python=platform.python_version(),
+        methods={method.value: method.id for method in Method},
+        runtimes=tuple([RuntimeReport(it.framework, it.version, it.identity) for it in runtimes_here(data)]),
+        system=to_document(fingerprint()),
+        clock=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
 
 
@@ -128,14 +143,8 @@ def runtime_here(data: DataFolder, requested: Runtime) -> Runtime:
     return replace(found, settings=requested.settings).on(processors_here())
 
 
-def missing(data_path: str, hashes: list[str]) -> str:
-    """Return the hashes of the parcels that this host lacks, as JSON."""
-    data = DataFolder(Path(data_path))
-    return json.dumps([sha256 for sha256 in hashes if parcel_file(data, sha256) is None])
-
-
-def take(data_path: str, sha256: str, suffix: str, content: bytes) -> str:
-    """Store a parcel, and return nothing; `suffix` is the ending of its file."""
+def take(data_path: str, sha256: str, suffix: str, content: bytes) -> None:
+    """Store a parcel; `suffix` is the ending of its file."""
     if suffix not in MODEL_SUFFIXES:
         raise HostError(f"a parcel is no model file: its ending is {suffix[:40]!r}")
     if len(content) > MOST_PARCEL_BYTES:
@@ -147,7 +156,6 @@ def take(data_path: str, sha256: str, suffix: str, content: bytes) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         remove_oldest([folder], MOST_KEPT_BYTES - len(content))
         replace_file(folder / f"{sha256}{suffix}", lambda file: file.write(content))
-    return ""
 
 
 def parcel_file(data: DataFolder, sha256: str) -> Path | None:
@@ -200,8 +208,8 @@ def _writing(path: Path) -> Iterator[None]:
         raise HostError(f"cannot write {path}: {error.strerror}; free some space, or make it writable") from error
 
 
-def control(data_path: str, task_id: str, what: str) -> str:
-    """Pause, resume or cancel a task, and return nothing. A task that is cancelled before it has a run gets none."""
+def control(data_path: str, task_id: str, what: str) -> None:
+    """Pause, resume or cancel a task. One that is cancelled before it has a run gets none."""
     deed = _DEEDS.get(what)
     if deed is None:
         raise HostError(f"a task can be {', '.join(_DEEDS)}; {what[:40]!r} is none of them")
@@ -214,7 +222,6 @@ def control(data_path: str, task_id: str, what: str) -> str:
         with _writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
-    return ""
 
 
 def found_in(
@@ -240,44 +247,28 @@ def found_in(
     return [*found, *shortened]
 
 
-def carry_out(data_path: str, task_json: str, send: Callable[[str], None]) -> str:
-    """Carry out a task, `send` what happens as it happens, and return all results and notes at its end as JSON."""
+def carry_out(
+    data_path: str, task_json: str, parcels: Sequence[tuple[str, str, bytes]], send: Callable[[str], None]
+) -> str:
+    """Carry out a task with some new parcels, `send` what it finds as it happens, and return its end, all as JSON."""
     data = DataFolder(Path(data_path))
+    for sha256, suffix, content in parcels:
+        take(data_path, sha256, suffix, content)
     try:
-        task = task_from(task_json)
+        task = message_in(task_json, Task)
     except MessageError as error:
         raise HostError(f"the task {error}") from None
     start = partial(start_detached, module=__name__)
-    return outcome_text(carry_out_task(data, task, lambda message: send(message_text(message)), start))
+    nap = partial(time.sleep, _SECONDS_BETWEEN_LOOKS)
+    return text_of(carry_out_task(data, task, lambda message: send(text_of(message)), start, nap))
 
 
-def carry_out_task(
-    data: DataFolder,
-    task: Task,
-    tell: Tell,
-    start: Start,
-    nap: Callable[[], None] | None = None,
-) -> tuple[HostMessage, ...]:
-    """Carry out a task, tell what happens, and return all results and notes, and the end of the task as the last."""
-    messages: list[HostMessage] = []
-
-    def tell_and_keep(message: HostMessage) -> None:
-        # The progress is of no interest at the end.
-        if not isinstance(message, TaskProgress):
-            messages.append(message)
-        tell(message)
-
+def carry_out_task(data: DataFolder, task: Task, tell: Tell, start: Start, nap: Callable[[], None]) -> TaskEnded:
+    """Carry out a task, tell what happens, and return its end."""
     try:
-        request = request_here(data, task)
-        ended = _TaskRun(data, task, request, tell_and_keep, nap or _nap).carry_out(start)
+        return _TaskRun(data, task, tell, nap).carry_out(start)
     except (UserError, OSError) as error:
-        ended = TaskEnded(task=task.id, state="failed", reason=str(error))
-    tell_and_keep(ended)
-    return tuple(messages)
-
-
-def _nap() -> None:
-    time.sleep(_SECONDS_BETWEEN_LOOKS)
+        return TaskEnded(task=task.id, state="failed", reason=str(error))
 
 
 def request_here(data: DataFolder, task: Task) -> RunRequest:
@@ -297,12 +288,12 @@ def request_here(data: DataFolder, task: Task) -> RunRequest:
 class _TaskRun:
     """A task, its run, and the records that were sent of it."""
 
-    def __init__(self, data: DataFolder, task: Task, request: RunRequest, tell: Tell, nap: Callable[[], None]) -> None:
+    def __init__(self, data: DataFolder, task: Task, tell: Tell, nap: Callable[[], None]) -> None:
         self._data = data
         self._task = task
-        self._request = request
+        self._request = request_here(data, task)
         self._system = fingerprint()
-        self._conditions = conditions_of(self._system.id, request.runtime, request.method)
+        self._conditions = conditions_of(self._system.id, self._request.runtime, self._request.method)
         self._tell = tell
         self._nap = nap
         # The records that were sent, by UUID, and the bricks that they are about.
@@ -311,28 +302,25 @@ class _TaskRun:
 
     def carry_out(self, start: Start) -> TaskEnded:
         """Carry out the task, and return its end."""
+        task = self._task.id
         with ResultsDatabase(self._data.store) as store:
-            folder = run_of(self._data, self._task.id)
+            folder = run_of(self._data, task)
             if folder is None:
                 lacking = self._lacking(store)
                 if self._task.bricks and not lacking:
-                    return self._ended("finished")
-                if _cancelled(self._data, self._task.id).exists():
-                    return self._ended("cancelled")
+                    return TaskEnded(task=task, state="finished")
+                if _cancelled(self._data, task).exists():
+                    return TaskEnded(task=task, state="cancelled")
                 folder = create_run(replace(self._request, only=tuple(lacking)), self._data)
-                keep_run(self._data, self._task.id, folder)
+                keep_run(self._data, task, folder)
             state = folder.state()
-            # A run of an earlier call goes on by itself, or its process was killed.
-            if state.state is not State.FINISHED and not self._is_driven(folder):
+            # A process works on the run of an earlier call, or was killed; a new run has none yet.
+            if state.state is not State.FINISHED and not (state.active and folder.lock_file.exists()):
                 start(folder, self._data)
             self._follow(folder, store)
             self._send_rest(folder, store)
         state = folder.state()
-        return self._ended(_ENDS.get(state.state, "failed"), state.message)
-
-    def _is_driven(self, folder: RunFolder) -> bool:
-        """Return true if a process works on the run; a new one belongs to this process until it is started."""
-        return folder.state().active and folder.lock_file.exists()
+        return TaskEnded(task=task, state=_ENDS.get(state.state, "failed"), reason=state.message)
 
     def _lacking(self, store: ResultsDatabase) -> tuple[str, ...]:
         """Send what the store has of the task, and return the bricks to measure."""
@@ -355,8 +343,10 @@ class _TaskRun:
             bricks: set[str] = set()
             for event in reader.new():
                 progress.take(event)
-                self._tell_note(event)
-                if isinstance(event, ProgramMeasured | ProgramUnfinished | ProgramFailed):
+                if isinstance(event, ModelLeftOut | LevelLowered):
+                    lowered = ": its layers are measured as written" if isinstance(event, LevelLowered) else ""
+                    self._note(f"parcel {event.model[:12]}: {event.reason}{lowered}")
+                elif isinstance(event, ProgramMeasured | ProgramUnfinished | ProgramFailed):
                     bricks.add(event.brick)
             if bricks:
                 store.refresh()
@@ -372,25 +362,22 @@ class _TaskRun:
 
     def _send_rest(self, folder: RunFolder, store: ResultsDatabase) -> None:
         """Send the results that the run has reused, and tell the number of bricks that it did not find."""
-        bricks = self._task.bricks or self._bricks_of_parcels(folder)
+        bricks, request = self._task.bricks, self._request
+        if not bricks:
+            # All bricks of the parcels, which the run has read: they are in the cache.
+            library = Library(SAMPLE_MODELS, self._data.path, request.runtime.traits.format)
+            models = cut_models(request, library, self._data.cache, folder.worker_log, lambda _: None)
+            bricks = tuple(dict.fromkeys(key.brick for key in keys_of(models, method=request.method) if key.brick))
         store.refresh()
         self._send(found_in(store, self._conditions, bricks, self._since(folder)))
         state = folder.state()
         lost = len(set(bricks).difference(self._sent.values()))
         if lost and state.state is State.FINISHED and not state.message:
-            self._tell(
-                TaskNote(
-                    task=self._task.id,
-                    text=f"{lost} of {len(bricks)} bricks are in no parcel as {self._request.runtime.traits.title} "
-                    "reads it on this host",
-                )
-            )
+            title = request.runtime.traits.title
+            self._note(f"{lost} of {len(bricks)} bricks are in no parcel as {title} reads it on this host")
 
-    def _bricks_of_parcels(self, folder: RunFolder) -> tuple[str, ...]:
-        """Return the keys of all bricks of the parcels, which the run has read: they are in the cache."""
-        library = Library(SAMPLE_MODELS, self._data.path, self._request.runtime.traits.format)
-        models = cut_models(self._request, library, self._data.cache, folder.worker_log, lambda _: None)
-        return tuple(dict.fromkeys(key.brick for key in keys_of(models, method=self._request.method) if key.brick))
+    def _note(self, text: str) -> None:
+        self._tell(TaskNote(task=self._task.id, text=text))
 
     def _send(self, records: Iterable[Sendable]) -> None:
         for record in records:
@@ -401,11 +388,6 @@ class _TaskRun:
                     self._tell(ResultFound(task=self._task.id, record=to_document(about)))
             self._sent[record.uuid] = record.brick
             self._tell(ResultFound(task=self._task.id, record=to_document(record)))
-
-    def _tell_note(self, event: Event) -> None:
-        if isinstance(event, ModelLeftOut | LevelLowered):
-            lowered = ": its layers are measured as written" if isinstance(event, LevelLowered) else ""
-            self._tell(TaskNote(task=self._task.id, text=f"parcel {event.model[:12]}: {event.reason}{lowered}"))
 
     def _tell_progress(self, progress: RunProgress) -> None:
         known = len(set(self._sent.values()).intersection(self._task.bricks))
@@ -423,9 +405,6 @@ class _TaskRun:
             self._progress = now
             self._tell(now)
 
-    def _ended(self, state: EndState, reason: str = "") -> TaskEnded:
-        return TaskEnded(task=self._task.id, state=state, reason=reason)
-
 
 def main(folder: str, data: str) -> None:
     """Execute the run of a task, without estimates; the entry point of its process."""
@@ -433,5 +412,13 @@ def main(folder: str, data: str) -> None:
     place = Workplace(DataFolder(Path(data)))
     try:
         execute(run, read_request(run.request_file), place, host_queue(), detached=True, with_estimates=False)
+    except UserError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    # The doctor asks for the check: the data folder, and the frameworks that have to start.
+    try:
+        sys.stdout.write(check(sys.argv[1], sys.argv[2:]) + "\n")
     except UserError as error:
         sys.exit(str(error))

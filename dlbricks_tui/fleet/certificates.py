@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _DAYS = 3650
 _SECRET, _PUBLIC, _FOLDER = 0o600, 0o644, 0o700
-_AUTHORITY, _DRIVER, _HOST = "authority", "driver", "host"
+_DRIVER, _HOST = "driver", "host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,8 @@ class Certificates:
 
     @property
     def authority(self) -> Path:
-        """The certificate that signed all others."""
-        return self.folder / f"{_AUTHORITY}.pem"
-
-    @property
-    def exist(self) -> bool:
-        """True if all certificates have been made."""
-        return self.authority.exists()
+        """The certificate that signed all others; once it is there, all have been made."""
+        return self.folder / "authority.pem"
 
     @property
     def of_hosts(self) -> tuple[Path, ...]:
@@ -58,9 +53,9 @@ class Certificates:
         The authority's private key is not kept, so no one can sign further certificates of the fleet. Raise FleetError
         if some are missing.
         """
-        if self.exist:
-            self._require(_DRIVER)
-            self._require(_HOST)
+        if self.authority.exists():
+            for name in (_DRIVER, _HOST):
+                self._require(name)
             return False
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -110,7 +105,7 @@ class Certificates:
 
     def _require(self, name: str) -> None:
         cure = "`dlbricks fleet init` makes the certificates of a fleet"
-        if self.exist:
+        if self.authority.exists():
             cure = "copy it from the machine that made the others, or remove the folder: all hosts need new ones then"
         for path in self._of(name):
             if not path.is_file():

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.request import EVENTS, FleetProgress, FleetRequest, HostEntry, TaskGiven
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind, this_process
-from dlbricks_tui.jobs.events import Event, EventReader, EventWriter
+from dlbricks_tui.jobs.events import Event, EventKinds, EventReader, EventWriter, event_kinds
 from dlbricks_tui.jobs.folder import (
     FolderList,
     JobFolder,
@@ -27,24 +28,11 @@ _SECONDS_BETWEEN_STATES = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostPaused(Event):
-    """A command: the host gets no work, and what it measures is paused."""
+class HostCommanded(Event):
+    """A command: `pause` what a host measures, let it go on (`resume`), or `cancel` its work."""
 
     host: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostUnpaused(Event):
-    """A command: the host goes on."""
-
-    host: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostCancelled(Event):
-    """A command: the host ends what it measures, and gets no more work."""
-
-    host: str
+    what: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +45,7 @@ class HostAdded(HostEntry, Event):
         return HostEntry(**{it.name: getattr(self, it.name) for it in fields(HostEntry)})
 
 
-COMMANDS: Mapping[str, type[Event]] = {
-    kind.__name__: kind for kind in (HostPaused, HostUnpaused, HostCancelled, HostAdded)
-}
+COMMANDS: EventKinds = event_kinds(HostCommanded, HostAdded)
 
 
 class FleetFolder(JobFolder):
@@ -78,20 +64,13 @@ class FleetFolder(JobFolder):
         # The narration of dask, here and on each host.
         self.logs = path / "logs"
 
-    def pause_host(self, host: str) -> None:
-        """Ask the driver to pause a host."""
-        self._require_active("pause")
-        self._command(HostPaused(host=self._known(host)))
-
-    def unpause_host(self, host: str) -> None:
-        """Ask the driver to let a host go on."""
-        self._require_active("resume")
-        self._command(HostUnpaused(host=self._known(host)))
-
-    def cancel_host(self, host: str) -> None:
-        """Ask the driver to end the work of a host; what it has measured is kept."""
-        self._require_active("cancel")
-        self._command(HostCancelled(host=self._known(host)))
+    def command_host(self, host: str, what: str) -> None:
+        """Ask the driver to pause a host, to let it go on, or to end its work; what it has measured is kept."""
+        self._require_active(what)
+        names = self.host_names()
+        if host not in names:
+            raise FleetError(f"fleet run {self.run} has no host {host[:80]!r}; its hosts are {', '.join(names)}")
+        self._command(HostCommanded(host=host, what=what))
 
     def add_hosts(self, entries: Iterable[HostEntry]) -> None:
         """Ask the driver to take in more hosts. A fleet run that is resumed later takes them in, too."""
@@ -135,12 +114,6 @@ class FleetFolder(JobFolder):
         events = EventReader(self.events_file, EVENTS).new()
         return {event.host: event.task for event in events if isinstance(event, TaskGiven)}
 
-    def _known(self, host: str) -> str:
-        names = self.host_names()
-        if host not in names:
-            raise FleetError(f"fleet run {self.run} has no host {host[:80]!r}; its hosts are {', '.join(names)}")
-        return host
-
     def _command(self, *commands: Event) -> None:
         with closing(EventWriter(self.commands_file)) as writer:
             for command in commands:
@@ -159,21 +132,15 @@ class FleetControl:
     def __init__(self, folder: FleetFolder, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
         self._clock = clock
-        before = folder.state()
-        self._began = clock() - before.seconds
+        self.state = folder.state()
+        self._began = clock() - self.state.seconds
         self._not_before = 0.0
         # A resumed fleet run goes on, even if it was paused when its last process died.
         folder.unpause()
         self._commands = EventReader(folder.commands_file, COMMANDS)
         # Earlier commands were to an earlier process; the hosts that were added then are read apart.
         self._commands.new()
-        self._state = replace(before, state=State.STARTING, process=this_process(), message="")
-        folder.set_state(self._state)
-
-    @property
-    def state(self) -> JobState:
-        """The state."""
-        return self._state
+        self._set(state=State.STARTING, process=this_process(), message="")
 
     @property
     def seconds(self) -> float:
@@ -189,29 +156,26 @@ class FleetControl:
         """Return the commands about single hosts since the last call."""
         return self._commands.new()
 
-    def change(self, state: State, message: str = "") -> None:
-        """Store another state."""
-        if (state, message) != (self._state.state, self._state.message):
-            self._state = replace(self._state, state=state, message=message, seconds=self.seconds)
-            self._folder.set_state(self._state)
+    def change(self, state: State, message: str = "") -> JobState:
+        """Store another state, and return it."""
+        if (state, message) != (self.state.state, self.state.message):
+            self._set(state=state, message=message)
+        return self.state
 
     def count(self, bricks: Tally, *, at_once: bool = False) -> None:
         """Store the bricks of all hosts, at once or now and then.
 
         Those that an earlier process has counted stay until as many are known again: hosts join one after another.
         """
-        if bricks.total < self._state.bricks.total or bricks == self._state.bricks:
+        if bricks.total < self.state.bricks.total or bricks == self.state.bricks:
             return
         if at_once or self._clock() >= self._not_before:
             self._not_before = self._clock() + _SECONDS_BETWEEN_STATES
-            self._state = replace(self._state, bricks=bricks, seconds=self.seconds)
-            self._folder.set_state(self._state)
+            self._set(bricks=bricks)
 
-    def end(self, state: State, message: str) -> JobState:
-        """Store the end."""
-        self._state = replace(self._state, state=state, message=message, seconds=self.seconds)
-        self._folder.set_state(self._state)
-        return self._state
+    def _set(self, **changes: Any) -> None:
+        self.state = replace(self.state, **changes, seconds=self.seconds)
+        self._folder.set_state(self.state)
 
 
 def create_fleet(request: FleetRequest, data: DataFolder) -> FleetFolder:

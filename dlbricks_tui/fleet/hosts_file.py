@@ -37,6 +37,10 @@ _ADDRESS = re.compile(r"[A-Za-z0-9_:\[\]][A-Za-z0-9._:%\[\]-]{0,252}")
 _USER = re.compile(r"[A-Za-z0-9_][^\s:/\\'\"`$;&|<>()*?#!@,]{0,63}(@[A-Za-z0-9.-]+)?")
 _HOP = re.compile(rf"({_USER.pattern}@)?[A-Za-z0-9_][A-Za-z0-9._-]{{0,252}}(:[0-9]{{1,5}})?")
 
+_COMMAND = r"[A-Za-z0-9._+][A-Za-z0-9._+-]*"
+
+_COMMAND = r"[A-Za-z0-9._+][A-Za-z0-9._+-]*"
+
 
 class HostsFileError(FleetError):
     """A hosts file cannot be used."""
@@ -139,25 +143,32 @@ def _unknown(key: str, what: str, known: tuple[str, ...]) -> str:
 _Check = Callable[[Any, Path], str]
 
 
+def _checked(is_right: Callable[[Any], bool], cure: str) -> _Check:
+    return lambda value, _: "" if is_right(value) else cure
+
+
 def _text(pattern: re.Pattern[str], cure: str) -> _Check:
-    return lambda value, _: "" if isinstance(value, str) and pattern.fullmatch(value) else cure
+    return _checked(lambda value: isinstance(value, str) and bool(pattern.fullmatch(value)), cure)
 
 
-def _port(value: Any, _: Path) -> str:
-    return "" if type(value) is int and 0 < value < 2**16 else "write a whole number from 1 to 65535"
+def _path(cure: str, command: str = "") -> _Check:
+    """Check a path on the host: an absolute one, one in the home folder, or the name of a command, if it may be one."""
+
+    def is_right(value: Any) -> bool:
+        return _is_path(value) and (value.startswith(("/", "~/")) or bool(re.fullmatch(command or r"\b", value)))
+
+    return _checked(is_right, cure)
 
 
-def _price(value: Any, _: Path) -> str:
-    is_number = type(value) in (int, float) and math.isfinite(value)
-    return "" if is_number and 0 <= value <= _LARGEST_PRICE else "write dollars per hour as a number, such as 0.17"
+def _is_price(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value) and 0 <= value <= _LARGEST_PRICE
 
 
-def _jump(value: Any, _: Path) -> str:
-    if isinstance(value, str) and len(value) <= _LONGEST_TEXT:
-        hops = value.split(",")
-        if all(_HOP.fullmatch(hop) and int(hop.rpartition(":")[2] if ":" in hop else 1) < 2**16 for hop in hops):
-            return ""
-    return "write [USER@]HOST[:PORT], and a comma between several"
+def _is_jump(value: Any) -> bool:
+    if not isinstance(value, str) or len(value) > _LONGEST_TEXT:
+        return False
+    hops = value.split(",")
+    return all(_HOP.fullmatch(hop) and int(hop.rpartition(":")[2] if ":" in hop else 1) < 2**16 for hop in hops)
 
 
 def _key(value: Any, folder: Path) -> str:
@@ -173,18 +184,6 @@ def _key(value: Any, folder: Path) -> str:
     return "this is the public key; write the path without .pub" if path.suffix == ".pub" else ""
 
 
-def _folder(value: Any, _: Path) -> str:
-    if _is_path(value) and (value.startswith(("/", "~/"))):
-        return ""
-    return "write an absolute path on the host, or one that begins with ~/"
-
-
-def _python(value: Any, _: Path) -> str:
-    if _is_path(value) and (value.startswith(("/", "~/")) or re.fullmatch(r"[A-Za-z0-9._+-]+", value)):
-        return "" if not value.startswith("-") else "write the name of a command"
-    return "write the name of a command on the host, such as python3.12, or an absolute path"
-
-
 def _is_path(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_TEXT and value.isprintable()
 
@@ -192,11 +191,11 @@ def _is_path(value: Any) -> bool:
 _KEYS: Mapping[str, _Check] = {
     _NAME: _text(_HOST_NAME, "write up to 63 letters, digits, dots, dashes and underscores; the first no dash or dot"),
     "address": _text(_ADDRESS, "write a host name, an address, or a name of your SSH configuration"),
-    "port": _port,
+    "port": _checked(lambda it: type(it) is int and 0 < it < 2**16, "write a whole number from 1 to 65535"),
     "user": _text(_USER, "write the name of a user on the host"),
     "key": _key,
-    "jump": _jump,
-    "folder": _folder,
-    "python": _python,
-    "price_per_hour": _price,
+    "jump": _checked(_is_jump, "write [USER@]HOST[:PORT], and a comma between several"),
+    "folder": _path("write an absolute path on the host, or one that begins with ~/"),
+    "python": _path("write the name of a command on the host, such as python3.12, or an absolute path", _COMMAND),
+    "price_per_hour": _checked(_is_price, "write dollars per hour as a number, such as 0.17"),
 }

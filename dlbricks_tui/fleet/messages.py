@@ -6,7 +6,7 @@ it uses it. docs/how-it-works/fleet.md says what that protects from.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -15,11 +15,9 @@ from dlbricks_tui.jobs.codec import decoded, from_others, values_of
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.untrusted_json import parsed_document
 
-Found = TypeVar("Found")
-
-# Bytes of a parcel, of a message, and of the outcome of a task, which has all of its records.
-MOST_PARCEL_BYTES, MOST_MESSAGE_BYTES, MOST_OUTCOME_BYTES = 1 << 26, 1 << 24, 1 << 28
-_SCHEMA = 1
+# Bytes of a parcel, and of a message.
+MOST_PARCEL_BYTES, MOST_MESSAGE_BYTES = 1 << 26, 1 << 24
+_FORMAT, _SCHEMA = "dlbricks-fleet-message", 1
 _MOST_KEYS = 200_000
 _LONGEST_TEXT = 1000
 # Seconds and counts beyond these are not progress.
@@ -66,6 +64,11 @@ class HostReport:
     system: Document
     # The time there, ISO 8601 in UTC.
     clock: str
+    # The parcels that it lacks, of those that the driver asks for.
+    lacks: tuple[str, ...] = ()
+    # For the doctor: why frameworks do not start there, and the number of bricks that its store has results of.
+    failures: Mapping[str, str] = field(default_factory=dict)
+    bricks: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,32 +122,40 @@ class TaskEnded:
     reason: str = ""
 
 
-HostMessage: TypeAlias = TaskProgress | ResultFound | TaskNote | TaskEnded
-
-_KINDS: Mapping[str, type[Any]] = {kind.__name__: kind for kind in (TaskProgress, ResultFound, TaskNote, TaskEnded)}
-
-
-def report_text(report: HostReport) -> str:
-    """Return the report of a host as text."""
-    return _text("dlbricks-host-report", _values(report))
+# What a host tells while it carries out a task.
+HostMessage: TypeAlias = TaskProgress | ResultFound | TaskNote
+Message = TypeVar("Message", bound=HostReport | Task | TaskEnded | HostMessage)
 
 
-def report_from(text: str) -> HostReport:
-    """Return the report in a text; raise MessageError for anything else."""
-    return _read(
-        text, "dlbricks-host-report", MOST_MESSAGE_BYTES, lambda document: decoded(HostReport, document, from_others())
-    )
+def text_of(message: HostReport | Task | TaskEnded | HostMessage) -> str:
+    """Return a message as text; a task without names of the user's models, files and inputs."""
+    if isinstance(message, Task):
+        message = replace(message, request=for_hosts(message.request))
+    values: dict[str, Any] = {it.name: getattr(message, it.name) for it in fields(message)}
+    values |= {name: values[name][:_LONGEST_TEXT] for name in ("text", "reason") if name in values}
+    document = {"format": _FORMAT, "schema": _SCHEMA, "kind": type(message).__name__, **values}
+    return json.dumps(document, separators=(",", ":"), allow_nan=False, default=values_of)
 
 
-def task_text(task: Task) -> str:
-    """Return a task as text, without names of the user's models, files and inputs."""
-    return _text("dlbricks-task", {**_values(task), "request": values_of(for_hosts(task.request))})
-
-
-def task_from(text: str) -> Task:
-    """Return the task in a text; raise MessageError for anything else."""
-    reading = from_others(entries=_MOST_KEYS)
-    return _read(text, "dlbricks-task", MOST_MESSAGE_BYTES, lambda document: decoded(Task, document, reading))
+def message_in(text: str, *kinds: type[Message]) -> Message:
+    """Return the message of one of these kinds in a text; raise MessageError for anything else."""
+    try:
+        content = text.encode()
+        if len(content) > MOST_MESSAGE_BYTES:
+            raise ValueError(f"holds more than {MOST_MESSAGE_BYTES >> 20} MiB")
+        document = parsed_document(content, _FORMAT, _SCHEMA)
+        name = document.pop("kind", None)
+        kind = next((it for it in kinds if it.__name__ == name), None)
+        if kind is None:
+            raise ValueError(f"is of the unknown kind {str(name)[:40]!r}")
+        message = decoded(kind, document, from_others(entries=_MOST_KEYS if kind in (Task, HostReport) else 100))
+        if isinstance(message, TaskProgress):
+            numbers = (message.done, message.of, message.disturbed_rounds, message.disturbed_seconds)
+            if not all(0 <= number <= _LARGEST for number in (*numbers, message.seconds_left or 0.0)):
+                raise ValueError("tells an impossible progress")
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise MessageError(str(error) or repr(error)) from None
+    return message
 
 
 def for_hosts(request: RunRequest) -> RunRequest:
@@ -152,81 +163,6 @@ def for_hosts(request: RunRequest) -> RunRequest:
 
     Shapes, values and batch sizes are part of the parcels.
     """
+    nothing: Any = dict.fromkeys(("models", "others", "inputs", "values", "batch_sizes", "only", "unmet"), ())
     runtime = replace(request.runtime, name=request.runtime.framework, python="")
-    return replace(
-        request,
-        runtime=runtime,
-        models=(),
-        others=(),
-        inputs=(),
-        values=(),
-        batch_sizes=(),
-        suite=None,
-        only=(),
-        evaluation="",
-        unmet=(),
-    )
-
-
-def message_text(message: HostMessage) -> str:
-    """Return a message of a host as text."""
-    return _text("dlbricks-host-message", _message_values(message))
-
-
-def message_from(text: str) -> HostMessage:
-    """Return the message in a text; raise MessageError for anything else."""
-    return _read(text, "dlbricks-host-message", MOST_MESSAGE_BYTES, _message)
-
-
-def outcome_text(messages: Iterable[HostMessage]) -> str:
-    """Return everything that a task found as one text; its last message is the end of the task."""
-    return _text("dlbricks-outcome", {"messages": [_message_values(it) for it in messages]})
-
-
-def outcome_from(text: str) -> tuple[HostMessage, ...]:
-    """Return the messages in the outcome of a task; raise MessageError for anything else."""
-
-    def read(document: dict[str, Any]) -> tuple[HostMessage, ...]:
-        if document.keys() != {"messages"} or not isinstance(document["messages"], list):
-            raise ValueError("is not a list of messages")
-        return tuple([_message(it) for it in document["messages"]])
-
-    return _read(text, "dlbricks-outcome", MOST_OUTCOME_BYTES, read)
-
-
-def _message_values(message: HostMessage) -> dict[str, Any]:
-    values = _values(message)
-    for name in {"text", "reason"} & values.keys():
-        values[name] = values[name][:_LONGEST_TEXT]
-    return {"kind": type(message).__name__, **values}
-
-
-def _message(document: Any) -> HostMessage:
-    kind = document.pop("kind", None) if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValueError(f"is of the unknown kind {str(kind)[:40]!r}")
-    message: HostMessage = decoded(_KINDS[kind], document, from_others(_LONGEST_TEXT))
-    if isinstance(message, TaskProgress):
-        numbers = (message.done, message.of, message.disturbed_rounds, message.disturbed_seconds)
-        if not all(0 <= number <= _LARGEST for number in (*numbers, message.seconds_left or 0.0)):
-            raise ValueError("tells an impossible progress")
-    return message
-
-
-def _values(message: Any) -> dict[str, Any]:
-    return {it.name: getattr(message, it.name) for it in fields(message)}
-
-
-def _text(format_name: str, values: Mapping[str, Any]) -> str:
-    document = {"format": format_name, "schema": _SCHEMA, **values}
-    return json.dumps(document, separators=(",", ":"), allow_nan=False, default=_values)
-
-
-def _read(text: str, format_name: str, most_bytes: int, read: Callable[[dict[str, Any]], Found]) -> Found:
-    try:
-        content = text.encode()
-        if len(content) > most_bytes:
-            raise ValueError(f"holds more than {most_bytes >> 20} MiB")
-        return read(parsed_document(content, format_name, _SCHEMA))
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise MessageError(str(error) or repr(error)) from None
+    return replace(request, runtime=runtime, suite=None, evaluation="", **nothing)

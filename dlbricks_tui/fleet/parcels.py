@@ -38,6 +38,7 @@ from dlbricks_tui.runs.planning import label_of_model, loaded_graph
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.results import model_digests
 from dlbricks_tui.runtime.errors import WorkerLostError
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import UnsuitableLayersError
@@ -67,7 +68,8 @@ def pack(
     """
     packed: list[PackedModel] = []
     refusals: list[UserError] = []
-    with _Packing(request, library, cache, log) as packing:
+    with ExitStack() as opened:
+        packing = _Packing(request, library, cache, log, opened)
         choices = [(source, size) for source in request.sources(library) for size in request.batch_sizes or (None,)]
         for number, (source, batch_size) in enumerate(choices, start=1):
             label = label_of_model(source, batch_size)
@@ -85,25 +87,21 @@ def pack(
 class _Packing:
     """Packs the models of a request one after another, with the same worker."""
 
-    def __init__(self, request: RunRequest, library: Library, cache: Path, log: Path) -> None:
+    def __init__(self, request: RunRequest, library: Library, cache: Path, log: Path, opened: ExitStack) -> None:
         self._request = request
-        self._cache = cache
-        self._log = log
-        self._memory = ShapeMemory(library.data)
-        self._open = ExitStack()
+        memory = ShapeMemory(library.data)
+        most_bytes = request.memory_limit_bytes or fingerprint().memory_bytes
 
-    def __enter__(self) -> "_Packing":
-        runtime = self._request.runtime
-        self._loader = self._loader_of(WorkerFramework(runtime, self._log))
-        # Hosts quantise what they measure in integers by themselves.
-        is_quantised = runtime.settings.precision is Precision.INT8
-        plain = replace(runtime, settings=replace(runtime.settings, precision=Precision.F32))
-        self._plain = self._loader_of(WorkerFramework(plain, self._log)) if is_quantised else self._loader
-        self._drafts = Path(self._open.enter_context(TemporaryDirectory(prefix="dlbricks-parcels-")))
-        return self
+        def loader(runtime: Runtime) -> Loader:
+            worker = opened.enter_context(WorkerFramework(runtime, log))
+            return Loader(cache, worker, worker, memory, most_bytes)
 
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
+        runtime = request.runtime
+        self._plain = self._loader = loader(runtime)
+        if runtime.settings.precision is Precision.INT8:
+            # Hosts quantise what they measure in integers by themselves.
+            self._plain = loader(replace(runtime, settings=replace(runtime.settings, precision=Precision.F32)))
+        self._drafts = Path(opened.enter_context(TemporaryDirectory(prefix="dlbricks-parcels-")))
 
     def packed(
         self, source: ModelSource, batch_size: int | None, label: str, tell: Callable[[Event], None]
@@ -170,28 +168,21 @@ class _Packing:
         path.unlink()
         return self._keys(cut_model(decomposition))
 
-    def _loader_of(self, framework: WorkerFramework) -> Loader:
-        worker = self._open.enter_context(framework)
-        most_bytes = self._request.memory_limit_bytes or fingerprint().memory_bytes
-        return Loader(self._cache, worker, worker, self._memory, most_bytes)
-
 
 def network_of(written: LayerGraph) -> bytes:
     """Return written layers as a model file of their format; raise UnsuitableLayersError if they cannot travel."""
-    return _onnx(written, file_of(written)) if written.format is Format.ONNX else packed_network(written)
+    if written.format is Format.ONNX:
+        return onnx_network(file_of(written), {given.name: given for given in written.inputs})
+    return packed_network(written)
 
 
 def short_network_of(written: LayerGraph) -> bytes | None:
     """Return the same without repeated modules; None if no module can be left out."""
     if written.format is Format.ONNX:
         short = shortened(file_of(written), written)
-        return None if short is None else _onnx(written, short)
+        return None if short is None else onnx_network(short, {given.name: given for given in written.inputs})
     carrier = carrier_of(written)
     return None if carrier is None or carrier.is_whole else packed_network(carrier.graph)
-
-
-def _onnx(written: LayerGraph, file: OnnxFile) -> bytes:
-    return onnx_network(file, {given.name: given for given in written.inputs})
 
 
 def _suffix(graph: LayerGraph) -> str:

@@ -1,6 +1,7 @@
 """The request of a fleet run, and its events: what every host measures, the hosts, the question, and what happened."""
 
-from dataclasses import dataclass, field, replace
+import shlex
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 
 from dlbricks_tui.jobs.events import Event, EventKinds, JobEnded, JobStarted, event_kinds
@@ -43,6 +44,12 @@ class HostEntry:
     def python_there(self) -> str:
         """The interpreter that the doctor runs there, and that makes the environment."""
         return self.python or USUAL_PYTHON
+
+
+def shell_path(path: str) -> str:
+    """Return a path as shells take it; a leading `~/` stays the user's home folder there."""
+    home = "~/" if path.startswith("~/") else ""
+    return home + shlex.quote(path.removeprefix(home))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,15 +257,8 @@ class FleetProgress:
                     row, state=FleetHostState(event.state), message=event.message, system=named[0], system_name=named[1]
                 )
             case HostProgress():
-                self.hosts[event.host] = replace(
-                    self._row(event.host),
-                    bricks=event.bricks,
-                    of=event.of,
-                    failed=event.failed,
-                    seconds_left=event.seconds_left,
-                    disturbed_rounds=event.disturbed_rounds,
-                    disturbed_seconds=event.disturbed_seconds,
-                )
+                told = {it.name: getattr(event, it.name) for it in fields(event) if it.name not in ("when", "host")}
+                self.hosts[event.host] = replace(self._row(event.host), **told)
             case HostEstimate():
                 self.estimates[event.model, event.runtime, event.host] = event
             case OrderFound():

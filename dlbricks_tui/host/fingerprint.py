@@ -8,7 +8,7 @@ import re
 from typing import cast
 
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.recorded_host import processors_here, recorded_host
 from dlbricks_tui.store.records import Fact, Facts, System
 
@@ -33,14 +33,27 @@ def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) 
     cores = processors_here().number if usable_cores is None else usable_cores
     cpu = processor.cpu_model(host) or platform.machine() or UNKNOWN
     memory = processor.memory_bytes(host) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    instance = _ec2_type(host)
-    settings = _settings(host)
+    # The firmware of Nitro machines names the type of an EC2 instance.
+    product = host.text(f"{_DMI}/product_name") or ""
+    is_named = host.text(f"{_DMI}/sys_vendor") == "Amazon EC2" and _EC2_TYPE.fullmatch(product)
+    instance = product if is_named else ""
+    # The settings that affect latencies and that a user or a scheduler can change.
+    settings: Facts = (
+        ("quota_cores", processor.quota_cores(host) or "none"),
+        ("hyper_threading", _known(processor.hyper_threading(host))),
+        ("governor", "+".join(processor.governors(host)) or UNKNOWN),
+        ("turbo", _known(processor.turbo(host))),
+        ("vectors", _known(processor.vector_instructions(host))),
+    )
     # The kernel is left out: an update would orphan all results of a host.
     # The memory is rounded, because the firmware reserves a varying part of it.
     deciding = (cpu, cores, math.ceil(memory / GIBIBYTE), instance, *settings)
     digest = hashlib.sha256(repr(deciding).encode()).hexdigest()[:8]
+    # Trademarks and clock rates make a name long, and the digest covers them.
+    plain = re.sub(r"\((R|TM)\)|@.*|\bCPU\b|\bProcessor\b", "", instance or cpu, flags=re.IGNORECASE)
+    slug = "-".join(re.findall(r"[a-z0-9.]+", plain.lower())) or UNKNOWN
     return System(
-        id=f"{_slug(instance or cpu)}-{cores}c-{digest}",
+        id=f"{slug}-{cores}c-{digest}",
         name=f"{instance or cpu}, {cores} core{'s' if cores != 1 else ''}",
         cpu=cpu,
         cores=cores,
@@ -58,41 +71,18 @@ def host_facts(system: System, host: HostFiles | None = None) -> Facts:
     return (("cpu", system.cpu), ("microcode", _known(microcode)), *kept)
 
 
-def _settings(host: HostFiles) -> Facts:
-    """Return the settings that affect latencies and that a user or a scheduler can change."""
-    return (
-        ("quota_cores", processor.quota_cores(host) or "none"),
-        ("hyper_threading", _known(processor.hyper_threading(host))),
-        ("governor", "+".join(processor.governors(host)) or UNKNOWN),
-        ("turbo", _known(processor.turbo(host))),
-        ("vectors", _known(processor.vector_instructions(host))),
-    )
-
-
 def _surroundings(host: HostFiles) -> Facts:
     """Return facts that may explain why two results differ."""
+    release = host.fields("etc/os-release", "=")
     return (
         ("kernel", host.text("proc/sys/kernel/osrelease") or platform.release() or UNKNOWN),
-        ("os", _operating_system(host)),
+        ("os", release.get("PRETTY_NAME", "").strip('"') or platform.system() or UNKNOWN),
         ("virtual", _known(processor.is_virtual(host))),
         ("container", _container(host)),
         ("machine", platform.machine() or UNKNOWN),
         ("vendor", host.text(f"{_DMI}/sys_vendor") or UNKNOWN),
         ("last_level_cache", host.text("sys/devices/system/cpu/cpu0/cache/index3/size") or UNKNOWN),
     )
-
-
-def _ec2_type(host: HostFiles) -> str:
-    """Return the type of an EC2 instance, which the firmware of Nitro machines names; else nothing."""
-    if host.text(f"{_DMI}/sys_vendor") != "Amazon EC2":
-        return ""
-    product = host.text(f"{_DMI}/product_name") or ""
-    return product if _EC2_TYPE.fullmatch(product) else ""
-
-
-def _operating_system(host: HostFiles) -> str:
-    release = host.fields("etc/os-release", "=")
-    return release.get("PRETTY_NAME", "").strip('"') or platform.system() or UNKNOWN
 
 
 def _container(host: HostFiles) -> str:
@@ -108,9 +98,3 @@ def _container(host: HostFiles) -> str:
 
 def _known(value: Fact) -> Fact:
     return UNKNOWN if value is None else value
-
-
-def _slug(text: str) -> str:
-    # Trademarks and clock rates make a name long, and the digest covers them.
-    plain = re.sub(r"\((R|TM)\)|@.*|\bCPU\b|\bProcessor\b", "", text, flags=re.IGNORECASE)
-    return "-".join(re.findall(r"[a-z0-9.]+", plain.lower())) or UNKNOWN

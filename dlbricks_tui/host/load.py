@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.host.processor import processor_times
+from dlbricks_tui.host.processor import HostFiles, ProcessorTimes, processor_times, times_by_processor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
 # A look costs processor time, and a share of less time than this says little: the kernel counts in ticks of 10 ms.
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -42,21 +41,13 @@ class HostLoad:
         return sum(self.stolen) / len(self.stolen) if self.stolen else 0.0
 
 
-class _CoreTimes(NamedTuple):
-    """The times of one core in kernel ticks."""
-
-    total: int
-    busy: int
-    stolen: int
-
-
 class LoadMeter:
     """Reads the load of the host at most once in a second."""
 
     def __init__(self, host: HostFiles | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._host = host or HostFiles()
         self._clock = clock
-        self._before: Mapping[str, _CoreTimes] = {}
+        self._before: Mapping[str, ProcessorTimes] = {}
         self._looked_at = -SECONDS_BETWEEN_LOOKS
         self._load: HostLoad | None = None
 
@@ -64,37 +55,19 @@ class LoadMeter:
         """Return the load between the last two looks; None before the second one, and where the host does not tell."""
         now = self._clock()
         if now - self._looked_at >= SECONDS_BETWEEN_LOOKS:
-            times = _core_times(self._host.text("proc/stat") or "")
-            self._load = _load_between(self._before, times)
+            times = times_by_processor(self._host)
+            times.pop("cpu", None)
+            busy, stolen = [], []
+            for name, after in times.items():
+                before = self._before.get(name)
+                # A core may have been switched on or off meanwhile.
+                if before is not None and after.total > before.total:
+                    elapsed = after.total - before.total
+                    busy.append(_share((after.busy - before.busy) / elapsed))
+                    stolen.append(_share((after.stolen - before.stolen) / elapsed))
+            self._load = HostLoad(tuple(busy), tuple(stolen)) if busy else None
             self._before, self._looked_at = times, now
         return self._load
-
-
-def _core_times(text: str) -> dict[str, _CoreTimes]:
-    found: dict[str, _CoreTimes] = {}
-    for line in text.splitlines():
-        name, *numbers = line.split()[:9] or [""]
-        # The line without a number is the sum of all cores.
-        if name.startswith("cpu") and name[3:].isdecimal() and len(numbers) == 8 and all(map(str.isdecimal, numbers)):
-            # user, nice, system, idle, waiting, interrupts, soft interrupts, stolen.
-            ticks: Sequence[int] = [int(number) for number in numbers]
-            idle, stolen = ticks[3] + ticks[4], ticks[7]
-            found[name] = _CoreTimes(sum(ticks), sum(ticks) - idle - stolen, stolen)
-    return found
-
-
-def _load_between(before: Mapping[str, _CoreTimes], after: Mapping[str, _CoreTimes]) -> HostLoad | None:
-    shares = []
-    for name, now in after.items():
-        then = before.get(name)
-        # A core may have been switched on or off meanwhile.
-        if then is not None and now.total > then.total:
-            elapsed = now.total - then.total
-            shares.append(((now.busy - then.busy) / elapsed, (now.stolen - then.stolen) / elapsed))
-    if not shares:
-        return None
-    busy, stolen = zip(*((_share(one), _share(other)) for one, other in shares), strict=True)
-    return HostLoad(busy, stolen)
 
 
 def _share(value: float) -> float:
@@ -135,14 +108,16 @@ def contention(pid: int, host: HostFiles | None = None) -> Contention | None:
     """Return the counts of a process so far; None where the kernel keeps none."""
     host = host or HostFiles()
     times = [_times_ns(host, path) for path in host.matching(f"proc/{pid}/task/*/schedstat")]
-    counts = [_preemptions(host, path) for path in host.matching(f"proc/{pid}/task/*/status")]
-    if not times or not counts or None in times or None in counts:
+    counts = [
+        host.fields(path).get("nonvoluntary_ctxt_switches", "") for path in host.matching(f"proc/{pid}/task/*/status")
+    ]
+    if not times or not counts or None in times or not all(map(str.isdecimal, counts)):
         return None
     computed_ns, waited_ns = (sum(of_each) for of_each in zip(*(it for it in times if it), strict=True))
     all_times = processor_times(host)
     return Contention(
         waited_ns / _NANOSECONDS,
-        sum(count for count in counts if count),
+        sum(map(int, counts)),
         None if all_times is None else all_times.taken_seconds - computed_ns / _NANOSECONDS,
     )
 
@@ -193,8 +168,3 @@ def _times_ns(host: HostFiles, path: str) -> tuple[int, int] | None:
     if len(counted) != 3 or not (counted[0].isdecimal() and counted[1].isdecimal()):
         return None
     return int(counted[0]), int(counted[1])
-
-
-def _preemptions(host: HostFiles, path: str) -> int | None:
-    count = host.fields(path).get("nonvoluntary_ctxt_switches", "")
-    return int(count) if count.isdecimal() else None

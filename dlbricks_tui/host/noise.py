@@ -8,8 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.host.processor import ProcessorTimes, processor_times
+from dlbricks_tui.host.processor import HostFiles, processor_times
 
 UNREADABLE = "unknown"
 SECONDS_TO_WATCH = 0.5
@@ -73,14 +72,10 @@ def disturbances(host: HostFiles | None = None) -> tuple[str, ...]:
 
     Where the processors do not tell, that is returned, too: such a host is not known to be quiet.
     """
-    host = host or HostFiles()
-    before = processor_times(host)
-    if before is None:
+    shares = _shares(host or HostFiles())
+    if shares is None:
         return ("the load is unknown",)
-    time.sleep(SECONDS_TO_WATCH)
-    after = processor_times(host) or before
-    states = (_load(_part(before, after, lambda it: it.busy)), _theft(_part(before, after, lambda it: it.stolen)))
-    return tuple([it.text for it in states if it.verdict is NoiseVerdict.NOISY])
+    return tuple(it.text for it in (_load(shares[0]), _theft(shares[1])) if it.verdict is NoiseVerdict.NOISY)
 
 
 def _governor(host: HostFiles) -> SourceState:
@@ -92,28 +87,8 @@ def _governor(host: HostFiles) -> SourceState:
     return _judged(told, noisy=found != ("performance",))
 
 
-def _turbo(host: HostFiles) -> SourceState:
-    allowed = processor.turbo(host)
-    return _judged("on" if allowed else "off", noisy=allowed)
-
-
-def _hyper_threading(host: HostFiles) -> SourceState:
-    shared = processor.hyper_threading(host)
-    return _judged("on" if shared else "off", noisy=shared)
-
-
-def _other_load(host: HostFiles) -> SourceState:
-    share = _share_of_time(host, lambda times: times.busy)
-    return _unknown() if share is None else _load(share)
-
-
 def _load(share: float) -> SourceState:
     return _judged(f"the processors are {share:.0%} busy", noisy=share > _BUSY_SHARE)
-
-
-def _stolen_time(host: HostFiles) -> SourceState:
-    share = _share_of_time(host, lambda times: times.stolen)
-    return _unknown() if share is None else _theft(share)
 
 
 def _theft(share: float) -> SourceState:
@@ -146,11 +121,6 @@ def _heat(host: HostFiles) -> SourceState:
     return _judged(", ".join(told), noisy=(celsius or 0.0) >= _HOT_CELSIUS or bool(slowed))
 
 
-def _virtual_machine(host: HostFiles) -> SourceState:
-    virtual = processor.is_virtual(host)
-    return _judged("yes" if virtual else "no", noisy=virtual)
-
-
 def _huge_pages(host: HostFiles) -> SourceState:
     chosen = (host.text("sys/kernel/mm/transparent_hugepage/enabled") or "").partition("[")[2].partition("]")[0]
     return _judged(chosen, noisy=chosen == "always") if chosen else _unknown()
@@ -158,9 +128,10 @@ def _huge_pages(host: HostFiles) -> SourceState:
 
 def _swap(host: HostFiles) -> SourceState:
     described = host.fields("proc/meminfo")
-    total, free = (_kibibytes(described.get(name)) for name in ("SwapTotal", "SwapFree"))
-    if total is None or free is None:
+    found = [described.get(name, "").removesuffix("kB").strip() for name in ("SwapTotal", "SwapFree")]
+    if not all(map(str.isdecimal, found)):
         return _unknown()
+    total, free = map(int, found)
     if not total:
         return SourceState("none", NoiseVerdict.QUIET)
     return _judged(f"{(total - free) >> 10} MiB in use", noisy=total > free)
@@ -181,26 +152,23 @@ def _clock(host: HostFiles) -> SourceState:
     return _judged(source, noisy=source not in _QUICK_CLOCKS) if source else _unknown()
 
 
-def _share_of_time(host: HostFiles, part: Callable[[ProcessorTimes], int]) -> float | None:
+def _shares(host: HostFiles) -> tuple[float, float] | None:
+    """Watch the processors for half a second, and return the shares of time that were busy and stolen."""
     before = processor_times(host)
     if before is None:
         return None
     time.sleep(SECONDS_TO_WATCH)
     after = processor_times(host) or before
-    return _part(before, after, part)
-
-
-def _part(before: ProcessorTimes, after: ProcessorTimes, part: Callable[[ProcessorTimes], int]) -> float:
-    return (part(after) - part(before)) / max(1, after.total - before.total)
-
-
-def _kibibytes(text: str | None) -> int | None:
-    number = (text or "").removesuffix("kB").strip()
-    return int(number) if number.isdecimal() else None
+    elapsed = max(1, after.total - before.total)
+    return (after.busy - before.busy) / elapsed, (after.stolen - before.stolen) / elapsed
 
 
 def _unknown() -> SourceState:
     return SourceState(UNREADABLE, NoiseVerdict.UNKNOWN)
+
+
+def _switch(state: bool | None, on: str = "on", off: str = "off") -> SourceState:
+    return _judged(on if state else off, noisy=state)
 
 
 def _judged(told: str, *, noisy: bool | None) -> SourceState:
@@ -216,27 +184,27 @@ SOURCES = (
     ),
     NoiseSource(
         "turbo",
-        _turbo,
+        lambda host: _switch(processor.turbo(host)),
         effect="the frequency follows temperature and the load of other cores: samples drift by 5 to 30 %",
         cure="for steadier, slower numbers: echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo, "
         "or echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost",
     ),
     NoiseSource(
         "hyper-threading",
-        _hyper_threading,
+        lambda host: _switch(processor.hyper_threading(host)),
         effect="what runs on the sibling of a core takes up to half of its speed",
         cure="compute with as many threads as there are physical cores, or "
         "echo off | sudo tee /sys/devices/system/cpu/smt/control",
     ),
     NoiseSource(
         "other load",
-        _other_load,
+        lambda host: _load(shares[0]) if (shares := _shares(host)) else _unknown(),
         effect="other programs take turns with the measured one: outliers, and wider intervals",
         cure="end what computes (see `top`), or wait; dlbricks itself runs one measurement at a time per host",
     ),
     NoiseSource(
         "stolen time",
-        _stolen_time,
+        lambda host: _theft(shares[1]) if (shares := _shares(host)) else _unknown(),
         effect="other guests of the host take the processor: samples grow at random",
         cure="use an instance type with dedicated cores, or measure at another time",
     ),
@@ -260,7 +228,7 @@ SOURCES = (
     ),
     NoiseSource(
         "virtual machine",
-        _virtual_machine,
+        lambda host: _switch(processor.is_virtual(host), "yes", "no"),
         effect="frequency, heat and neighbours are out of sight, and differ between two instances of one type",
         cure="a bare-metal instance shows them; else compare only results of this host",
     ),

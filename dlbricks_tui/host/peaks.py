@@ -8,12 +8,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runtime.runtime import MOST_THREADS
@@ -47,14 +46,6 @@ class PeaksError(UserError):
     """The peaks of this host cannot be measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sizes:
-    """The bytes of the arrays of each thread; None if this host hides its caches."""
-
-    memory: int
-    shared_cache: int | None
-
-
 # Runs the program with arguments and variables, and returns what it prints.
 Program = Callable[[list[str], Mapping[str, str]], str]
 
@@ -68,13 +59,11 @@ def measure_peaks(system: str, threads: int, host: HostFiles | None = None, run:
     bandwidth: dict[str, float] = {}
     for instructions in _KERNELS.get(widest, (widest,)):
         first = not arithmetic
-        read = {MEMORY: sizes.memory, SHARED_CACHE: sizes.shared_cache} if first else {}
-        wanted = {level: size for level, size in read.items() if size is not None}
+        wanted = sizes if first else {}
         kernels = {} if first else {_KERNELS_VARIABLE: _CORE_TYPES[instructions]}
         arguments = [str(threads), str(_SECONDS_EACH), *map(str, wanted.values())]
-        found = _parsed(run(arguments, {**_ONE_THREAD, **kernels}))
-        arithmetic[instructions] = found.flops / _GIGA
-        bandwidth |= {level: each / _GIGA for level, each in zip(wanted, found.bandwidth, strict=True)}
+        arithmetic[instructions], read = _parsed(run(arguments, {**_ONE_THREAD, **kernels}))
+        bandwidth |= zip(wanted, read, strict=True)
     return Peaks(
         when=utc_now(),
         system=system,
@@ -87,13 +76,13 @@ def measure_peaks(system: str, threads: int, host: HostFiles | None = None, run:
 def quick_peaks(system: str, threads: int, run: Program | None = None) -> Peaks:
     """Measure arithmetic and memory for about half a second: to predict by, too roughly to be stored."""
     arguments = [str(threads), str(_QUICK_SECONDS_EACH), str(_QUICK_BYTES // threads)]
-    found = _parsed((run or _run)(arguments, _ONE_THREAD))
+    arithmetic, (bandwidth,) = _parsed((run or _run)(arguments, _ONE_THREAD))
     return Peaks(
         when=utc_now(),
         system=system,
         threads=threads,
-        arithmetic=(("any", found.flops / _GIGA),),
-        bandwidth=((MEMORY, found.bandwidth[0] / _GIGA),),
+        arithmetic=(("any", arithmetic),),
+        bandwidth=((MEMORY, bandwidth),),
     )
 
 
@@ -117,28 +106,25 @@ def keep_peaks(
     return found
 
 
-def _sizes(host: HostFiles, threads: int) -> _Sizes:
+def _sizes(host: HostFiles, threads: int) -> Mapping[str, int]:
+    """Return the bytes of the arrays of each thread; none for the shared cache if this host hides it."""
     caches = processor.caches(host)
     shared = max((it for it in caches if it.level > 2), key=lambda it: it.level, default=None)
     if shared is None:
-        return _Sizes(_LEAST_BYTES // threads, None)
+        return {MEMORY: _LEAST_BYTES // threads}
     everything = min(_MOST_BYTES, max(_LEAST_BYTES, _TIMES_THE_CACHE * shared.bytes))
     private = max((it.bytes for it in caches if it.level < shared.level), default=0)
     share = shared.bytes // min(threads, shared.processors)
     # Other guests of the machine may fill the rest of the shared cache.
     size = _BEYOND_PRIVATE * private
-    return _Sizes(everything // threads, size if 0 < size < share + private else None)
+    found = {MEMORY: everything // threads}
+    return found | {SHARED_CACHE: size} if 0 < size < share + private else found
 
 
-@dataclass(frozen=True, slots=True)
-class _Printed:
-    flops: float
-    bandwidth: tuple[float, ...]
-
-
-def _parsed(printed: str) -> _Printed:
+def _parsed(printed: str) -> tuple[float, list[float]]:
+    """Return the operations and the bytes of each level in a second, in billions."""
     document = json.loads(printed)
-    return _Printed(float(document["flops"]), tuple(map(float, document["bandwidth"])))
+    return float(document["flops"]) / _GIGA, [float(each) / _GIGA for each in document["bandwidth"]]
 
 
 def _run(arguments: list[str], variables: Mapping[str, str]) -> str:

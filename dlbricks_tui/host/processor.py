@@ -3,11 +3,59 @@
 import os
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.runtime.variant import InstructionSet
+
+ROOT = Path("/")
+
+
+class HostFiles:
+    """Reads files below a root; None for files that do not exist or cannot be read."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self._root = root
+
+    def text(self, path: str) -> str | None:
+        """Return the content of a file, without the line break at its end."""
+        try:
+            content = (self._root / path).read_bytes()
+        except (OSError, ValueError):
+            return None
+        return content.decode(errors="replace").strip("\n\0 ")
+
+    def number(self, path: str) -> int | None:
+        """Return the integer that a file consists of."""
+        text = self.text(path)
+        try:
+            return None if text is None else int(text)
+        except ValueError:
+            return None
+
+    def fields(self, path: str, separator: str = ":") -> dict[str, str]:
+        """Return the lines `name: value` of a file; the first of equal names counts."""
+        found: dict[str, str] = {}
+        for line in (self.text(path) or "").splitlines():
+            name, has_value, value = line.partition(separator)
+            if has_value:
+                found.setdefault(name.strip(), value.strip())
+        return found
+
+    def matching(self, pattern: str) -> tuple[str, ...]:
+        """Return the paths below the root that match a glob pattern, sorted."""
+        try:
+            return tuple(sorted(str(path.relative_to(self._root)) for path in self._root.glob(pattern)))
+        except OSError:
+            return ()
+
+    def exists(self, path: str) -> bool:
+        """True if there is such a file or folder and this process may see it."""
+        try:
+            return (self._root / path).exists()
+        except OSError:
+            return False
+
 
 CPU = "sys/devices/system/cpu"
 CGROUP = "sys/fs/cgroup"
@@ -98,28 +146,32 @@ def hyper_threading(host: HostFiles) -> bool | None:
 
 def quota_cores(host: HostFiles) -> float | None:
     """Return the processor time limit of the control group, in cores; None without a limit."""
-    limits = [*_second_version_quotas(host), *_first_version_quotas(host)]
+    limits = []
+    for group in _groups(host, ""):
+        quota, _, period = (host.text(f"{CGROUP}/{group}/cpu.max") or "").partition(" ")
+        if quota.isdecimal() and period.isdecimal() and int(period):
+            limits.append(int(quota) / int(period))
+    for group in _groups(host, "cpu"):
+        microseconds = host.number(f"{CGROUP}/cpu/{group}/cpu.cfs_quota_us")
+        period_us = host.number(f"{CGROUP}/cpu/{group}/cpu.cfs_period_us")
+        if microseconds is not None and period_us and microseconds > 0:
+            limits.append(microseconds / period_us)
     return min(limits, default=None)
 
 
 def memory_bytes(host: HostFiles) -> int | None:
     """Return the memory of the host, or the limit of the control group."""
     total = host.fields("proc/meminfo").get("MemTotal", "").split()
-    limits = [int(total[0]) * 1024] if total and total[0].isdecimal() else []
-    for group in _groups(host, ""):
-        limits += _numbers(host, f"{CGROUP}/{group}/memory.max")
-    for group in _groups(host, "memory"):
-        limits += _numbers(host, f"{CGROUP}/memory/{group}/memory.limit_in_bytes")
-    return min(limits, default=None)
+    limits = [int(total[0]) * 1024 if total and total[0].isdecimal() else None]
+    limits += [host.number(f"{CGROUP}/{group}/memory.max") for group in _groups(host, "")]
+    limits += [host.number(f"{CGROUP}/memory/{group}/memory.limit_in_bytes") for group in _groups(host, "memory")]
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def throttled_periods(host: HostFiles) -> int | None:
     """Return how often the control group was throttled by its time limit; None if unknown."""
-    counts = []
-    for group in _groups(host, ""):
-        counts.append(host.fields(f"{CGROUP}/{group}/cpu.stat", " ").get("nr_throttled"))
-    for group in _groups(host, "cpu"):
-        counts.append(host.fields(f"{CGROUP}/cpu/{group}/cpu.stat", " ").get("nr_throttled"))
+    folders = [*_groups(host, ""), *(f"cpu/{group}" for group in _groups(host, "cpu"))]
+    counts = [host.fields(f"{CGROUP}/{folder}/cpu.stat", " ").get("nr_throttled") for folder in folders]
     known = [int(count) for count in counts if count is not None and count.isdecimal()]
     return sum(known) if known else None
 
@@ -144,21 +196,6 @@ def _distinct(host: HostFiles, pattern: str) -> tuple[str, ...]:
     return tuple(sorted({text for text in found if text}))
 
 
-def _second_version_quotas(host: HostFiles) -> Iterable[float]:
-    for group in _groups(host, ""):
-        limit, _, period = (host.text(f"{CGROUP}/{group}/cpu.max") or "").partition(" ")
-        if limit.isdecimal() and period.isdecimal() and int(period):
-            yield int(limit) / int(period)
-
-
-def _first_version_quotas(host: HostFiles) -> Iterable[float]:
-    for group in _groups(host, "cpu"):
-        limit = host.number(f"{CGROUP}/cpu/{group}/cpu.cfs_quota_us")
-        period = host.number(f"{CGROUP}/cpu/{group}/cpu.cfs_period_us")
-        if limit is not None and period and limit > 0:
-            yield limit / period
-
-
 def _groups(host: HostFiles, controller: str) -> Iterable[str]:
     """Return the control group of this process and its parents, whose limits apply too."""
     for line in (host.text("proc/self/cgroup") or "").splitlines():
@@ -170,13 +207,8 @@ def _groups(host: HostFiles, controller: str) -> Iterable[str]:
     return ()
 
 
-def _numbers(host: HostFiles, path: str) -> list[int]:
-    number = host.number(path)
-    return [] if number is None else [number]
-
-
 class ProcessorTimes(NamedTuple):
-    """Times of all processors in kernel ticks; `busy` excludes time that a hypervisor has stolen."""
+    """Times of one or all processors in kernel ticks; `busy` excludes time that a hypervisor has stolen."""
 
     total: int
     busy: int
@@ -189,14 +221,21 @@ class ProcessorTimes(NamedTuple):
 
 
 def processor_times(host: HostFiles) -> ProcessorTimes | None:
-    """Return the times so far; None if unknown."""
-    words = (host.text("proc/stat") or "").partition("\n")[0].split()
-    if len(words) < 9 or words[0] != "cpu" or not all(word.isdecimal() for word in words[1:9]):
-        return None
-    # user, nice, system, idle, waiting, interrupts, soft interrupts, stolen; guests count within user.
-    numbers = [int(word) for word in words[1:9]]
-    idle, stolen = numbers[3] + numbers[4], numbers[7]
-    return ProcessorTimes(sum(numbers), sum(numbers) - idle - stolen, stolen)
+    """Return the times of all processors so far; None if unknown."""
+    return times_by_processor(host).get("cpu")
+
+
+def times_by_processor(host: HostFiles) -> dict[str, ProcessorTimes]:
+    """Return the times so far of each processor, and of all together as `cpu`, as far as they are known."""
+    found: dict[str, ProcessorTimes] = {}
+    for line in (host.text("proc/stat") or "").splitlines():
+        name, *numbers = line.split()[:9] or [""]
+        if name.rstrip("0123456789") == "cpu" and len(numbers) == 8 and all(map(str.isdecimal, numbers)):
+            # user, nice, system, idle, waiting, interrupts, soft interrupts, stolen; guests count within user.
+            ticks = [int(number) for number in numbers]
+            idle, stolen = ticks[3] + ticks[4], ticks[7]
+            found[name] = ProcessorTimes(sum(ticks), sum(ticks) - idle - stolen, stolen)
+    return found
 
 
 class DataCache(NamedTuple):

@@ -76,10 +76,12 @@ def this_process() -> ProcessIdentity:
 
 
 def _started(pid: int) -> str | None:
-    return _from_proc(pid) if sys.platform == "linux" else _from_ps(pid)
-
-
-def _from_proc(pid: int) -> str | None:
+    """Return when a process started; None if it has ended."""
+    if sys.platform != "linux":
+        command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+        asked = subprocess.run(command, capture_output=True, text=True, env={"LC_ALL": "C"}, check=False)
+        state, _, started = asked.stdout.strip().partition(" ")
+        return started.strip() if started and state[0] not in _ENDED_STATES else None
     fields = _stat(pid)
     try:
         # Ticks count from the start of the host, so the id of the boot belongs to them.
@@ -94,14 +96,6 @@ def _stat(pid: int) -> Sequence[str]:
         return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return ()
-
-
-def _from_ps(pid: int) -> str | None:
-    asked = subprocess.run(
-        ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, env={"LC_ALL": "C"}, check=False
-    )
-    state, _, started = asked.stdout.strip().partition(" ")
-    return started.strip() if started and state[0] not in _ENDED_STATES else None
 
 
 class WorkKind(str, Enum):
@@ -251,7 +245,10 @@ class HostQueue:
     def open_ticket(self, arrived_ns: int) -> tuple[str, int] | None:
         """Create a ticket with that time of arrival, and lock it; None where that is not possible."""
         try:
-            self._make_folder()
+            with suppress(FileExistsError):
+                self._folder.mkdir()
+                # All users of the host add tickets, and remove their own ones only.
+                self._folder.chmod(0o1777)
             while True:
                 name = f"{arrived_ns:020d}-{os.getpid()}{_TICKET}"
                 arrived_ns += 1
@@ -273,14 +270,6 @@ class HostQueue:
         with suppress(OSError):
             (self._folder / name).unlink()
         os.close(file)
-
-    def _make_folder(self) -> None:
-        try:
-            self._folder.mkdir()
-        except FileExistsError:
-            return
-        # All users of the host add tickets, and remove their own ones only.
-        self._folder.chmod(0o1777)
 
     def take_turn(self) -> int | None:
         """Return the locked file if no other process measures."""
@@ -305,28 +294,18 @@ class HostQueue:
         while True:
             try:
                 # Without O_CREAT: the kernel refuses it for files of other users in world-writable folders.
-                return os.open(self.path, os.O_RDWR | _FLAGS)
-            except FileNotFoundError:
-                pass
-            except PermissionError:
-                return self._open_to_read()
+                with suppress(FileNotFoundError):
+                    try:
+                        return os.open(self.path, os.O_RDWR | _FLAGS)
+                    except PermissionError:
+                        return os.open(self.path, os.O_RDONLY | _FLAGS)
+                with suppress(FileExistsError):
+                    file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o666)
+                    # Other users of the host have to be able to lock it, whatever the umask of this one.
+                    os.fchmod(file, 0o666)
+                    return file
             except OSError as error:
                 raise self._unusable(error) from error
-            try:
-                file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o666)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise self._unusable(error) from error
-            # Other users of the host have to be able to lock it, whatever the umask of this one.
-            os.fchmod(file, 0o666)
-            return file
-
-    def _open_to_read(self) -> int:
-        try:
-            return os.open(self.path, os.O_RDONLY | _FLAGS)
-        except OSError as error:
-            raise self._unusable(error) from error
 
     def _unusable(self, error: OSError) -> QueueError:
         return QueueError(

@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from dlbricks_tui.language.architecture import BLOCK_SIZE, WINDOW_SLACK, Architecture, WeightPrecision
-from dlbricks_tui.language.decoder import ATTENTION, Decoder
-from dlbricks_tui.language.layers import ModelPart
+from dlbricks_tui.language.decoder import ATTENTION, Decoder, ModelPart
 from dlbricks_tui.language.orders import LanguageQuestion
-from dlbricks_tui.models.graph import Layer, LayerGraph
+from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 
-# The id of the method under which bricks of language models are stored.
-PROTOCOL = "decoder-1"
+# Before, OpenVINO computed attention in pieces, with caches as inputs and outputs.
+_OPENVINO = "openvino"
 # However wide its interval is, a step takes at least this share of its latency.
 _LEAST_SHARE = 0.05
 _FLOAT_BYTES = 4
@@ -50,13 +49,20 @@ class BrickTime:
         return not self.when
 
 
+def protocol_of(runtime: str) -> str:
+    """Return the id of the method under which a runtime, by its identity, has bricks of language models."""
+    return "decoder-2" if runtime.startswith(_OPENVINO) else "decoder-1"
+
+
 # Returns the latency of a layer: measured, or predicted.
 TimeOf = Callable[[LayerGraph, int], BrickTime]
 
 
 def known_bricks(store: ResultsDatabase, system: str, runtime: str) -> Mapping[str, BrickTime]:
     """Return the newest results of all bricks of language models, by key."""
-    found = store.select(equal(system=system, runtime=runtime, protocol=PROTOCOL, good=True), order=OLDEST_FIRST)
+    found = store.select(
+        equal(system=system, runtime=runtime, protocol=protocol_of(runtime), good=True), order=OLDEST_FIRST
+    )
     # The results of the newest run, one for each place of the brick.
     newest: dict[str, list[tuple[Summary, float]]] = {}
     for summary, share in zip(found, found.numbers(SHARED_COLUMN), strict=True):
@@ -146,20 +152,18 @@ def memory_need(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
     logits = 3 if model.logit_cap else 2 if model.logit_scale != 1.0 else 1
     running = asked.prompt * _FLOAT_BYTES * (model.vocabulary * logits + _block_floats(model, precision))
     # All experts count: sooner or later each has a token.
-    weights = sum(found.counts[it.index] * _kept_bytes(it) for it in layers)
+    weights = 0
+    for layer in layers:
+        kept = _FLOATS_PER_SCALE if layer.op.endswith("MatMulNBits") else 0 if layer.op.endswith(ATTENTION) else 1
+        rows = sum(it.size_bytes for it in layer.weights if it.dtype == "float32" and len(it.shape or ()) == 2)
+        # Tables of angles, which all blocks share, count below.
+        weights += found.counts[layer.index] * (sum(it.size_bytes for it in layer.weights) + (kept - 1) * rows)
     angles, table = context * model.rotary_size * _FLOAT_BYTES, model.vocabulary * model.hidden
     # It is a copy of the head's weights, or stays in its file. Tokens lie anywhere in it.
     file = table * _FLOAT_BYTES
     mapped = int(file * -math.expm1(-context * _MAPPED_PIECE / file))
     weights += angles + (table * precision.bits // 8 if model.is_tied else mapped)
     return MemoryNeed(weights, cache, _PROCESS_BYTES + max(running, largest - cache, 0))
-
-
-def _kept_bytes(layer: Layer) -> int:
-    """Return the bytes of weights; tables of angles, which all blocks share, do not count."""
-    kept_rows = _FLOATS_PER_SCALE if layer.op.endswith("MatMulNBits") else 0 if layer.op.endswith(ATTENTION) else 1
-    rows = sum(it.size_bytes for it in layer.weights if it.dtype == "float32" and len(it.shape or ()) == 2)
-    return sum(it.size_bytes for it in layer.weights) + (kept_rows - 1) * rows
 
 
 def _block_floats(model: Architecture, precision: WeightPrecision) -> int:

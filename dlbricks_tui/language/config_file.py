@@ -91,14 +91,24 @@ class _ConfigReader:
         if mixture and (values.get("mlp_only_layers") or self._size("decoder_sparse_step", 1) != 1):
             raise LanguageError("some of its blocks have no experts (mlp_only_layers, decoder_sparse_step): not known")
         heads, bias = self._size("num_attention_heads"), self._flag("attention_bias")
-        head_size = self._head_size(heads)
+        head_size, hidden = self._size("head_dim", 0), self._size("hidden_size")
+        if not head_size and heads > 0 and hidden % heads:
+            raise LanguageError(
+                f"hidden_size {shown_value(hidden)} does not divide by {shown_value(heads)} heads; state head_dim"
+            )
+        head_size = head_size or hidden // max(heads, 1)
+        key = "hidden_activation" if values.get("hidden_activation") is not None else "hidden_act"
+        activation = values.get(key, "silu")
+        if activation not in (*_SILUS, *_GELUS):
+            known = ", ".join(_SILUS + _GELUS)
+            raise LanguageError(f"its {key} {shown_value(activation)} is not known; known are {known}")
         flags = {"qkv_bias": bias, "output_bias": bias, "inner_bias": self._flag("mlp_bias"), "qk_norm": False}
         numbers: dict[str, Any] = {name: self._size(key, heads) for name, key in keys.items()}
         sizes = Architecture(
             family=self._family,
             head_size=head_size,
             is_tied=self._flag("tie_word_embeddings"),
-            has_gelu=self._has_gelu(),
+            has_gelu=activation in _GELUS,
             rotary_size=head_size,
             has_outer_norms=self._is_gemma,
             has_sinks=form.get("has_sinks", False),
@@ -106,7 +116,12 @@ class _ConfigReader:
             **numbers,
             **{name: form.get(name, usual) for name, usual in flags.items()},
         )
-        found = {"rotary_size": self._rotary_size(head_size), **self._windows(sizes)}
+        found = self._windows(sizes)
+        for place in (values, *(values.get(key) for key in ("rope_parameters", "rope_scaling"))):
+            factor = place.get("partial_rotary_factor") if isinstance(place, Mapping) else None
+            if factor is not None:
+                found["rotary_size"] = int(head_size * _checked("partial_rotary_factor", factor))
+                break
         if self._is_gemma:
             found |= {name: self._number(key, 0) for name, key in _CAPS.items()}
             found["embedding_scale"] = math.sqrt(sizes.hidden)
@@ -136,28 +151,6 @@ class _ConfigReader:
         else:
             windowed = [(block + 1) % max(self._size("sliding_window_pattern"), 1) > 0 for block in blocks]
         return {"window": window, "windowed": tuple(windowed)} if any(windowed) else {}
-
-    def _head_size(self, heads: int) -> int:
-        stated, hidden = self._size("head_dim", 0), self._size("hidden_size")
-        if not stated and heads > 0 and hidden % heads:
-            raise LanguageError(
-                f"hidden_size {shown_value(hidden)} does not divide by {shown_value(heads)} heads; state head_dim"
-            )
-        return stated or hidden // max(heads, 1)
-
-    def _rotary_size(self, head_size: int) -> int:
-        for place in (self._values, *(self._values.get(key) for key in ("rope_parameters", "rope_scaling"))):
-            factor = place.get("partial_rotary_factor") if isinstance(place, Mapping) else None
-            if factor is not None:
-                return int(head_size * _checked("partial_rotary_factor", factor))
-        return head_size
-
-    def _has_gelu(self) -> bool:
-        key = "hidden_activation" if self._values.get("hidden_activation") is not None else "hidden_act"
-        name = self._values.get(key, "silu")
-        if name not in (*_SILUS, *_GELUS):
-            raise LanguageError(f"its {key} {shown_value(name)} is not known; known are {', '.join(_SILUS + _GELUS)}")
-        return name in _GELUS
 
     def _size(self, key: str, default: int | None = None) -> int:
         value = self._values.get(key)

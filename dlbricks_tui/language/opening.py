@@ -50,16 +50,15 @@ class NamedModel:
 @cache
 def library_models() -> tuple[NamedModel, ...]:
     """Return the models of the library, in the order of its file."""
+    found = []
     with Path(__file__).with_name("library.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(map(_library_model, csv.DictReader(file)))
-
-
-def _library_model(row: dict[str, str]) -> NamedModel:
-    """Return the model of a row, whose columns are names and keys of a config.json; `others` are rare keys."""
-    values = row | dict(pair.split("=") for pair in row["others"].split())
-    sizes = {key: json.loads(text) for key, text in values.items() if text and key not in _LIBRARY_WORDS}
-    config = {"model_type": row["model_type"], **sizes}
-    return NamedModel(row["name"], architecture_of_config(config), row["title"], row["hub_id"])
+        # Columns are names and keys of a config.json; `others` are rare keys.
+        for row in csv.DictReader(file):
+            values = row | dict(pair.split("=") for pair in row["others"].split())
+            sizes = {key: json.loads(text) for key, text in values.items() if text and key not in _LIBRARY_WORDS}
+            architecture = architecture_of_config({"model_type": row["model_type"], **sizes})
+            found.append(NamedModel(row["name"], architecture, row["title"], row["hub_id"]))
+    return tuple(found)
 
 
 def model_in_library(name: str) -> NamedModel | None:
@@ -97,18 +96,16 @@ def _at(path: Path) -> NamedModel:
     if file.suffix == ".onnx" and file.with_name(GENAI_CONFIG).is_file():
         file = file.with_name(GENAI_CONFIG)
     try:
-        return NamedModel(_name_of(file), _architecture_in(file))
+        content = _beginning(file)
+        if file.name == GENAI_CONFIG:
+            found = architecture_of_config(_genai_values(file, parsed_config(content)))
+        elif content[:4] == b"GGUF" or file.name.endswith(GGUF_SUFFIX):
+            found = architecture_of_gguf(GgufHeader(content))
+        else:
+            found = architecture_of_config(parsed_config(content))
+        return NamedModel(_name_of(file), found)
     except UserError as error:
         raise LanguageError(f"{printable(str(file))}: {error}") from None
-
-
-def _architecture_in(file: Path) -> Architecture:
-    content = _beginning(file)
-    if file.name == GENAI_CONFIG:
-        return architecture_of_config(_genai_values(file, parsed_config(content)))
-    if content[:4] == b"GGUF" or file.name.endswith(GGUF_SUFFIX):
-        return architecture_of_gguf(GgufHeader(content))
-    return architecture_of_config(parsed_config(content))
 
 
 def _only_file(folder: Path) -> Path:

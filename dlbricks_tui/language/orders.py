@@ -39,7 +39,7 @@ class LanguageQuestion:
     def sizes(self) -> Architecture:
         """The sizes of the model, with caches of windowed blocks as long as the runtime wants them."""
         version = tuple([int(it) for it in self.runtime.version.split(".")[:2] if it.isdecimal()])
-        is_short = self.runtime.framework != "onnxruntime" or version >= _SHORT_CACHES
+        is_short = self.runtime.framework == "onnxruntime" and version >= _SHORT_CACHES
         return self.model.architecture if is_short else replace(self.model.architecture, has_short_caches=False)
 
     @property

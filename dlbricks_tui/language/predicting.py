@@ -21,8 +21,7 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.peaks import MEMORY, PeaksError, quick_peaks
 from dlbricks_tui.language.architecture import WINDOW_SLACK
 from dlbricks_tui.language.composing import BrickTime, known_bricks
-from dlbricks_tui.language.decoder import ATTENTION, Decoder, Step
-from dlbricks_tui.language.layers import TABLES
+from dlbricks_tui.language.decoder import ATTENTION, TABLES, Decoder, Step
 from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.models.graph import Layer, LayerGraph, Params, Shape, TensorType
 from dlbricks_tui.recorded_host import processors_here
@@ -256,7 +255,13 @@ class BrickPredictor:
             if time.ms > 0:
                 ratio = math.log(time.ms / usual_ms(work, rates))
                 peers[work.kind].append(_Peer(work, ratio, time.shared_half_ms / time.ms))
-        self._peers = {it: _without_outliers(found) for it, found in peers.items()}
+        self._peers: dict[tuple[str, int, bool], Sequence[_Peer]] = {}
+        for kind, found in peers.items():
+            # Ratios are no farther from the median than a few deviations.
+            middle = median(it.log_ratio for it in found)
+            most = _OUTLIER * _TO_DEVIATION * median(abs(it.log_ratio - middle) for it in found)
+            low, high = middle - most, middle + most
+            self._peers[kind] = [it._replace(log_ratio=min(high, max(low, it.log_ratio))) for it in found]
 
     @classmethod
     def of_host(cls, store: ResultsDatabase, system: str, runtime: str, threads: int) -> BrickPredictor:
@@ -322,13 +327,6 @@ def _family(op: str) -> str:
 
 def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
     return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
-
-
-def _without_outliers(peers: Sequence[_Peer]) -> Sequence[_Peer]:
-    """Return peers whose ratios are no farther from the median than a few deviations."""
-    middle = median(it.log_ratio for it in peers)
-    most = _OUTLIER * _TO_DEVIATION * median(abs(it.log_ratio - middle) for it in peers)
-    return [it._replace(log_ratio=min(middle + most, max(middle - most, it.log_ratio))) for it in peers]
 
 
 @lru_cache(maxsize=16)

@@ -17,13 +17,12 @@ from dlbricks_tui.bricks.programs import ProgramError, file_program, model_progr
 from dlbricks_tui.host.load import contention_between
 from dlbricks_tui.jobs.errors import Stopped
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.measure.batching import Batch, BatchLimits, batches, single
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.noise import BatchNoise, NoiseMonitor, Round
 from dlbricks_tui.measure.reference import REFERENCE, RUNS_PER_READING, reference_ms
 from dlbricks_tui.measure.results import Checkpoints, ResultSink
-from dlbricks_tui.measure.rounds import JobSamples, Rounds, in_turn
+from dlbricks_tui.measure.rounds import Batch, BatchLimits, JobSamples, Rounds, batches, in_turn, single
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, StoppingRule
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import Pace
@@ -67,11 +66,12 @@ class Alone:
         self._tell = tell
         self._side_by_side = side_by_side
         self._noise = noise
+        self._rule = rule
         self._pace = Pace(rule, noise, others)
         self._clock = clock
         self._usual_reference_ms: float | None = None
         self._references_at_first_ms: list[float] | None = None
-        # The jobs of the current batch by their names in the worker; a model may be in several batches.
+        # The jobs of the current batch by their names in the worker.
         self._batch: dict[str, Job] = {}
         self._rounds = Rounds(rule)
         self._batch_noise = BatchNoise()
@@ -100,13 +100,11 @@ class Alone:
             self._results.save_counts()
 
     def _measure_batch(self, batch: Batch, later: Sequence[Job]) -> None:
-        # The models of the batch before are still loaded.
-        to_load = batch.jobs if batch.part == 1 else batch.bricks
-        self._rounds.begin(batch)
+        self._rounds = Rounds(self._rule)
         self._batch = {job.name: job for job in batch.jobs}
         self._batch_noise, self._restarts, self._to_try_alone = BatchNoise(), 0, []
         try:
-            for job in to_load:
+            for job in batch.jobs:
                 self._control.checkpoint()
                 began = self._clock()
                 self._load(job)
@@ -114,12 +112,15 @@ class Alone:
             while names := self._rounds.due():
                 self._control.checkpoint()
                 if self._take_round(names, later):
-                    self._keep_finished()
+                    finished = self._rounds.take_finished()
+                    self._results.keep(finished, self._batch_noise.facts)
+                    for job, samples in finished:
+                        self._pace.learn(job, samples.statistics.trimmed_mean_ms)
                     self._results.tell_estimates(self._provisional)
         except Stopped:
             self._results.keep_unfinished(self._rounds.added_to(), self._batch_noise.facts)
             raise
-        self._worker.clear(keep=self._rounds.unfinished)
+        self._worker.clear()
         self._note_drift()
 
     def _load(self, job: Job) -> None:
@@ -242,12 +243,6 @@ class Alone:
         else:
             self._without_file.add(job)
             self._load(job)
-
-    def _keep_finished(self) -> None:
-        finished = self._rounds.take_finished()
-        self._results.keep(finished, self._batch_noise.facts)
-        for job, samples in finished:
-            self._pace.learn(job, samples.statistics.trimmed_mean_ms)
 
     def _provisional(self) -> Mapping[JobKey, Statistics]:
         """Return the statistics of bricks that need more samples."""

@@ -42,8 +42,7 @@ from dlbricks_tui.measure.jobs import Job, JobKey, timed_runs, untimed_runs
 from dlbricks_tui.measure.known import UNFINISHED
 from dlbricks_tui.measure.noise import HostTrack, NoiseMonitor, Round, counting
 from dlbricks_tui.measure.reference import REFERENCE, RUNS_PER_READING, reference_ms
-from dlbricks_tui.measure.renewal import renewed
-from dlbricks_tui.measure.results import CarrierOccurrence, Checkpoints, ResultSink
+from dlbricks_tui.measure.results import CarrierOccurrence, Checkpoints, ResultSink, renewed
 from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, samples_of
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import PATIENCE_SECONDS, PLAIN_SECONDS, Agenda, most_seconds_per_carrier
@@ -144,19 +143,15 @@ class Inside:
             self._tell(BatchStarted(number=1, of=1, programs=1, seconds_left=self._within_budget(self._agenda.seconds)))
             whole = self._loaded(job)
             if whole is not None:
-                self._time_model(whole, patient=not before_carriers)
+                self._results.loaded(job, whole.first_run_ms / 1000, (), allocates=whole.allocates)
+                self._sample_for_a_while(whole, patient=not before_carriers)
+                if whole.samples_ms:
+                    self._keep_whole(whole)
+                    self._agenda.learn(job.expected_ms, median(whole.samples_ms))
+                if self._worker.holds(job.name):
+                    self._timed_wholes.append(whole)
+                self._worker.clear()
             self._agenda.end_stage(time.monotonic() - began - (self._waited_seconds - waited_seconds))
-
-    def _time_model(self, whole: _Whole, *, patient: bool) -> None:
-        job = whole.job
-        self._results.loaded(job, whole.first_run_ms / 1000, (), allocates=whole.allocates)
-        self._sample_for_a_while(whole, patient=patient)
-        if whole.samples_ms:
-            self._keep_whole(whole)
-            self._agenda.learn(job.expected_ms, median(whole.samples_ms))
-        if self._worker.holds(job.name):
-            self._timed_wholes.append(whole)
-        self._worker.clear()
 
     def _loaded(self, job: Job) -> _Whole | None:
         """Load the file of a model, or else its layers; store the reason if neither runs."""
@@ -246,9 +241,13 @@ class Inside:
             if loaded is None:
                 continue
             seconds = time.monotonic() - began
-            latency_ms = self._latency_ms(what.name, loaded.first_run_seconds * 1000)
-            if latency_ms is None:
-                continue
+            latency_ms = loaded.first_run_seconds * 1000
+            if latency_ms > SLOW_MS:
+                # The first run of a carrier with many layers takes most of its time to load.
+                taken_ms = self._worker.sample([what.name], 0, 1).get(what.name)
+                if not taken_ms:
+                    continue
+                latency_ms = taken_ms[0]
             slow = what.is_heavy or latency_ms > SLOW_MS or seconds > SECONDS_TO_COPY
             firsts.append((what, latency_ms, 1 if slow else COPIES))
             for job in dict.fromkeys(what.bricks.values()):
@@ -268,16 +267,6 @@ class Inside:
         self._worker.take_losses()
         return running
 
-    def _latency_ms(self, name: str, first_run_ms: float) -> float | None:
-        """The latency of a loaded carrier, about; the first run of one with many layers takes most of its time to load.
-
-        None if the carrier does not run any more.
-        """
-        if first_run_ms <= SLOW_MS:
-            return first_run_ms
-        taken_ms = self._worker.sample([name], 0, 1).get(name)
-        return taken_ms[0] if taken_ms else None
-
     def _round(self, running: Sequence[TimedCarrier], *, waits: bool) -> None:
         """One sample of each whole model and each layer; it `waits` for a quiet host if all of these had their time."""
         began = time.monotonic()
@@ -292,7 +281,11 @@ class Inside:
                 samples[job.number].append(sample_ms)
         self._worker.take_losses()
         calls_ms = self._worker.null_calls(_NULL_CALLS)
-        self._sample_other()
+        if self._other is not None and self._other.wants_more:
+            # It runs in a moment of its own, which it does not disturb.
+            self._read_reference()
+            self._worker.wait_until_idle()
+            self._own_seconds -= self._other.sample(self._track.now)
         seconds = time.monotonic() - began
         seconds_left = self._seconds_left(running, seconds)
         self._tell(
@@ -306,15 +299,6 @@ class Inside:
         if waits:
             # It stands for one that was disturbed.
             self._wait(seconds, seconds_left)
-
-    def _sample_other(self) -> None:
-        """Run the program beside the carriers once, in a moment of its own."""
-        if self._other is None or not self._other.wants_more:
-            return
-        self._read_reference()
-        self._worker.wait_until_idle()
-        # It does not disturb its moment.
-        self._own_seconds -= self._other.sample(self._track.now)
 
     @property
     def _is_patient(self) -> bool:
@@ -436,8 +420,11 @@ class Inside:
             counted = it.counting
             samples_ms, doubt, facts = it.samples_ms(counted), it.shared_doubt(counted), counted.facts(len(it.plain_ms))
             facts += ((SHARED_COLUMN, doubt),) if finished else ((SHARED_COLUMN, doubt), (UNFINISHED, True))
+            carrier = it.what.carrier
             for layer, job in over.items():
-                found[job].append(self._occurrence(it, layer, samples_ms[layer], facts))
+                name = carrier.graph.layers[layer].name
+                where: Facts = (("model", carrier.model.name), ("layer", name), ("carrier", it.what.key))
+                found[job].append(CarrierOccurrence(where, samples_of(samples_ms[layer], self._rule), facts))
         self._results.keep_occurrences(
             {job: self._renewed(job, places) for job, places in found.items()}, (), finished=finished
         )
@@ -456,15 +443,6 @@ class Inside:
         if job.earlier is None:
             return places
         return renewed(job.earlier, places, self._rule, self._track.quick_ms)
-
-    def _occurrence(self, it: TimedCarrier, layer: int, samples_ms: Sequence[float], facts: Facts) -> CarrierOccurrence:
-        carrier = it.what.carrier
-        where: Facts = (
-            ("model", carrier.model.name),
-            ("layer", carrier.graph.layers[layer].name),
-            ("carrier", it.what.key),
-        )
-        return CarrierOccurrence(where, samples_of(samples_ms, self._rule), facts)
 
     def _provisional(self, started: Sequence[TimedCarrier]) -> Mapping[JobKey, Statistics]:
         found: dict[Job, list[Statistics]] = defaultdict(list)

@@ -172,19 +172,10 @@ def memory_bytes(layers: Sequence[Layer]) -> int:
 
 def untimed_runs(latency_ms: float, *, whole: bool, cold: bool = False) -> int:
     """Return the number for a brick or whole model of this latency; cold bricks get a cache sweep instead."""
-    if whole:
-        return _untimed_runs_of_a_model(latency_ms)
-    if cold or latency_ms >= _LONG_BRICK_MS:
-        return 0
-    return _RUNS if latency_ms >= _SHORT_BRICK_MS else _RUNS_OF_A_SHORT_BRICK
-
-
-def timed_runs(latency_ms: float) -> int:
-    """Return the number of timed runs of a network in a round; the median of them is one sample."""
-    return max(1, int(min(_MOST_TIMED_RUNS, _TIMED_MS / latency_ms))) if latency_ms else _MOST_TIMED_RUNS
-
-
-def _untimed_runs_of_a_model(latency_ms: float) -> int:
+    if not whole:
+        if cold or latency_ms >= _LONG_BRICK_MS:
+            return 0
+        return _RUNS if latency_ms >= _SHORT_BRICK_MS else _RUNS_OF_A_SHORT_BRICK
     if latency_ms >= _LONG_MODEL_MS:
         return 0
     if latency_ms >= _MODEL_FILLS_CACHES_MS:
@@ -192,3 +183,8 @@ def _untimed_runs_of_a_model(latency_ms: float) -> int:
     if latency_ms * _MOST_RUNS_OF_A_MODEL <= _MODEL_SETTLES_MS:
         return _MOST_RUNS_OF_A_MODEL
     return max(_FEWEST_RUNS_OF_A_MODEL, math.ceil(_MODEL_SETTLES_MS / latency_ms))
+
+
+def timed_runs(latency_ms: float) -> int:
+    """Return the number of timed runs of a network in a round; the median of them is one sample."""
+    return max(1, int(min(_MOST_TIMED_RUNS, _TIMED_MS / latency_ms))) if latency_ms else _MOST_TIMED_RUNS

@@ -117,21 +117,19 @@ def _renewal(
     halves_ms = (newest.numbers("high_ms") - newest.numbers("low_ms")) / 2
     doubt_ms = max(float(halves_ms.mean()), float(newest.numbers(SHARED_COLUMN).mean()) * latency_ms)
     is_slow = speed.was_slower(reference_ms)
-    if not is_slow and (not is_wide(latency_ms, doubt_ms) or _had_its_share(_result_of(newest))):
-        return None
+    if not is_slow:
+        result = _result_of(newest)
+        # Results of older versions do not say it.
+        facts = {} if result is None else dict(result.noise)
+        # More rounds are of no use if it had all that its run allowed, on a quiet host.
+        if not is_wide(latency_ms, doubt_ms) or (facts.get(DISTURBED_ROUNDS) == 0 and UNFINISHED not in facts):
+            return None
     tries = store.select(_subject(key) & conditions.query & equal(origin=OWN), order=()).distinct("run")
     if len(tries) >= MOST_TRIES and not speed.quicker_since(int(newest.numbers("when")[-1]), reference_ms):
         return None
     if is_slow and speed.usual_ms:
         return Renewal(Why.SLOW_HOST, max(doubt_ms, latency_ms * (1 - speed.usual_ms / reference_ms)))
     return Renewal(Why.IMPRECISE, doubt_ms)
-
-
-def _had_its_share(result: Result | None) -> bool:
-    """True if a result had all rounds that its run allowed, on a quiet host: more of them are of no use."""
-    # Results of older versions do not say it.
-    facts = {} if result is None else dict(result.noise)
-    return facts.get(DISTURBED_ROUNDS) == 0 and UNFINISHED not in facts
 
 
 def with_earlier(jobs: Iterable[Job], store: ResultsDatabase, conditions: Conditions, known: Known) -> tuple[Job, ...]:
@@ -147,14 +145,9 @@ def with_earlier(jobs: Iterable[Job], store: ResultsDatabase, conditions: Condit
     return tuple(replace(job, earlier=earlier(job.key)) if job.key in known.measured else job for job in jobs)
 
 
-def newest_result(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> Result | None:
-    """Return the newest good result under these conditions; None if there is none, or if it is damaged."""
-    return _result_of(_newest(store, conditions, key))
-
-
 def results_of_newest_run(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> tuple[Result, ...]:
     """Return the good results of the newest run: a method without contexts has one for each occurrence of a brick."""
-    newest = newest_result(store, conditions, key)
+    newest = _result_of(_newest(store, conditions, key))
     if newest is None:
         return ()
     subject = _subject(key) & conditions.query & equal(good=True, run=newest.run, origin=OWN)

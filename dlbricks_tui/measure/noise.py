@@ -116,14 +116,20 @@ class NoiseMonitor:
 
     def disturbance(self, taken: Round) -> str | None:
         """Return in words what disturbed a round; None if nothing did."""
-        contended = _contended(taken)
-        found = contended or self._slower(taken)
+        contended, reference_ms, usual_ms = _contended(taken), taken.reference_ms, self.usual_reference_ms
+        found = contended
+        if not contended and reference_ms and usual_ms and reference_ms > MOST_SLOWER * usual_ms:
+            found = f"the host was {reference_ms / usual_ms:.2f} times slower than usual"
         reading = None
-        if not contended and taken.reference_ms is not None:
-            reading = _Reading(taken.reference_ms, taken.seconds)
+        if not contended and reference_ms is not None:
+            reading = _Reading(reference_ms, taken.seconds)
             self._uncontended.append(reading)
         if found is None:
-            self._count_quiet(taken.seconds)
+            self._quiet_in_a_row += 1
+            self._quiet_seconds += taken.seconds
+            if self._quiet_in_a_row >= _ROUNDS_TO_BE_SURE and self._quiet_seconds >= _SECONDS_TO_BE_SURE:
+                # From now on disturbed rounds are repeated again.
+                self._lost_seconds = 0.0
             if reading is not None:
                 self._quiet.append(reading)
                 self._detect_speed_up()
@@ -148,13 +154,6 @@ class NoiseMonitor:
         change, self._change = self._change, None
         return change
 
-    def _count_quiet(self, seconds: float) -> None:
-        """Repeat disturbed rounds again after enough quiet ones."""
-        self._quiet_in_a_row += 1
-        self._quiet_seconds += seconds
-        if self._quiet_in_a_row >= _ROUNDS_TO_BE_SURE and self._quiet_seconds >= _SECONDS_TO_BE_SURE:
-            self._lost_seconds = 0.0
-
     def _detect_speed_up(self) -> None:
         rounds = _lasting(self._quiet)
         quiet = list(self._quiet)
@@ -176,12 +175,6 @@ class NoiseMonitor:
         self._quiet = deque(latest, maxlen=_ROUNDS_REMEMBERED)
         self._lost_seconds = 0.0
         self._change = SpeedChange(usual_ms / _usual_ms(latest), rounds)
-
-    def _slower(self, taken: Round) -> str | None:
-        usual_ms = self.usual_reference_ms
-        if usual_ms is None or taken.reference_ms is None or taken.reference_ms <= MOST_SLOWER * usual_ms:
-            return None
-        return f"the host was {taken.reference_ms / usual_ms:.2f} times slower than usual"
 
 
 class HostTrack:

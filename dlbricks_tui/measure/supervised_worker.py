@@ -3,7 +3,7 @@
 The program that was asked for last is blamed for the loss of a worker, and unloaded.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -135,14 +135,12 @@ class SupervisedWorker:
 
     def profile(self, name: str, untimed: int, timed: int) -> Profiled | None:
         """Return the times of each operator of a program by the framework's profiler; None if that fails."""
-        runs = untimed + timed + _PROFILER_RUNS
-        seconds = self._limits.sample_seconds + _SLOWER_THAN_EVER * self._usual_seconds[name] * runs
+        seconds = self._seconds_for([name], untimed + timed + _PROFILER_RUNS)
         return self._tried(name, lambda: self._ask(Profile(name, untimed, timed), seconds))
 
     def trace(self, name: str, untimed: int, timed: int, *, operators: bool, lines: bool) -> TracedRuns | None:
         """Return traced runs of a program, with its operators and with the lines of oneDNN; None if that fails."""
-        runs = untimed + timed + _PROFILER_RUNS
-        seconds = self._limits.sample_seconds + _SLOWER_THAN_EVER * self._usual_seconds[name] * runs
+        seconds = self._seconds_for([name], untimed + timed + _PROFILER_RUNS)
 
         def ask() -> TracedRuns:
             found = self._ask(TraceRuns(name, untimed, timed, operators, lines), seconds)
@@ -172,15 +170,13 @@ class SupervisedWorker:
 
     def contention(self) -> Contention | None:
         """Return the contention counts of the worker so far; None where there are none."""
-        pid = self._current.pid if self._current else None
-        return None if pid is None else contention(pid)
+        return None if self.pid is None else contention(self.pid)
 
     def wait_until_idle(self) -> None:
         """Wait until the threads of the worker stop computing."""
-        pid = self._current.pid if self._current else None
-        if pid is not None:
+        if self.pid is not None:
             with self._waiting():
-                wait_until_idle(pid)
+                wait_until_idle(self.pid)
 
     def holds(self, name: str) -> bool:
         return name in self._fixtures or name in self._programs
@@ -190,21 +186,16 @@ class SupervisedWorker:
         losses, self._losses = self._losses, {}
         return losses
 
-    def clear(self, keep: Collection[str] = ()) -> None:
-        """Unload all programs except fixtures and those to keep."""
-        names = tuple(name for name in self._programs if name not in keep)
-        for name in names:
-            del self._programs[name]
+    def clear(self) -> None:
+        """Unload all programs except fixtures."""
+        names = tuple(self._programs)
+        self._programs = {}
         self._unexplained_losses = 0
         if names:
             try:
                 self._ask(Unload(names), self._limits.sample_seconds)
             except WorkerLostError as error:
                 self._replace(error)
-
-    @property
-    def _held(self) -> dict[str, _Loading]:
-        return {**self._fixtures, **self._programs}
 
     def _loaded(self, name: str, loading: _Loading) -> Loaded:
         loaded = self._ask(Load(name, loading.program, self._memory_limit_bytes, True), loading.seconds)
@@ -213,15 +204,18 @@ class SupervisedWorker:
 
     def _sampled(self, names: Sequence[str], untimed: int, timed: int) -> tuple[tuple[float, ...], ...]:
         # Each run of a brick also runs its producer, which may take longer than the brick.
-        runs = 2 * (untimed + timed)
-        usual_seconds = sum(self._usual_seconds[name] for name in names) * runs
-        seconds = self._limits.sample_seconds + _SLOWER_THAN_EVER * usual_seconds
+        seconds = self._seconds_for(names, 2 * (untimed + timed))
         durations_ns = self._ask(Sample(tuple(names), untimed, timed), seconds).durations_ns
         if [len(of_one) for of_one in durations_ns] != [timed] * len(names):
             raise WorkerGarbledError(
                 f"the worker's reply does not match the {len(names)} programs it was asked to time"
             )
         return tuple(map(_milliseconds, durations_ns))
+
+    def _seconds_for(self, names: Sequence[str], runs: int) -> float:
+        """Return how long so many runs of each program may take."""
+        usual_seconds = sum(self._usual_seconds[name] for name in names) * runs
+        return self._limits.sample_seconds + _SLOWER_THAN_EVER * usual_seconds
 
     def _tried(self, name: str, ask: Callable[[], Found]) -> Found | None:
         """Return the worker's answer about a program. If there is none, unload the program and return None."""
@@ -255,7 +249,7 @@ class SupervisedWorker:
     def _replace(self, error: WorkerLostError) -> None:
         """Load all programs into a new worker."""
         self._tell_replaced(str(error))
-        waiting = self._held
+        waiting = {**self._fixtures, **self._programs}
         while waiting:
             name, loading = next(iter(waiting.items()))
             try:
@@ -267,7 +261,7 @@ class SupervisedWorker:
             except WorkerLostError as again:
                 # The program ended the new worker too: load everything else once more, without it.
                 self._blame(name, again)
-                waiting = self._held
+                waiting = {**self._fixtures, **self._programs}
 
     def _ask(self, request: Request[Answer], seconds: float) -> Answer:
         if self._current is None or self._current.pid is None:

@@ -3,32 +3,34 @@
 A key is the digest of everything that an entry depends on: the content of the file, the settings, and the code. An
 entry is written in one step and carries a checksum. If it cannot be read or written, its content is made again, which
 takes longer and changes nothing.
+
+Answers of frameworks take longest, and do not depend on this code: they are kept as JSON under keys without it.
 """
 
 import hashlib
 import io
+import json
 import os
 import pickle
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dlbricks_tui.atomic_write import DRAFT_SUFFIX
+from dlbricks_tui.atomic_write import DRAFT_SUFFIX, write_atomically
 from dlbricks_tui.models.content import without_cycle_search
-from dlbricks_tui.models.graph import Layer, LayerGraph, Operator
+from dlbricks_tui.models.graph import Layer, LayerGraph, Numbers, Operator, Shape, TensorType
 from dlbricks_tui.regular_files import read_bytes
 
 # Entries of a thousand models take a tenth of it.
 MOST_BYTES = 2**28
 # The folders of entries, and those of the answers of frameworks.
-_FOLDER = "models"
-_FOLDERS = (_FOLDER, "inferred", "fused")
+_FOLDER, INFERRED, FUSED = "models", "inferred", "fused"
 _CHECKSUM_BYTES = 16
 # The number of entries that a process writes before it looks at the size of all entries again.
 _WRITES_PER_LOOK = 64
@@ -53,21 +55,43 @@ class ReadModel(NamedTuple):
             return False
 
 
+@dataclass(frozen=True, slots=True)
+class CachedTypes:
+    """The types of all outputs of all nodes, the nodes that the framework does not know, and its identity.
+
+    `symbol` is the fused graph that the types belong to, and `parts` are the nodes of the model file behind each of its
+    nodes. Without them the types are those of the model file.
+    """
+
+    types: tuple[tuple[TensorType, ...], ...]
+    unknown: frozenset[int] = frozenset()
+    framework: str = ""
+    symbol: str | None = None
+    parts: tuple[tuple[int, ...], ...] = ()
+    # The numbers of small tensors in one run, by node and output.
+    numbers: tuple[tuple[int, int, Numbers], ...] = ()
+    # The nodes and outputs whose types are those of that run, or the reason why there was none.
+    recorded: tuple[tuple[int, int], ...] = ()
+    failure: str = ""
+
+
 class Cache:
     """Entries by key. Any number of processes may share a folder."""
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
-        self._folder = folder
+        self.folder = folder
         self._most_bytes = most_bytes
         self._writes = 0
 
     @without_cycle_search()
     def read(self, key: str) -> Any:
         """Return the content of an entry; None if it is absent, damaged or unreadable."""
-        path = self._path(key)
+        path = self.folder / _FOLDER / key
         try:
             content = read_bytes(path)
-            _note_use(path)
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > _SECONDS_BETWEEN_NOTES:
+                    os.utime(path)
             if content[:_CHECKSUM_BYTES] != _checksum(content[_CHECKSUM_BYTES:]):
                 return None
             return _Unpickler(io.BytesIO(content[_CHECKSUM_BYTES:])).load()
@@ -76,9 +100,13 @@ class Cache:
 
     def write(self, key: str, content: object) -> None:
         """Write an entry, unless its folder cannot be written or its content is nested too deep."""
-        path = self._path(key)
+        path = self.folder / _FOLDER / key
         with suppress(OSError, RecursionError):
-            packed = _packed(content)
+            file = io.BytesIO()
+            pickler = pickle.Pickler(file, 5)
+            pickler.dispatch_table = _REDUCERS
+            pickler.dump(content)
+            packed = file.getvalue()
             path.parent.mkdir(parents=True, exist_ok=True)
             # Not durable: after a loss of power, the checksum tells.
             draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}{DRAFT_SUFFIX}")
@@ -89,11 +117,26 @@ class Cache:
                 with suppress(OSError):
                     draft.unlink()
             if self._writes % _WRITES_PER_LOOK == 0:
-                remove_oldest([self._folder / name for name in _FOLDERS], self._most_bytes)
+                remove_oldest([self.folder / name for name in (_FOLDER, INFERRED, FUSED)], self._most_bytes)
             self._writes += 1
 
-    def _path(self, key: str) -> Path:
-        return self._folder / _FOLDER / key
+    def read_types(self, kind: str, key: str) -> CachedTypes | None:
+        """Return an answer of a framework about what it has INFERRED or FUSED; None if it is absent or damaged."""
+        return types_in(self.folder / kind / f"{key}.json", key)
+
+    def write_types(self, kind: str, key: str, found: CachedTypes) -> None:
+        """Keep an answer of a framework. Without a cache, the next read asks the framework again."""
+        distinct: dict[TensorType, int] = {}
+        nodes = [[distinct.setdefault(one, len(distinct)) for one in types] for types in found.types]
+        document: dict[str, Any] = {"key": key, "framework": found.framework, "unknown": sorted(found.unknown)}
+        if found.symbol is not None:
+            document |= {"symbol": found.symbol, "parts": found.parts}
+        document |= {"types": list(distinct), "nodes": nodes}
+        if found.numbers or found.recorded or found.failure:
+            document |= {"numbers": found.numbers, "recorded": found.recorded, "failure": found.failure}
+        lines = (f"{json.dumps(name)}:{json.dumps(value, separators=(',', ':'))}" for name, value in document.items())
+        with suppress(OSError):
+            write_atomically(self.folder / kind / f"{key}.json", "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def remove_oldest(folders: Iterable[Path], most_bytes: int) -> None:
@@ -118,6 +161,13 @@ def cache_key(*facts: object, content: bytes = b"") -> str:
     return hashlib.sha256(f"{_code_digest()} {facts!r}\0".encode() + content).hexdigest()
 
 
+def answer_key(content: bytes, shapes: Mapping[int, Shape], *more: str) -> str:
+    """Return the key of a framework's answer: for a file content, input shapes, and further facts."""
+    # The first number changes with the stored form, and with the way in which files are read into nodes.
+    facts = json.dumps([1, sorted(shapes.items()), *more])
+    return hashlib.sha256(facts.encode() + b"\0" + content).hexdigest()
+
+
 @lru_cache(maxsize=1)
 def _code_digest() -> str:
     """Return a digest of the code that makes entries, and of the Python that writes them."""
@@ -129,14 +179,6 @@ def _code_digest() -> str:
     return digest.hexdigest()
 
 
-def _packed(content: object) -> bytes:
-    file = io.BytesIO()
-    pickler = pickle.Pickler(file, 5)
-    pickler.dispatch_table = _REDUCERS
-    pickler.dump(content)
-    return file.getvalue()
-
-
 def _reducer(kind: type[Any]) -> Callable[[Any], Any]:
     values = attrgetter(*(it.name for it in fields(kind)))
     return lambda instance: (kind, values(instance))
@@ -144,12 +186,6 @@ def _reducer(kind: type[Any]) -> Callable[[Any], Any]:
 
 # By default, dataclasses with slots look up their fields for each instance, which takes as long as all the rest.
 _REDUCERS: Mapping[type, Callable[[Any], Any]] = {kind: _reducer(kind) for kind in (Layer, Operator)}
-
-
-def _note_use(path: Path) -> None:
-    with suppress(OSError):
-        if time.time() - path.stat().st_mtime > _SECONDS_BETWEEN_NOTES:
-            os.utime(path)
 
 
 def _checksum(content: bytes) -> bytes:
@@ -178,3 +214,45 @@ _UNREADABLE = (
     *(OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError),
     *(EOFError, ImportError, pickle.PickleError),
 )
+
+
+def types_in(path: Path, key: str) -> CachedTypes | None:
+    """Return the types in a file, of the cache or delivered with a model; None if it is absent, damaged or of another
+    key.
+    """
+    try:
+        return parse_types(read_bytes(path), key)
+    except OSError:
+        return None
+
+
+@without_cycle_search()
+def parse_types(content: bytes, key: str) -> CachedTypes | None:
+    """Return the types in the content of such a file, None if it is damaged or of another key."""
+    try:
+        document = json.loads(content)
+        if document["key"] != key:
+            return None
+        shapes = ((None if shape is None else tuple(map(int, shape)), str(dtype)) for shape, dtype in document["types"])
+        distinct = [TensorType(*found) for found in shapes]
+        # Almost every node has one output, so the tuples are shared.
+        tuples: dict[tuple[int, ...], tuple[TensorType, ...]] = {}
+        types = []
+        for raw in document["nodes"]:
+            places = tuple(raw)
+            if (known := tuples.get(places)) is None:
+                known = tuples[places] = tuple([distinct[place] for place in places])
+            types.append(known)
+        return CachedTypes(
+            tuple(types),
+            frozenset(document["unknown"]),
+            str(document["framework"]),
+            document.get("symbol"),
+            tuple([tuple(numbers) for numbers in document.get("parts", ())]),
+            tuple([(int(node), int(output), tuple(held)) for node, output, held in document.get("numbers", ())]),
+            tuple([(int(node), int(output)) for node, output in document.get("recorded", ())]),
+            str(document.get("failure", "")),
+        )
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
+        # Without a readable cache, the framework is asked again.
+        return None

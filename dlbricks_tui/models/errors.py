@@ -44,11 +44,6 @@ class MissingShapeError(ModelError):
         such = "the model runs with" if self.tried else "give each, such as"
         return f"{self}; {such} {' '.join(options[:MOST_LISTED])}{more}"
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The names of the inputs."""
-        return tuple(self.examples)
-
 
 class NotInCacheError(ModelError):
     """Only a framework could tell the answer, and none may be started."""

@@ -44,13 +44,23 @@ class WorkerFramework:
     """Questions to one worker of a runtime. Leaving the `with` block ends it."""
 
     def __init__(
-        self, runtime: Runtime, log: Path, program: Path | None = None, tell: Callable[[str], None] | None = None
+        self,
+        runtime: Runtime,
+        log: Path,
+        program: Path | None = None,
+        tell: Callable[[str], None] | None = None,
+        *,
+        may_start: bool = True,
     ) -> None:
-        """`tell` takes a line about a question that takes long, in another thread."""
+        """`tell` takes a line about a question that takes long, in another thread.
+
+        A framework that may not start raises NotInCacheError at each question.
+        """
         self._runtime = runtime
         self._tell = tell
         self._log = log
         self._program = program
+        self._may_start = may_start
         self._open = ExitStack()
         self._worker: Worker | None = None
         self._interrupted = False
@@ -160,7 +170,7 @@ class WorkerFramework:
             {name: ArrayType(it.shape or (), it.dtype) for name, it in them.items()} for them in (inputs, weights)
         )
         question = Record(Network(model, arrays, learned, values=values))
-        telling = Timer(QUIET_SECONDS, self._tell or _ignore, [f"{_RUNS}, for at most {RUN_SECONDS:g} s"])
+        telling = Timer(QUIET_SECONDS, self._tell or id, [f"{_RUNS}, for at most {RUN_SECONDS:g} s"])
         telling.start()
         try:
             return self._guarded(question, Format.ONNX, RUN_SECONDS).outputs
@@ -182,33 +192,28 @@ class WorkerFramework:
         # With many models, each would start the worker again and get the same error.
         if self._missing:
             raise FrameworkMissingError(self._missing)
+        runtime = self._runtime
+        if self._may_start and runtime.traits.format is not needed:
+            raise WrongRuntimeError(
+                f"runtime {runtime.name} runs {runtime.traits.format.value} models, and this is one of {needed.value}"
+            )
         try:
-            return self._running(needed).ask(question, most_seconds)
+            if self._worker is None or self._worker.pid is None:
+                self._worker = self._open.enter_context(self._worker_of(runtime))
+            return self._worker.ask(question, most_seconds)
         except FrameworkMissingError as missing:
             self._missing = str(missing)
             raise
 
-    def _running(self, needed: Format) -> Worker:
-        runtime = self._runtime
-        if runtime.traits.format is not needed:
-            raise WrongRuntimeError(
-                f"runtime {runtime.name} runs {runtime.traits.format.value} models, and this is one of {needed.value}"
-            )
-        if self._worker is None or self._worker.pid is None:
-            self._worker = self._open.enter_context(self._worker_of(runtime))
-        return self._worker
-
     def _worker_of(self, runtime: Runtime) -> Worker:
+        if not self._may_start:
+            raise NotInCacheError("this model has not been read before")
         from dlbricks_tui.runtime.process import INSIDE, Worker
 
         return Worker(runtime, self._log, self._program or INSIDE)
 
 
 _RUNS = "some shapes or branches of the model follow from its data: it is run once to learn them"
-
-
-def _ignore(_: str) -> None:
-    return
 
 
 def _types(outputs: Sequence[Sequence[Tensor]]) -> tuple[tuple[TensorType, ...], ...]:
@@ -235,6 +240,7 @@ class Frameworks:
         self._memory = memory
         self._most_bytes = most_bytes
         self._workers = {form: WorkerFramework(runtime, log, tell=tell) for form, runtime in runtimes.items()}
+        self._resting = {form: WorkerFramework(runtime, log, may_start=False) for form, runtime in runtimes.items()}
         self._cache = cache
 
     @property
@@ -244,16 +250,19 @@ class Frameworks:
 
     def loader(self) -> Loader:
         """Return a loader that asks the frameworks for everything not in the cache."""
-        workers = self._workers
-        return Loader(
-            self._cache, workers[Format.MXNET], workers.get(Format.ONNX), self._memory, most_bytes=self._most_bytes
-        )
+        return self._loader(self._workers)
 
     def loader_from_cache(self) -> Loader:
         """Return a loader that starts no framework and raises NotInCacheError for everything not in the cache."""
-        absent = {form: _NotStarted(worker) for form, worker in self._workers.items()}
+        return self._loader(self._resting)
+
+    def _loader(self, frameworks: Mapping[Format, WorkerFramework]) -> Loader:
         return Loader(
-            self._cache, absent[Format.MXNET], absent.get(Format.ONNX), self._memory, most_bytes=self._most_bytes
+            self._cache,
+            frameworks[Format.MXNET],
+            frameworks.get(Format.ONNX),
+            self._memory,
+            most_bytes=self._most_bytes,
         )
 
     def retry_missing(self) -> None:
@@ -295,47 +304,3 @@ def open_loader_of(
         yield frameworks.loader()
     finally:
         frameworks.close()
-
-
-class _NotStarted:
-    """Stands in for a framework that may not be started."""
-
-    def __init__(self, framework: WorkerFramework) -> None:
-        self._framework = framework
-
-    @property
-    def identity(self) -> str:
-        return self._framework.identity
-
-    @property
-    def traits(self) -> Traits:
-        return self._framework.traits
-
-    @property
-    def precision(self) -> Precision:
-        return self._framework.precision
-
-    @property
-    def quantiser(self) -> str:
-        return self._framework.quantiser
-
-    def infer(self, symbol: str, shapes: object) -> GraphAnswer:
-        raise NotInCacheError("this model has not been read before")
-
-    def fuse(self, symbol: str, shapes: object) -> GraphAnswer:
-        raise NotInCacheError("this model has not been read before")
-
-    def optimised(self, file: Path) -> str:
-        raise NotInCacheError("this model has not been read before")
-
-    def executed(self, model: str, inputs: object, weights: object) -> str:
-        raise NotInCacheError("this model has not been read before")
-
-    def quantise(self, *model: object) -> None:
-        raise NotInCacheError("this model has not been read before")
-
-    def recorded(self, *network: object) -> Sequence[Held | None]:
-        raise NotInCacheError("this model has not been read before")
-
-    def output_types(self, model: str) -> Sequence[TensorType]:
-        raise NotInCacheError("this model has not been read before")

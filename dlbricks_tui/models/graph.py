@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.traits import MXNET, Format, Traits
@@ -140,6 +140,31 @@ class Layer:
         if wire.origin is Origin.OPERATOR:
             return self.operators[wire.number].outputs[wire.output]
         return (self.data if wire.origin is Origin.DATA else self.weights)[wire.number]
+
+
+class LayerReads:
+    """The inputs and weights of a layer that is made, each once, numbered in the order of reading."""
+
+    def __init__(self) -> None:
+        self.feeds: dict[Feed, int] = {}
+        self.data: list[TensorType] = []
+        # By the name or number of the array: operators that share one share the weight.
+        self.arrays: dict[Any, int] = {}
+        self.weights: list[TensorType] = []
+
+    def tensor(self, feed: Feed, found: TensorType) -> Wire:
+        """Return the wire from an input of the model or from another layer."""
+        if feed not in self.feeds:
+            self.feeds[feed] = len(self.data)
+            self.data.append(found)
+        return Wire(Origin.DATA, self.feeds[feed])
+
+    def weight(self, array: Hashable, found: TensorType) -> Wire:
+        """Return the wire from a stored array."""
+        if array not in self.arrays:
+            self.arrays[array] = len(self.weights)
+            self.weights.append(found)
+        return Wire(Origin.WEIGHT, self.arrays[array])
 
 
 def bytes_read(layers: Iterable[Layer], paid: int = 1) -> dict[Hashable, int]:
@@ -279,9 +304,3 @@ def unmeasurable_layers(graph: LayerGraph) -> dict[str, list[Layer]]:
         if layer.unmeasurable is not None:
             found.setdefault(layer.unmeasurable, []).append(layer)
     return found
-
-
-def shared_layers(one: LayerGraph, other: LayerGraph) -> tuple[tuple[int, ...], ...]:
-    """Return for each layer of `one` the layers of `other` that stand for some of the same nodes."""
-    owner = {node: layer.index for layer in other.layers for node in layer.nodes}
-    return tuple(tuple(sorted({owner[node] for node in layer.nodes if node in owner})) for layer in one.layers)

@@ -1,11 +1,15 @@
-"""Shapes of data inputs and their batch size: as users write them and as messages show them; they are remembered."""
+"""Shapes and values of inputs: as users write them and as messages show them; they are remembered.
+
+Values are settings of a model: a sampling rate, for example.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from pathlib import Path
@@ -13,8 +17,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
-from dlbricks_tui.models.graph import Numbers, Shape
-from dlbricks_tui.models.literals import LiteralError, numbers_of, parse_tuple
+from dlbricks_tui.models.graph import GraphInput, Numbers, Shape, TensorType
+from dlbricks_tui.models.literals import MOST_NUMBERS, LiteralError, numbers_of, parse_tuple
 from dlbricks_tui.regular_files import open_regular, read_json
 
 if TYPE_CHECKING:
@@ -72,10 +76,15 @@ def missing_shapes(declared: Mapping[str, Sequence[int | str] | None], where: st
 
     None stands for an input whose number of axes is unknown.
     """
+    said = []
+    for name, axes in declared.items():
+        sizes = [
+            "?" if (axis <= 0 if isinstance(axis, int) else not axis) else str(axis)[:80]
+            for axis in (axes or ())[:MOST_AXES]
+        ]
+        said.append(f"{name[:80]} ({', '.join(sizes)})" if sizes else name[:80])
     examples = {name: example_shape(axes) for name, axes in declared.items()}
-    said = {name: _as_declared(axes) for name, axes in declared.items()}
-    problem = f"{where} does not say the shape of: {listed([f'{name[:80]}{text}' for name, text in said.items()])}"
-    return MissingShapeError(problem, examples)
+    return MissingShapeError(f"{where} does not say the shape of: {listed(said)}", examples)
 
 
 def example_shape(axes: Sequence[int | str] | None, length: int = _LENGTH, side: int = _SIDE) -> Shape:
@@ -88,15 +97,13 @@ def example_shape(axes: Sequence[int | str] | None, length: int = _LENGTH, side:
         return image
     axes = axes[:MOST_AXES]
     usual = image if len(axes) == len(image) else (1, *(length,) * len(axes))[: len(axes)]
-    return tuple([_example_size(axis, guess, length) for axis, guess in zip(axes, usual, strict=True)])
-
-
-def _example_size(axis: int | str, guess: int, length: int) -> int:
-    if isinstance(axis, int):
-        return axis if axis > 0 else guess
-    if names_a_batch(axis):
-        return 1
-    return length if names_a_length(axis) else guess
+    found = []
+    for axis, guess in zip(axes, usual, strict=True):
+        if isinstance(axis, int):
+            found.append(axis if axis > 0 else guess)
+        else:
+            found.append(1 if names_a_batch(axis) else length if names_a_length(axis) else guess)
+    return tuple(found)
 
 
 def names_a_batch(axis: str) -> bool:
@@ -114,21 +121,94 @@ def spelled(given: Mapping[str, Numbers]) -> str:
     return " ".join(f"{name[:80]}={','.join(map(str, numbers))}" for name, numbers in given.items())
 
 
-def _as_declared(axes: Sequence[int | str] | None) -> str:
-    if not axes:
-        return ""
-    return f" ({', '.join(_size(axis) for axis in axes[:MOST_AXES])})"
-
-
 def listed(names: Sequence[str]) -> str:
     """Return the first names, and the number of the others."""
     shown = ", ".join(name[:200] for name in names[:MOST_LISTED])
     return f"{shown} and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else shown
 
 
-def _size(axis: int | str) -> str:
-    open_axis = axis <= 0 if isinstance(axis, int) else not axis
-    return "?" if open_axis else str(axis)[:80]
+_LONGEST_NUMBER = 64
+_SETTINGS = frozenset({"int64", "int32"})
+_EXAMPLE = "NAME=16000, NAME=1,2,3 or NAME=text"
+
+
+# The least and the largest number by data type.
+_WHOLE_NUMBERS: Mapping[str, tuple[int, int]] = {
+    "bool": (0, 1),
+    **{f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32, 64)},
+}
+_LARGEST_FLOATS: Mapping[str, float] = {"float16": 65504.0, "bfloat16": 3.3e38, "float32": 3.4e38, "float64": math.inf}
+
+
+def parse_value_option(text: str) -> tuple[str, Numbers]:
+    """Parse `NAME=16000`, `NAME=1,2,3` or `NAME=text` from the command line; a number in quotes is a text."""
+    name, _, values = text.rpartition("=")
+    parts = [part.strip() for part in values.split(",")] if name and len(values) < MOST_NUMBERS * 32 else []
+    numbers = [_number(part) for part in parts]
+    known = tuple([number for number in numbers if number is not None])
+    if not any(parts):
+        raise ModelError(f"--value {text[:80]!r} is not {_EXAMPLE}")
+    if len(parts) > MOST_NUMBERS:
+        raise ModelError(f"--value {name[:80]!r} has {len(parts):,} values; the limit is {MOST_NUMBERS:,}")
+    texts = [it[1:-1] if len(it) > 1 and it[0] == it[-1] == '"' else it for it in parts]
+    return name, known if len(known) == len(parts) else tuple(texts)
+
+
+def refuse_unknown_inputs(values: Mapping[str, Numbers], names: list[str], where: str) -> None:
+    """Raise ModelError for a value of an input that the model lacks."""
+    for name in values:
+        if name not in names:
+            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed(names) or 'none'}")
+
+
+def refuse_unfit(values: Mapping[str, Numbers], types: Mapping[str, TensorType], where: str) -> None:
+    """Raise ModelError for values of another count or type than their input. One number fills an input of any size."""
+    for name, numbers in values.items():
+        shape, dtype = types[name]
+        label = f"{where}: input {name[:80]!r}"
+        elements = prod(shape or ())
+        if len(numbers) not in (1, elements):
+            size = short_shape(shape or ()) or "a single number"
+            fitting = "1" if elements == 1 else f"1 or {elements:,}"
+            raise ModelError(f"{label} is {size}; its --value has {len(numbers):,} numbers, give {fitting}")
+        if dtype in _WHOLE_NUMBERS:
+            least, most = _WHOLE_NUMBERS[dtype]
+            if not all(isinstance(number, int) and least <= number <= most for number in numbers):
+                raise ModelError(f"{label} takes whole numbers from {least} to {most}; give such a --value")
+        elif dtype not in _LARGEST_FLOATS:
+            if dtype != "object":
+                raise ModelError(f"{label} takes {dtype}, which --value cannot give")
+        elif any(isinstance(number, str) or abs(number) > _LARGEST_FLOATS[dtype] for number in numbers):
+            raise ModelError(f"{label} is {dtype}, which cannot hold the given --value")
+
+
+def value_advice(inputs: Iterable[GraphInput]) -> str:
+    """Return the advice to give the values of inputs that may be settings; empty if there are none.
+
+    It follows the message that a model fails on synthetic inputs.
+    """
+    names = [
+        it.name
+        for it in inputs
+        if not it.value and it.type.shape is not None and prod(it.type.shape) == 1 and it.type.dtype in _SETTINGS
+    ]
+    if not names:
+        return ""
+    options = " ".join(f"--value {name[:80]}=NUMBER" for name in names[:MOST_LISTED])
+    return f"; if {listed(names)} must have a certain value, give it: {options}"
+
+
+def _number(text: str) -> int | float | None:
+    if len(text) > _LONGEST_NUMBER:
+        return None
+    with suppress(ValueError):
+        return int(text)
+    with suppress(ValueError):
+        number = float(text)
+        if math.isfinite(number):
+            return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    return None
 
 
 SHAPES_FILE, VALUES_FILE = "input-shapes.json", "input-values.json"
@@ -137,17 +217,15 @@ _PIECE_BYTES = 2**20
 Item = TypeVar("Item")
 
 
-def _ignore(source: ModelSource, given: Mapping[str, Numbers]) -> None:
-    pass
-
-
 class ShapeMemory:
     """Shapes and values of inputs by the content of the model file, so that copies and renamed files share them.
 
     Where their files cannot be read or written, users have to give them again.
     """
 
-    def __init__(self, data: Path, tell: Callable[[ModelSource, Mapping[str, Numbers]], None] = _ignore) -> None:
+    def __init__(
+        self, data: Path, tell: Callable[[ModelSource, Mapping[str, Numbers]], object] = lambda source, given: None
+    ) -> None:
         """`tell` is called once for each model whose remembered shapes are used, and once for its values."""
         self._shapes: _Remembered[Shape] = _Remembered(data / SHAPES_FILE, _shape)
         self._values: _Remembered[Numbers] = _Remembered(data / VALUES_FILE, numbers_of)
@@ -205,26 +283,26 @@ class _Remembered(Generic[Item]):
 
     def add(self, source: ModelSource, given: Mapping[str, Item]) -> None:
         """Add these to what is known of a model."""
-        if not given:
+        if not given or self.of(source).items() >= given.items():
             return
         with suppress(OSError):
-            key = _content_of(source.path)
-            if self._read().get(key, {}).items() >= given.items():
-                return
-            with in_turn(self._file):
-                known = self._read()
-                known[key] = {**known.get(key, {}), **given}
-                write_atomically(self._file, f"{json.dumps(known, indent=1)}\n")
+            self._change(source, given)
 
     def forget(self, source: ModelSource) -> bool:
         """Forget what is known of a model; return whether there was anything."""
         if not self.of(source):
             return False
-        with in_turn(self._file):
-            known = self._read()
-            known.pop(_content_of(source.path), None)
-            write_atomically(self._file, f"{json.dumps(known, indent=1)}\n")
+        self._change(source, {})
         return True
+
+    def _change(self, source: ModelSource, given: Mapping[str, Item]) -> None:
+        """Add these to what is known of a model, or forget all of it."""
+        with in_turn(self._file):
+            known, key = self._read(), _content_of(source.path)
+            held = known.pop(key, {})
+            if given:
+                known[key] = {**held, **given}
+            write_atomically(self._file, f"{json.dumps(known, indent=1)}\n")
 
     def _read(self) -> dict[str, dict[str, Item]]:
         try:

@@ -17,6 +17,7 @@ TABLE1_PREFIX = "table1"
 ONNX_SUFFIX = ".onnx"
 MODEL_SUFFIXES = ("-symbol.json", "-symbol.json.gz", ONNX_SUFFIX)
 FOLDERS_FILE = "model-folders.json"
+_ADVICE = "give the path of a *-symbol.json or *.onnx file, table1:ID (1 to 50), or a name that `dlbricks models` lists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +103,27 @@ class Library:
         if name == TABLE1_PREFIX:
             return tuple([source for source in self.samples() if source.table1_id is not None])
         if name.startswith(f"{TABLE1_PREFIX}:"):
-            return (self._table1(name.removeprefix(f"{TABLE1_PREFIX}:")),)
+            number = name.removeprefix(f"{TABLE1_PREFIX}:")
+            if not (numbered := [source for source in self.samples() if source.table1_id == number]):
+                raise UnknownModelError(f"no Table 1 model {number[:40]!r}: the numbers go from 1 to 50")
+            return (numbered[0],)
         if looks_like_path(name):
-            return (self._at(Path(name)),)
+            given = source_of(Path(name))
+            # A sample has its input shapes. The path says which of its files is meant.
+            samples = (it for it in self.samples() if it.name == given.name and _is_same(it.path, given.path))
+            return (replace(next(samples, given), twin=None),)
         sources = self.sources()
         found = {source.path: source for source in sources if source.name == name}
         if len(found) > 1:
             places = ", ".join(map(str, list(found)[:4]))
             raise UnknownModelError(f"{len(found)} models are called {name!r}; give a path: {places}")
         if not found:
-            raise UnknownModelError(f"no model {name[:120]!r}: {_advice(name, sources)}")
+            from difflib import get_close_matches
+
+            names = {source.name.lower(): source.name for source in sources}
+            close = [repr(names[lower]) for lower in get_close_matches(name[:120].lower(), names, n=3)]
+            advice = f"did you mean {' or '.join(close)}?" if close else _ADVICE
+            raise UnknownModelError(f"no model {name[:120]!r}: {advice}")
         return tuple(found.values())
 
     def find_all(self, names: Iterable[str]) -> tuple[ModelSource, ...]:
@@ -181,23 +193,13 @@ class Library:
 
         self._change(without_it)
 
-    def _at(self, path: Path) -> ModelSource:
-        """Return the model of a path, with the input shapes of the sample if it is one."""
-        given = source_of(path)
-        samples = (it for it in self.samples() if it.name == given.name and _is_same(it.path, path))
-        # The path says which of its files is meant.
-        return replace(next(samples, given), twin=None)
-
-    def _table1(self, number: str) -> ModelSource:
-        for source in self.samples():
-            if source.table1_id == number:
-                return source
-        raise UnknownModelError(f"no Table 1 model {number[:40]!r}: the numbers go from 1 to 50")
-
     def _added(self) -> _Added:
         try:
             document = read_json(self._folders_file)
-            return _Added(**{each.name: _paths_in(document[each.name]) for each in fields(_Added)})
+            listed = {each.name: document[each.name] for each in fields(_Added)}
+            if not all(isinstance(it, list) and all(isinstance(path, str) for path in it) for it in listed.values()):
+                raise ValueError("it has no lists of paths")
+            return _Added(**{name: tuple(map(Path, paths)) for name, paths in listed.items()})
         except FileNotFoundError:
             return _Added()
         except (OSError, ValueError, LookupError, TypeError) as error:
@@ -213,15 +215,10 @@ class Library:
             raise ModelError(f"{self._folders_file} cannot be written: {error.strerror}") from None
 
 
-def _paths_in(listed: object) -> tuple[Path, ...]:
-    if not isinstance(listed, list) or not all(isinstance(path, str) for path in listed):
-        raise ValueError("it has no lists of paths")
-    return tuple(map(Path, listed))
-
-
 def source_of(path: Path) -> ModelSource:
     """Return the source for a model file. The model gets the name of the file."""
-    return ModelSource(_stem(path), path)
+    suffixes = (it for it in (*MODEL_SUFFIXES, ".json.gz", ".json") if path.name.endswith(it) and path.name != it)
+    return ModelSource(path.name.removesuffix(next(suffixes, "")), path)
 
 
 def looks_like_path(name: str) -> bool:
@@ -252,30 +249,11 @@ def _without(path: Path, known: Sequence[Path]) -> tuple[Path, ...]:
     return tuple([other for other in known if other != path])
 
 
-def _advice(name: str, sources: Sequence[ModelSource]) -> str:
-    from difflib import get_close_matches
-
-    names = {source.name.lower(): source.name for source in sources}
-    close = [repr(names[lower]) for lower in get_close_matches(name[:120].lower(), names, n=3)]
-    if close:
-        return f"did you mean {' or '.join(close)}?"
-    return (
-        "give the path of a *-symbol.json or *.onnx file, table1:ID (1 to 50), or a name that `dlbricks models` lists"
-    )
-
-
 def _absolute(folder: Path) -> Path:
     try:
         return folder.expanduser().absolute()
     except RuntimeError as error:
         raise ModelError(f"{folder}: {error}") from None
-
-
-def _stem(path: Path) -> str:
-    for suffix in (*MODEL_SUFFIXES, ".json.gz", ".json"):
-        if path.name.endswith(suffix) and len(path.name) > len(suffix):
-            return path.name.removesuffix(suffix)
-    return path.name
 
 
 def _in_folder(folder: Path) -> list[ModelSource]:
@@ -285,21 +263,18 @@ def _in_folder(folder: Path) -> list[ModelSource]:
 
 
 def _from_manifest(entry: Mapping[str, object], samples: Path) -> ModelSource:
-    inputs = entry["inputs"]
-    if not isinstance(inputs, dict):
-        raise TypeError("inputs are not an object")
-    values = entry.get("values", {})
-    if not isinstance(values, dict):
-        raise TypeError("values are not an object")
-    types, task, table1_id = entry.get("types"), entry.get("task"), entry.get("table1_id")
+    inputs, values = entry["inputs"], entry.get("values", {})
+    if not isinstance(inputs, dict) or not isinstance(values, dict):
+        raise TypeError("inputs or values are not an object")
+    texts = {name: None if entry.get(name) is None else str(entry[name]) for name in ("types", "task", "table1_id")}
     found = ModelSource(
         str(entry["name"]),
         samples / str(entry["file"]),
-        None if task is None else str(task),
-        None if table1_id is None else str(table1_id),
+        texts["task"],
+        texts["table1_id"],
         {str(name): tuple(int(axis) for axis in shape) for name, shape in inputs.items()},
         {str(name): numbers_of(value) for name, value in values.items()},
-        None if types is None else samples / str(types),
+        None if texts["types"] is None else samples / texts["types"],
         *_counts(entry),
     )
     onnx = entry.get("onnx")

@@ -47,7 +47,8 @@ def parse_tuple(text: str) -> tuple[int | float | None, ...] | None:
     parts = [part.strip() for part in inner.split(",")]
     if parts[-1] == "":
         parts.pop()
-    return tuple([None if part == "None" else _whole_if_possible(_number(part)) for part in parts])
+    numbers = [None if part == "None" else _number(part) for part in parts]
+    return tuple([int(it) if isinstance(it, float) and it.is_integer() else it for it in numbers])
 
 
 def numbers_of(document: object) -> Numbers:
@@ -88,10 +89,6 @@ def _held_in_32_bits(value: float) -> float:
         # Python 3.14 refuses such numbers, earlier versions take them for infinite.
         return copysign(inf, value)
     return float(held)
-
-
-def _whole_if_possible(number: int | float) -> int | float:
-    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _number(text: str) -> int | float:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.batch_size import refuse_fixed_reshapes, refuse_too_large_batch
 from dlbricks_tui.models.cache import Cache, ReadModel, cache_key
 from dlbricks_tui.models.composites import quantised_copy
 from dlbricks_tui.models.errors import (
@@ -17,7 +17,7 @@ from dlbricks_tui.models.errors import (
     NotInCacheError,
     UnreadableModelError,
 )
-from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
+from dlbricks_tui.models.graph import Feed, LayerGraph, Level, Numbers, Shape, type_of
 from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.mxnet.symbol_file import Framework, MXNetLoader
@@ -28,7 +28,10 @@ from dlbricks_tui.runtime.variant import Precision
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dlbricks_tui.models.onnx.loading import OnnxLoader, Optimiser
+    from dlbricks_tui.models.frameworks import WorkerFramework
+    from dlbricks_tui.models.onnx.loading import OnnxLoader
+
+_MEBIBYTE, _GIBIBYTE = 1 << 20, 1 << 30
 
 
 class _Better(NamedTuple):
@@ -45,7 +48,7 @@ class Loader:
         self,
         cache: Path,
         framework: Framework,
-        optimiser: "Optimiser | None" = None,
+        optimiser: "WorkerFramework | None" = None,
         memory: ShapeMemory | None = None,
         most_bytes: int | None = None,
     ) -> None:
@@ -55,22 +58,21 @@ class Loader:
         """
         self.cache = Cache(cache)
         self._framework = framework
-        self._mxnet = MXNetLoader(cache, framework)
+        self._mxnet = MXNetLoader(self.cache, framework)
         self._optimiser = optimiser
-        self._folder = cache
         self._memory = memory
         self._most_bytes = most_bytes
 
     def without_optimiser(self) -> "Loader":
         """Return a loader that reads ONNX files as they are written, without any runtime."""
-        return Loader(self._folder, self._framework)
+        return Loader(self.cache.folder, self._framework)
 
     @cached_property
     def _onnx(self) -> "OnnxLoader":
         # Loaded here, for models of this format only.
         from dlbricks_tui.models.onnx.loading import OnnxLoader
 
-        return OnnxLoader(self._folder, self._optimiser)
+        return OnnxLoader(self.cache, self._optimiser)
 
     def load(
         self,
@@ -91,12 +93,12 @@ class Loader:
         try:
             found = self._read_at(batch_size, source, level, given, stated)
         except MissingShapeError as missing:
-            shapes = None if memory is None else memory.recall(source, missing.inputs)
+            shapes = None if memory is None else memory.recall(source, tuple(missing.examples))
             if memory is None or shapes is None:
                 raise self._suggesting(missing, source, given, stated) from None
             # Given shapes also count for axes of equal names in remembered ones.
             known = replace(source, inputs={**source.inputs, **shapes})
-            if better := self._other_shapes(known, missing.inputs, given, stated):
+            if better := self._other_shapes(known, missing.examples, given, stated):
                 memory.forget(source)
                 raise MissingShapeError(
                     f"{missing}; {spelled(shapes)}, given before, is forgotten, as the model does not run with it: "
@@ -125,7 +127,7 @@ class Loader:
         values: Mapping[str, Numbers],
     ) -> MissingShapeError:
         """Return the error with shapes that the model runs with, if a runtime can try some."""
-        found = self._tried(source, missing.inputs, given, values, self._onnx.suggested)
+        found = self._tried(source, missing.examples, given, values, self._onnx.suggested)
         if found is None:
             return missing
         if not found:
@@ -178,7 +180,7 @@ class Loader:
         """Return the layer graph at a batch size, unless its tensors would take too much memory."""
         if self._optimiser is not None and self._optimiser.precision is Precision.INT8 and source.format is Format.ONNX:
             written = self._read(source, Level.WRITTEN, given, values)
-            source = quantised_copy(source, self._onnx.read(source), written, self._folder, self._optimiser)
+            source = quantised_copy(source, self._onnx.read(source), written, self.cache.folder, self._optimiser)
             # The copy has all shapes, and states no values.
             given, values = {}, {**{it.name: it.value for it in written.inputs if it.value}, **values}
         if batch_size is None:
@@ -188,7 +190,11 @@ class Loader:
             refuse_too_large_batch(usual, batch_size, self._most_bytes)
         try:
             found = self._read(source, level, given, values, batch_size)
-            refuse_fixed_reshapes(found)
+            for layer in found.layers:
+                # A layer that reshapes to other sizes than it reads, which are of another batch.
+                shapes = [tensor.shape for tensor in (*layer.data[:1], *layer.outputs)]
+                if layer.op == "reshape" and None not in shapes and len({prod(shape or ()) for shape in shapes}) > 1:
+                    raise InconsistentModelError(f"{found.name}: layer {layer.name[:80]!r} reshapes to fixed sizes")
             return found
         except InconsistentModelError as contradiction:
             raise InconsistentModelError(
@@ -231,6 +237,38 @@ class Loader:
             return
 
 
+def refuse_too_large_batch(graph: LayerGraph, batch_size: int, most_bytes: int) -> None:
+    """Raise ModelError if a model at this batch size needs more memory; `graph` is the model at any batch size."""
+    needed = forecast_bytes(graph, batch_size)
+    if needed > most_bytes:
+        shown = [
+            f"{it / _MEBIBYTE:,.0f} MiB" if it < _GIBIBYTE else f"{it / _GIBIBYTE:,.1f} GiB"
+            for it in (needed, most_bytes)
+        ]
+        raise ModelError(
+            f"{graph.name} at batch size {batch_size:,} needs about {shown[0]} of memory, and {shown[1]} are allowed: "
+            "give a smaller --batch"
+        )
+
+
+def forecast_bytes(graph: LayerGraph, batch_size: int) -> int:
+    """Return the least memory that a model needs at a batch size: its weights, and the tensors that exist at once."""
+    last_read = {feed: layer.index for layer in graph.layers for feed in layer.feeds}
+    # Outputs of the model stay until its end.
+    last_read |= dict.fromkeys(graph.heads, len(graph.layers))
+    inputs = [Feed(None, number) for number in range(len(graph.inputs))]
+    alive = {feed: type_of(graph, feed).size_bytes for feed in inputs}
+    total, most = sum(alive.values()), 0
+    for layer in graph.layers:
+        made = {Feed(layer.index, number): tensor.size_bytes for number, tensor in enumerate(layer.outputs)}
+        alive |= made
+        total += sum(made.values())
+        most = max(most, total)
+        over = [feed for feed in {*layer.feeds, *made} if last_read.get(feed, layer.index) <= layer.index]
+        total -= sum(alive.pop(feed, 0) for feed in over)
+    return graph.weight_bytes + most * batch_size // max(1, graph.batch_size)
+
+
 # Errors that concern one model, or the models of one format.
 UNLOADABLE = (ModelError, FrameworkMissingError)
 _MOST_NAMED = 5
@@ -257,14 +295,12 @@ class UnloadedModels:
     @property
     def lines(self) -> list[str]:
         """One line for each model, and one for all models that lack the same framework."""
-        return [self._worded(refusal) for refusal in self._refusals] + [
-            f"{_listed(names)}: {missing}" for missing, names in self._missing.values()
-        ]
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} others" if more > 0 else "")
+        lines = [self._worded(refusal) for refusal in self._refusals]
+        for missing, names in self._missing.values():
+            more = len(names) - _MOST_NAMED
+            named = ", ".join(names[:_MOST_NAMED]) + (f" and {more} others" if more > 0 else "")
+            lines.append(f"{named}: {missing}")
+        return lines
 
 
 def weights_in(path: Path) -> Iterator[tuple[str, "Iterator[NDArray[Any]]"]]:

@@ -86,18 +86,22 @@ class Site:
         return bool(self.inputs) and "float" in self.inputs[0].dtype
 
 
+class Neutral(NamedTuple):
+    """An operator under its neutral name, without parameters that have their default value."""
+
+    op: str
+    params: Params
+
+
 class Translated(NamedTuple):
     """A shared operator with all its parameters."""
 
     op: str
     values: Values
 
-
-class Neutral(NamedTuple):
-    """An operator under its neutral name, without parameters that have their default value."""
-
-    op: str
-    params: Params
+    @property
+    def neutral(self) -> Neutral:
+        return Neutral(self.op, without_defaults(self.values, SHARED_OPS[self.op]))
 
 
 def from_the_front(axis: ParamValue, rank: int | None) -> ParamValue:
@@ -116,15 +120,13 @@ def plain_name(op: str) -> str:
 
 def without_defaults(values: Mapping[str, ParamValue], defaults: Mapping[str, ParamValue]) -> Params:
     """Return the parameters that differ from their defaults, sorted by name."""
-    kept = ((key, value) for key, value in values.items() if not _is_default(value, defaults.get(key)))
-    return tuple(sorted(kept))
-
-
-def _is_default(value: ParamValue, default: ParamValue) -> bool:
-    if value is None or value == default:
-        return True
+    kept = {key: value for key, value in values.items() if value is not None and value != defaults.get(key)}
     # A single default holds for all axes.
-    return isinstance(value, tuple) and not isinstance(default, tuple) and all(item == default for item in value)
+    per_axis = {key: value for key, value in kept.items() if not isinstance(defaults.get(key), tuple)}
+    for key, value in per_axis.items():
+        if isinstance(value, tuple) and all(item == defaults.get(key) for item in value):
+            del kept[key]
+    return tuple(sorted(kept.items()))
 
 
 class InnerGraphsTooLargeError(Exception):

@@ -10,7 +10,7 @@ from enum import Enum
 from html import escape
 from typing import NamedTuple
 
-from dlbricks_tui.documents.grid import MEANINGS, shade_of
+from dlbricks_tui.documents.layout import MEANINGS, shade_of
 from dlbricks_tui.documents.parts import Grid
 from dlbricks_tui.documents.pictures import Axis, LegendSign, Plot, Rows, round_ticks
 from dlbricks_tui.printable import printable

@@ -1,9 +1,7 @@
-"""A model's graph as a file for other programs: GraphML or DOT.
+"""A model's graph as a file for other programs (GraphML, DOT), a copy of its ONNX file with times, and its layout."""
 
-networkx writes GraphML. This module writes DOT: networkx would need pydot, only to quote names.
-"""
-
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import gzip
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import count, pairwise
@@ -12,19 +10,25 @@ from typing import TYPE_CHECKING
 
 import networkx as nx
 
-from dlbricks_tui.analysis.whole_models import WrittenTimes
+from dlbricks_tui.analysis.whole_models import Basis, WrittenTimes
 from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.digraphs import digraph_of, layer_digraph
 from dlbricks_tui.models.graph import Layer, LayerGraph, TensorType
+from dlbricks_tui.models.onnx.model_file import parse_onnx
+from dlbricks_tui.models.onnx.reading import read_onnx
 from dlbricks_tui.printable import printable
-from dlbricks_tui.report.writing import ReportError
-from dlbricks_tui.wording.titles import layer_title, shape_text
+from dlbricks_tui.regular_files import read_bytes
+from dlbricks_tui.report.page import ReportError
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.wording.layers import layer_title, shape_text
 
 if TYPE_CHECKING:
     import networkx
+    from onnx import ModelProto, StringStringEntryProto
 
 Facts = dict[str, str | int | float | bool]
 
@@ -34,7 +38,11 @@ def drawable_digraph(decomposition: Decomposition, found: SystemEstimate | None)
     digraph = layer_digraph(decomposition.graph)
     latencies = {} if found is None else layer_latencies(found.estimate)
     critical = frozenset(() if found is None else found.estimate.critical_layers)
-    digraph.graph.update(_of_model(decomposition, found))
+    graph, how = decomposition.graph, decomposition.cutting
+    digraph.graph.update(name=printable(graph.name), level=graph.level.value, granularity=how.granularity)
+    digraph.graph.update(cut=how.cut.value, order=how.order.value)
+    if found is not None:
+        digraph.graph.update(system=printable(found.way.system), runtime=printable(found.way.runtime))
     for index, facts in digraph.nodes(data=True):
         facts.update(_of_layer(facts.pop("layer")))
         if index in latencies:
@@ -79,24 +87,12 @@ def write_dot(path: Path, digraph: "networkx.DiGraph") -> None:
     lines = [f"digraph {_quoted(digraph.graph['name'])} {{", '  node [shape=box, fontname="sans-serif"];']
     for index, facts in digraph.nodes(data=True):
         label = [facts["name"], facts["title"], *([f"{facts['latency_ms']:.4g} ms"] if "latency_ms" in facts else [])]
-        lines.append(f"  {index} [{_attributes({'label': label, **facts})}{', penwidth=3' * _is_critical(facts)}];")
+        attributes = [f"{name}={_quoted(value)}" for name, value in {"label": label, **facts}.items()]
+        attributes += ["penwidth=3"] if facts.get("critical") is True else []
+        lines.append(f"  {index} [{', '.join(attributes)}];")
     for source, reader, facts in digraph.edges(data=True):
         lines.append(f"  {source} -> {reader} [label={_quoted(facts['tensors'])}];")
     _write(path, "\n".join([*lines, "}", ""]).encode())
-
-
-def _of_model(decomposition: Decomposition, found: SystemEstimate | None) -> Facts:
-    graph, how = decomposition.graph, decomposition.cutting
-    facts: Facts = {
-        "name": printable(graph.name),
-        "level": graph.level.value,
-        "granularity": how.granularity,
-        "cut": how.cut.value,
-        "order": how.order.value,
-    }
-    if found is not None:
-        facts |= {"system": printable(found.way.system), "runtime": printable(found.way.runtime)}
-    return facts
 
 
 def _of_layer(layer: Layer) -> Facts:
@@ -115,14 +111,6 @@ def _of_layer(layer: Layer) -> Facts:
 
 def _tensor(found: TensorType) -> str:
     return f"{shape_text(found)} {printable(found.dtype)}"
-
-
-def _is_critical(facts: Mapping[str, object]) -> bool:
-    return facts.get("critical") is True
-
-
-def _attributes(facts: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={_quoted(value)}" for name, value in facts.items())
 
 
 def _quoted(value: object) -> str:
@@ -258,3 +246,73 @@ def _breaks(wires: Iterable[DrawnEdge], ranks: int, line: int) -> Iterator[int]:
         if ranks - begin <= line:
             return
         begin = min(range(begin + line, begin + line - line // 4, -1), key=crossing.__getitem__)
+
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_PREFIX = "dlbricks."
+
+
+def write_annotated_copy(path: Path, written: LayerGraph, times: WrittenTimes, facts: Mapping[str, str]) -> int:
+    """Write a copy of an ONNX file with the time of each node, and facts about the model; return the nodes without one.
+
+    Arrays outside of the file are not copied: the copy refers to them by the same relative paths. Nodes that the layers
+    of the model do not stand for have no time, such as those that compute constants.
+    """
+    source = written.file
+    if written.format is not Format.ONNX or source is None:
+        raise ReportError(
+            f"{written.name} was analysed from a file of {written.format.value}, and only ONNX files are copied with "
+            "times: name a --runtime that runs ONNX files"
+        )
+    if path.exists() and path.samefile(source):
+        raise ReportError(f"{path} is the model's own file: name another file for the copy")
+    model = _read(source)
+    by_output = {name: node for node in model.graph.node for name in node.output if name}
+    total_ps = times.total_ps or 1
+    annotated: set[int] = set()
+    for outputs, layers in _outputs_of(source, written):
+        node = next((by_output[name] for name in outputs if name in by_output), None)
+        if node is None:
+            continue
+        annotated.add(id(node))
+        held = [times.layers[index] for index in layers]
+        taken_ps = sum(it.latency_ps for it in held)
+        basis = next((it.basis for it in held if it.basis is not Basis.WHOLE), held[0].basis)
+        share = f"{taken_ps / total_ps:.4f}"
+        told = {"latency_ms": f"{milliseconds(taken_ps):.6g}", "share": share, "basis": basis.value}
+        _annotate(node.metadata_props, told)
+    _annotate(model.metadata_props, {"latency_ms": f"{milliseconds(times.total_ps):.6g}", **facts})
+    _write(path, model.SerializeToString())
+    return len(model.graph.node) - len(annotated)
+
+
+def _read(source: Path) -> "ModelProto":
+    from google.protobuf.message import DecodeError
+    from onnx import ModelProto
+
+    try:
+        content = read_bytes(source)
+        model = ModelProto()
+        model.ParseFromString(gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content)
+    except (OSError, DecodeError, EOFError) as error:
+        raise ReportError(f"{source} cannot be copied: {error}") from None
+    return model
+
+
+def _outputs_of(source: Path, written: LayerGraph) -> Sequence[tuple[Sequence[str], Sequence[int]]]:
+    """Return the outputs of each node that layers stand for, with these layers."""
+    nodes = parse_onnx(read_onnx(source, source.name), source.name).nodes
+    found: dict[int, list[int]] = {}
+    for layer in written.layers:
+        # The time of a layer of several nodes stands at the last one.
+        for number in layer.nodes[-1:]:
+            found.setdefault(number, []).append(layer.index)
+    return [(nodes[number].output, layers) for number, layers in found.items() if number < len(nodes)]
+
+
+def _annotate(properties: "MutableSequence[StringStringEntryProto]", facts: Mapping[str, str]) -> None:
+    from onnx import StringStringEntryProto
+
+    entries = {it.key: it.value for it in properties} | {f"{_PREFIX}{name}": value for name, value in facts.items()}
+    del properties[:]
+    properties.extend(StringStringEntryProto(key=name, value=value) for name, value in entries.items())

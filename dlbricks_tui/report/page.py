@@ -1,17 +1,88 @@
-"""The page: one HTML document that loads nothing else."""
+"""The page: one HTML document that loads nothing else, with figures and their numbers, written into a folder."""
 
+import csv
+import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Any
 
 from dlbricks_tui import __version__
 from dlbricks_tui.answers.analyses import Cell
 from dlbricks_tui.documents.parts import CellKind, Table
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.printable import printable
 from dlbricks_tui.report.drawing import escaped, for_pages, style_sheet
-from dlbricks_tui.report.exhibits import CsvTable, Exhibit, Section, cell_text
+
+
+@dataclass(frozen=True, slots=True)
+class CsvTable:
+    """Rows of exact numbers; the names of columns include units."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    # Columns that are only in the CSV file.
+    details: Sequence[str] = ()
+    # The number of rows on the page; the CSV file has all. None: all.
+    most: int | None = None
+
+    def shown(self) -> "CsvTable":
+        """Return the first rows without the details."""
+        held = [number for number, name in enumerate(self.columns) if name not in self.details]
+        rows = tuple(tuple(row[number] for number in held) for row in self.rows[: self.most])
+        return CsvTable(tuple(self.columns[number] for number in held), rows)
+
+    def csv(self) -> str:
+        """Return the rows as comma-separated values; control codes in texts are spelled out."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        for row in (self.columns, *self.rows):
+            writer.writerow(["" if it is None else printable(it) if isinstance(it, str) else it for it in row])
+        return text.getvalue()
+
+
+def cell_text(cell: Cell) -> str:
+    """Return the text of a cell: numbers with four significant digits, an empty cell as a dash."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """A drawing with its numbers, or these alone."""
+
+    # Also the name of its files.
+    name: str
+    title: str
+    caption: str
+    numbers: CsvTable
+    svg: str = ""
+    # The table on the page, where it is that of a document.
+    table: Table[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A figure or table of the paper: its explanation, its exhibits, and the missing data."""
+
+    # With the paper's number; `anchor` is for links.
+    heading: str
+    anchor: str
+    explanation: str
+    exhibits: tuple[Exhibit, ...] = ()
+    # The values of the paper and its authors' files.
+    published: str = ""
+    # The missing data, with the command that measures it.
+    missing: tuple[str, ...] = ()
+    # The answer, if the heading is a question.
+    answer: str = ""
+
 
 _CODE = re.compile(r"`([^`]+)`")
 # The browser must not load anything else either.
@@ -28,12 +99,8 @@ class PageHeading:
     about_files: str
 
 
-def page(heading: PageHeading, summary: Table[Any] | None, sections: Sequence[Section], folder: str) -> str:
-    """Return the document; `folder`, beside it, has the files of its exhibits."""
-    return "\n".join(_lines(heading, summary, sections, folder)) + "\n"
-
-
-def _lines(heading: PageHeading, summary: Table[Any] | None, sections: Sequence[Section], folder: str) -> Iterator[str]:
+def page(heading: PageHeading, summary: Table[Any] | None, sections: Sequence[Section], folder: str) -> Iterator[str]:
+    """Yield the lines of the document; `folder`, beside it, has the files of its exhibits."""
     sheet = Template(files("dlbricks_tui.report").joinpath("page.css").read_text(encoding="utf-8"))
     yield "<!doctype html>"
     yield '<html lang="en">'
@@ -70,30 +137,22 @@ def _section(section: Section, folder: str) -> Iterator[str]:
     # In print, the text stays on the page of its drawing.
     yield '<div class="together">'
     yield f'<h2 id="{section.anchor}">{escaped(section.heading)}</h2>'
-    if section.answer:
-        yield f'<p class="answer">{_text(section.answer)}</p>'
-    else:
-        yield from _explained(section)
+    explained = [f"<p>{_text(section.explanation)}</p>"]
+    explained += [f'<p class="published">{_text(section.published)}</p>'] if section.published else []
+    explained += [f'<p class="missing">{_text(line)}</p>' for line in section.missing]
+    # An answer comes first, its picture next.
+    yield from [f'<p class="answer">{_text(section.answer)}</p>'] if section.answer else explained
     for number, exhibit in enumerate(section.exhibits):
         if number:
             yield '<div class="together">'
-        yield from _exhibit(exhibit, folder, titled=len(section.exhibits) > 1)
+        yield from _exhibit_lines(exhibit, folder, titled=len(section.exhibits) > 1)
     if not section.exhibits:
         yield "</div>"
-    if section.answer:
-        # The answer comes first, its picture next.
-        yield from _explained(section)
+    yield from explained if section.answer else ()
     yield "</section>"
 
 
-def _explained(section: Section) -> Iterator[str]:
-    yield f"<p>{_text(section.explanation)}</p>"
-    if section.published:
-        yield f'<p class="published">{_text(section.published)}</p>'
-    yield from (f'<p class="missing">{_text(line)}</p>' for line in section.missing)
-
-
-def _exhibit(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]:
+def _exhibit_lines(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]:
     if titled:
         yield f"<h3>{escaped(exhibit.title)}</h3>"
     held = _numbers(exhibit.numbers.shown()) if exhibit.table is None else _table(exhibit.table)
@@ -129,10 +188,13 @@ def _table(table: Table[Any]) -> str:
 
 
 def _numbers(numbers: CsvTable) -> str:
-    heads = [
-        (name.replace("table1_id", "id").replace("_", " "), _class(name, [row[place] for row in numbers.rows]))
-        for place, name in enumerate(numbers.columns)
-    ]
+    heads = []
+    for place, name in enumerate(numbers.columns):
+        # Numbers are aligned right, names are wide.
+        told = [row[place] for row in numbers.rows if row[place] is not None]
+        is_number = told and all(isinstance(it, int | float) or (it or "")[:1] in "+-0123456789" for it in told)
+        title = name.replace("table1_id", "id").replace("_", " ")
+        heads.append((title, "number" if is_number else "name" if name in _NAMES else ""))
     return _html_table(heads, [[cell_text(cell) for cell in row] for row in numbers.rows])
 
 
@@ -146,14 +208,56 @@ def _html_table(heads: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]])
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{''.join(f'<tr>{it}</tr>' for it in cells)}</tbody></table>"
 
 
-def _class(name: str, cells: Sequence[Cell]) -> str:
-    """Return the class of a column: numbers are aligned right, names are wide."""
-    told = [cell for cell in cells if cell is not None]
-    if told and all(isinstance(cell, int | float) or cell[:1] in "+-0123456789" for cell in told):
-        return "number"
-    return "name" if name in _NAMES else ""
-
-
 def _text(line: str) -> str:
     """Return a line as HTML, with `commands` as code."""
     return _CODE.sub(r"<code>\1</code>", escaped(line))
+
+
+class ReportError(UserError):
+    """A report that cannot be made or written."""
+
+
+_FIGURES = "figures"
+_ENDINGS = (".svg", ".csv")
+_STEMS = ("figure-", "figures-", "table-", "bricks")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The written page, its sections and its files."""
+
+    page: Path
+    sections: tuple[Section, ...]
+    files: tuple[Path, ...]
+
+
+def written(
+    folder: Path,
+    heading: PageHeading,
+    summary: Table[Any] | None,
+    sections: Sequence[Section],
+    others: Mapping[str, str] | None = None,
+) -> Report:
+    """Write a page with the files of its exhibits, and other files by their names, into a folder.
+
+    An earlier report is replaced. The page comes last, so that all of its links lead somewhere.
+    """
+    texts = {f"{it.name}.csv": it.numbers.csv() for section in sections for it in section.exhibits}
+    texts |= {f"{it.name}.svg": it.svg for section in sections for it in section.exhibits if it.svg}
+    texts |= others or {}
+    beside, path = folder / _FIGURES, folder / "index.html"
+    document = "\n".join(page(heading, summary, sections, _FIGURES)) + "\n"
+    try:
+        beside.mkdir(parents=True, exist_ok=True)
+        for known in list(beside.iterdir()):
+            # Only files with the names of reports: the user's own files stay.
+            if known.suffix in _ENDINGS and known.name.startswith(_STEMS) and known.name not in texts:
+                known.unlink()
+        for name, text in texts.items():
+            (beside / name).write_text(text, encoding="utf-8", newline="\n")
+        path.write_text(document, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise ReportError(
+            f"the report cannot be written to {folder}: {error.strerror}; name another folder with -o"
+        ) from None
+    return Report(path, tuple(sections), tuple(beside / name for name in texts))

@@ -5,18 +5,20 @@ from pathlib import Path
 
 from dlbricks_tui.analysis.tables import ModelRow
 from dlbricks_tui.answers.reported import ReportContents, ReportedModel
-from dlbricks_tui.report.figures.analysis import analysis_sections
-from dlbricks_tui.report.figures.corpus import repetition_section, similarity_section, uniqueness_section
-from dlbricks_tui.report.figures.end_to_end import end_to_end_section
-from dlbricks_tui.report.figures.graph import graph_section
-from dlbricks_tui.report.figures.origins import origins_section
-from dlbricks_tui.report.figures.ratios import composed_section, constructed_section
-from dlbricks_tui.report.figures.scenarios import scenarios_section
-from dlbricks_tui.report.figures.summary import closeness_section, judged, speedup_section, summary_table
-from dlbricks_tui.report.figures.table1 import table1_section
-from dlbricks_tui.report.page import PageHeading
-from dlbricks_tui.report.tracing import bricks_table
-from dlbricks_tui.report.writing import Report, written
+from dlbricks_tui.report.measured import analysis_sections, origins_section, scenarios_section
+from dlbricks_tui.report.page import PageHeading, Report, written
+from dlbricks_tui.report.paper import (
+    bricks_table,
+    closeness_section,
+    composed_section,
+    constructed_section,
+    end_to_end_section,
+    judged,
+    speedup_section,
+    summary_table,
+    table1_section,
+)
+from dlbricks_tui.report.paper_models import graph_section, repetition_section, similarity_section, uniqueness_section
 from dlbricks_tui.store.records import LoadTest, Provenance
 from dlbricks_tui.wording.numbers import counted
 

@@ -15,7 +15,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Pair, Unmeasured
 from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative, needed_for
-from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
+from dlbricks_tui.estimate.prediction.stored import OtherSystems
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event

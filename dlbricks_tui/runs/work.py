@@ -15,7 +15,6 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder, State, Tally
 from dlbricks_tui.measure.alone import Alone
-from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.carriers import carrier_jobs, groups
 from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import CutModel, Job
@@ -24,6 +23,7 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.reference import reference_program
 from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
+from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.measure.time_left import END_SECONDS, Agenda, stages

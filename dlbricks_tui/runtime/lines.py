@@ -78,25 +78,13 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _whole_number(value: Any) -> int:
+def _count(value: Any) -> int:
     # To Python, JSON's true is an int.
     if not isinstance(value, int) or isinstance(value, bool):
         raise ProtocolError("not a whole number")
-    return value
-
-
-def _count(value: Any) -> int:
-    number = _whole_number(value)
-    if number < 0:
+    if value < 0:
         raise ProtocolError("not a count")
-    return number
-
-
-def _seconds(value: Any) -> float:
-    # Python's JSON accepts Infinity and NaN.
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < float("inf"):
-        raise ProtocolError("not a number of seconds")
-    return float(value)
+    return value
 
 
 def _number(value: Any) -> float:
@@ -106,8 +94,10 @@ def _number(value: Any) -> float:
     return value
 
 
-def _value(value: Any) -> Any:
-    return value if isinstance(value, str) else _number(value)
+def _seconds(value: Any) -> float:
+    if _number(value) < 0:
+        raise ProtocolError("not a number of seconds")
+    return float(value)
 
 
 def _reason(value: Any) -> Reason:
@@ -117,39 +107,16 @@ def _reason(value: Any) -> Reason:
         raise ProtocolError(f"no reason of the name {value!r}") from None
 
 
-def _tensor(value: Any) -> Tensor:
-    shape, dtype = _pair(value)
-    return Tensor(None if shape is None else _shape(shape), None if dtype is None else _text(dtype))
+def _row(made: Any) -> Reader:
+    """Return a reader of a NamedTuple, which is a list of its fields."""
+    readers = [_reader_of(getattr(it, "__forward_arg__", it)) for it in made.__annotations__.values()]
 
+    def read_row(value: Any) -> Any:
+        if not isinstance(value, list) or len(value) != len(readers):
+            raise ProtocolError(f"not a list of {', '.join(made._fields)}")
+        return made(*[read(value[place]) for place, read in enumerate(readers)])
 
-def _array_type(value: Any) -> ArrayType:
-    shape, dtype = _pair(value)
-    return ArrayType(_shape(shape), _text(dtype))
-
-
-def _held(value: Any) -> Held:
-    if not isinstance(value, list) or len(value) != 3:
-        raise ProtocolError("not a shape, a dtype and numbers")
-    shape, dtype, numbers = value
-    return Held(_shape(shape), _text(dtype), _list_of(_number)(numbers))
-
-
-def _said(value: Any) -> Said:
-    line, node = _pair(value)
-    return Said(_text(line), None if node is None else _count(node))
-
-
-def _traced_operator(value: Any) -> TracedOperator:
-    if not isinstance(value, list) or len(value) != 4:
-        raise ProtocolError("not a node, a kind, a start and a duration")
-    node, kind, start, duration = value
-    return TracedOperator(_count(node), _text(kind), _count(start), _count(duration))
-
-
-def _pair(value: Any) -> list[Any]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise ProtocolError("not a pair")
-    return value
+    return read_row
 
 
 def _list_of(read: Reader) -> Reader:
@@ -202,22 +169,18 @@ def _reader_of(annotation: Any) -> Reader:
     return _READERS[annotation]
 
 
-_shape = _list_of(_count)
 _READERS: dict[str, Reader] = {
     "str": _text,
     "bool": _flag,
     "int": _count,
     "Number": _number,
-    "Value": _value,
+    "Value": lambda value: value if isinstance(value, str) else _number(value),
     "float": _seconds,
     "Reason": _reason,
-    "Tensor": _tensor,
-    "ArrayType": _array_type,
-    "Held": _held,
-    "Said": _said,
-    "TracedOperator": _traced_operator,
 }
-_READERS["Network"] = _record(Network)
-_READERS["Program"] = _record(Program)
-_READERS["TracedRun"] = _record(TracedRun)
+# Each reader needs those of its parts.
+for _part in (Tensor, ArrayType, Held, Said, TracedOperator):
+    _READERS[_part.__name__] = _row(_part)
+for _whole in (Network, Program, TracedRun):
+    _READERS[_whole.__name__] = _record(_whole)
 _MESSAGES = {kind.__name__: _record(kind) for base in (Request, Reply) for kind in base.__subclasses__()}

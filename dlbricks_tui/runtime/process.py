@@ -18,7 +18,6 @@ from dlbricks_tui.regular_files import open_log, open_regular
 from dlbricks_tui.runtime.errors import (
     FrameworkMissingError,
     WorkerDiedError,
-    WorkerError,
     WorkerGarbledError,
     WorkerHungError,
     WorkerRefusedError,
@@ -99,7 +98,12 @@ class Worker:
             self.end()
             raise
         if isinstance(reply, Refused):
-            raise self._refusal(reply)
+            if reply.reason is Reason.NO_PRECISION:
+                raise FrameworkMissingError(f"{reply.message}: choose another precision", reply.message)
+            if reply.reason is Reason.NO_FRAMEWORK:
+                told = f"{self._runtime.python}: {reply.message}; {self._remedy}"
+                raise FrameworkMissingError(told, reply.message)
+            raise WorkerRefusedError(reply.reason, reply.message, reply.node)
         if not answers(request, reply):
             self.end()
             wrong = f"answers {type(request).__name__} with {type(reply).__name__}"
@@ -187,17 +191,13 @@ class Worker:
 
     def _death(self, process: subprocess.Popen[bytes]) -> WorkerDiedError:
         try:
-            how = _ending(process.wait(SECONDS_FROM_CLOSED_PIPE_TO_EXIT))
+            status = process.wait(SECONDS_FROM_CLOSED_PIPE_TO_EXIT)
+            how = f"ended with status {status}" if status >= 0 else f"was killed by signal {-status}"
+            with suppress(ValueError):
+                how = how if status >= 0 else f"was killed by {signal.Signals(-status).name}"
         except subprocess.TimeoutExpired:
             how = "closed its pipe and went on"
         return WorkerDiedError(f"{self._name} {how}: {self._log.last_message()}; {self._log.hint}")
-
-    def _refusal(self, refused: Refused) -> WorkerError:
-        if refused.reason is Reason.NO_PRECISION:
-            return FrameworkMissingError(f"{refused.message}: choose another precision", refused.message)
-        if refused.reason is not Reason.NO_FRAMEWORK:
-            return WorkerRefusedError(refused.reason, refused.message, refused.node)
-        return FrameworkMissingError(f"{self._runtime.python}: {refused.message}; {self._remedy}", refused.message)
 
     @property
     def _remedy(self) -> str:
@@ -210,15 +210,6 @@ class Worker:
     def _close_pipes(self) -> None:
         os.close(self._requests)
         os.close(self._replies)
-
-
-def _ending(status: int) -> str:
-    if status >= 0:
-        return f"ended with status {status}"
-    try:
-        return f"was killed by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"was killed by signal {-status}"
 
 
 class WorkerLog:
@@ -259,8 +250,9 @@ class WorkerLog:
 
     def last_message(self) -> str:
         """Return the last line of this worker that tells why it ended."""
+        kept = self._substitute
         try:
-            with self._written() as log:
+            with open_regular(self.path) if kept is None else os.fdopen(os.dup(kept.fileno()), "rb") as log:
                 end = log.seek(0, os.SEEK_END)
                 log.seek(max(self._start, end - TAIL_BYTES))
                 lines = log.read().decode(errors="replace").splitlines()
@@ -270,8 +262,3 @@ class WorkerLog:
             line for line in lines if line.strip() and not line.startswith(STACK_TRACE) and not ROUTINE.search(line)
         ]
         return messages[-1].strip()[:LONGEST_QUOTE] if messages else "it printed nothing"
-
-    def _written(self) -> BinaryIO:
-        return (
-            open_regular(self.path) if self._substitute is None else os.fdopen(os.dup(self._substitute.fileno()), "rb")
-        )

@@ -56,7 +56,9 @@ class Registry:
 
     def first_for(self, formats: Collection[Format], fits: Callable[[Runtime], bool]) -> Runtime | None:
         """Return the first installed runtime for models with files of these formats that fits."""
-        return next((it for it in self.all() if _reads(it, formats) and fits(it)), None)
+        # Another version of dlbricks may have registered a framework that this one does not know.
+        known = (it for it in self.all() if it.framework in TRAITS)
+        return next((it for it in known if it.traits.format in formats and fits(it)), None)
 
     @property
     def preferred_format(self) -> Format:
@@ -98,8 +100,10 @@ class Registry:
     def all(self) -> tuple[Runtime, ...]:
         """Return the runtimes of this interpreter whose frameworks are installed, then the registered ones."""
         mxnet = (self.default(),) if _version_of(MXNET.packages) else ()
+        versions = [(traits, _version_of(traits.packages)) for traits in TRAITS.values() if traits is not MXNET]
+        others = [_own_runtime(traits, version) for traits, version in versions if version is not None]
         here = processors_here()
-        return (*mxnet, *_others_here(), *(it.on(here) for it in self._registered()))
+        return (*mxnet, *others, *(it.on(here) for it in self._registered()))
 
     def known(self) -> tuple[Runtime, ...]:
         """Return all runtimes and, last, MXNet of this interpreter if it is not installed, for its stored results."""
@@ -158,7 +162,9 @@ class Registry:
                 for each in (TRAITS if framework is None else (framework,))
             ]
         )
-        runtime = _as_described(Runtime(name or _name(described), str(interpreter), "", "", "", settings), described)
+        version = ".".join(described.python.split(".")[:2])
+        usual_name = f"{described.framework}-{described.version}-py{version}"
+        runtime = _as_described(Runtime(name or usual_name, str(interpreter), "", "", "", settings), described)
         if at_once > 1:
             if not runtime.traits.parallel_variable:
                 raise RegistryError(f"{runtime.traits.title} runs the operators of a model one after another")
@@ -264,18 +270,6 @@ def quantising_runtime() -> Runtime:
     return _own_runtime(ONNX_RUNTIME, version, {})
 
 
-def _others_here() -> Sequence[Runtime]:
-    """Return the runtimes of this interpreter beside MXNet, as far as they are installed."""
-    versions = [(traits, _version_of(traits.packages)) for traits in TRAITS.values() if traits is not MXNET]
-    return [_own_runtime(traits, version) for traits, version in versions if version is not None]
-
-
-def _reads(runtime: Runtime, formats: Collection[Format]) -> bool:
-    # Another version of dlbricks may have registered a framework that this one does not know.
-    traits = TRAITS.get(runtime.framework)
-    return traits is not None and traits.format in formats
-
-
 def _version_of(packages: Iterable[str]) -> str | None:
     from importlib import metadata
 
@@ -315,11 +309,6 @@ def _interpreter(text: str) -> Path:
 
 def _as_described(runtime: Runtime, described: Described) -> Runtime:
     return replace(runtime, framework=described.framework, version=described.version, python_version=described.python)
-
-
-def _name(described: Described) -> str:
-    python = ".".join(described.python.split(".")[:2])
-    return f"{described.framework}-{described.version}-py{python}"
 
 
 def _from_json(entry: Mapping[str, Any]) -> Runtime:

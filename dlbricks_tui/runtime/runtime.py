@@ -137,8 +137,7 @@ class Runtime:
     def _with_variable(self, name: str, value: str | None) -> "Runtime":
         replaced = (name, NEWER_INSTRUCTIONS_VARIABLE) if name == INSTRUCTIONS_VARIABLE else (name,)
         others = {each: held for each, held in self.settings.environment if each not in replaced}
-        variables = others if value is None else {**others, name: value}
-        return replace(self, settings=replace(self.settings, environment=tuple(sorted(variables.items()))))
+        return self._with_variables(tuple(sorted((others if value is None else {**others, name: value}).items())))
 
     def with_identity(self, identity: str) -> "Runtime | None":
         """Return the variant of this runtime that has this identity; None if none has it."""
@@ -151,18 +150,19 @@ class Runtime:
     def side_by_side(self, operators: int) -> "Runtime":
         """Return this runtime with that many operators of a model at the same time."""
         number = ((self.traits.parallel_variable, str(operators)), *self.traits.parallel_settings)
-        variables = dict(self.settings.environment) | dict(number)
-        return replace(self, settings=replace(self.settings, environment=tuple(variables.items())))
+        return self._with_variables(tuple((dict(self.settings.environment) | dict(number)).items()))
+
+    def _with_variables(self, variables: Variables) -> "Runtime":
+        return replace(self, settings=replace(self.settings, environment=variables))
 
     def for_profiling(self) -> "Runtime":
         """Return this runtime with the settings that its profiler needs to tell operators apart."""
-        environment = (*self.settings.environment, *self.traits.profiling_settings)
-        return replace(self, settings=replace(self.settings, environment=environment))
+        return self._with_variables((*self.settings.environment, *self.traits.profiling_settings))
 
     def as_timed(self) -> "Runtime":
         """Return this runtime with the settings of whole models that are timed: those for profiling, or its own."""
         variables = dict(self.traits.profiling_settings) | dict(self.settings.environment)
-        return replace(self, settings=replace(self.settings, environment=tuple(variables.items())))
+        return self._with_variables(tuple(variables.items()))
 
     def with_default_engine(self) -> "Runtime | None":
         """Return this runtime with the engine that programs get by default; None if whole models are timed with it."""
@@ -173,13 +173,11 @@ class Runtime:
 
     def for_explaining(self) -> "Runtime":
         """Return this runtime with the settings with which oneDNN prints the kernels that it chooses."""
-        environment = (*self.settings.environment, *self.traits.explaining_settings)
-        return replace(self, settings=replace(self.settings, environment=environment))
+        return self._with_variables((*self.settings.environment, *self.traits.explaining_settings))
 
     def for_printing(self) -> "Runtime":
         """Return this runtime with the settings with which oneDNN prints the primitives that it executes."""
-        environment = (*self.settings.environment, *self.traits.printing_settings)
-        return replace(self, settings=replace(self.settings, environment=environment))
+        return self._with_variables((*self.settings.environment, *self.traits.printing_settings))
 
     def limited_to(self, memory_bytes: int) -> "Runtime":
         """Return this runtime with processes that may use so much memory."""
@@ -237,8 +235,7 @@ def numbered_identity(identity: str, processors: Processors | None) -> str:
 def settings_from(inherited: Mapping[str, str]) -> Settings:
     """Return the settings that the variables of a shell amount to."""
     tuning = {name: value for name, value in inherited.items() if name.startswith(TUNING_PREFIXES)}
-    threads = tuning.get(THREADS_VARIABLE, "")
-    if threads.isdecimal() and int(threads) > 0:
-        del tuning[THREADS_VARIABLE]
-        return Settings(int(threads), tuple(sorted(tuning.items())))
-    return Settings(None, tuple(sorted(tuning.items())))
+    threads = None
+    if tuning.get(THREADS_VARIABLE, "").isdecimal() and int(tuning[THREADS_VARIABLE]) > 0:
+        threads = int(tuning.pop(THREADS_VARIABLE))
+    return Settings(threads, tuple(sorted(tuning.items())))

@@ -61,11 +61,8 @@ class LoadSettings:
         """About how many samples are sent, at most."""
         per_second = self.rate or 1000 / self.expected_ms
         queries = max(self.queries, math.ceil(self.seconds * per_second))
-        return (
-            queries
-            * (SAMPLES_PER_QUERY if self.kind is ScenarioKind.MULTI else 1)
-            * (_MOST_TESTS if self.search else 1)
-        )
+        queries *= SAMPLES_PER_QUERY if self.kind is ScenarioKind.MULTI else 1
+        return queries * (_MOST_TESTS if self.search else 1)
 
 
 class LoadGenTest:
@@ -140,7 +137,10 @@ class LoadGenTest:
         try:
             # LoadGen would read an audit.config in the working folder: name one that does not exist.
             audit = str(self.folder / "no-audit.config")
-            module.StartTestWithLogSettings(sut, library, self.settings, self._log_settings(), audit)
+            logs, output = module.LogSettings(), module.LogOutputSettings()
+            output.outdir, logs.enable_trace = str(self.folder), True
+            logs.log_output = output
+            module.StartTestWithLogSettings(sut, library, self.settings, logs, audit)
         except Exception as error:  # noqa: BLE001 - the main thread tells it
             self.error = error
         finally:
@@ -148,14 +148,6 @@ class LoadGenTest:
             module.DestroySUT(sut)
             self.ended = True
             self._changed.set()
-
-    def _log_settings(self) -> Any:
-        output = self._module.LogOutputSettings()
-        output.outdir = str(self.folder)
-        found = self._module.LogSettings()
-        found.log_output = output
-        found.enable_trace = True
-        return found
 
 
 _SCENARIOS = {
@@ -238,7 +230,11 @@ class Latencies:
 
 def read_verdict(folder: Path) -> LoadgenVerdict:
     """Return LoadGen's verdict on the test of a folder."""
-    text = _text(folder / _SUMMARY)
+    path = folder / _SUMMARY
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ScenarioError(f"{path}, a log of LoadGen, cannot be read: {os.strerror(error.errno or 0)}") from error
     found = _VERDICT.search(text)
     if found is None:
         raise ScenarioError(f"LoadGen gave no verdict: its logs are in {folder}, on a disk that may be full")
@@ -356,10 +352,3 @@ class LoadGenLog:
     def _decide(self, *, passed: bool) -> None:
         if self.tests and self.tests[-1].passed is None:
             self.tests[-1].passed = passed
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ScenarioError(f"{path}, a log of LoadGen, cannot be read: {os.strerror(error.errno or 0)}") from error

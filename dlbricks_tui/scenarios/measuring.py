@@ -7,20 +7,22 @@
 5. Store the latencies of the test that counts; if the measurement ends before it, those of all tests that have ended.
 """
 
+import os
+import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import NoReturn
 
-from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
+from dlbricks_tui.analysis.whole_models import executed_model, execution_worker, job_of, load_whole, turn_on_host
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival
+from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival, host_queue
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.measure.jobs import Job, untimed_runs
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.supervised_worker import TimeLimits
@@ -28,20 +30,23 @@ from dlbricks_tui.runs.onednn import with_onednn
 from dlbricks_tui.runs.results import model_digests, provenance
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Described, Program
-from dlbricks_tui.scenarios.load_tests import Clocks, LoadTests
+from dlbricks_tui.scenarios.load_tests import Clocks, LoadFinding, LoadTests, RateSearch
 from dlbricks_tui.scenarios.loadgen import LoadSettings, delete_traces, require_loadgen
-from dlbricks_tui.scenarios.messages import (
+from dlbricks_tui.scenarios.scenario import (
+    LOAD_TEST,
+    SAMPLES_PER_QUERY,
     LoadDone,
     LoadProgress,
     LoadReady,
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
+    Scenario,
+    ScenarioError,
+    ScenarioKind,
     ScenarioOrder,
+    fewest_queries,
 )
-from dlbricks_tui.scenarios.progress import LoadFinding
-from dlbricks_tui.scenarios.rate_search import RateSearch
-from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Scenario, ScenarioError, ScenarioKind, fewest_queries
 from dlbricks_tui.scenarios.serving import Instance, Serving, SingleRequests, single_requests
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import NoRoomError
@@ -138,7 +143,13 @@ class _Measuring:
         # Before the turn: models and inputs that are no good are refused at once.
         with self._signals.waiting():
             jobs = self._jobs()
-        self._refuse_too_large(jobs, system)
+        needed = self._scenario.instances * sum(job.memory_bytes for job in jobs.values())
+        if needed > _MOST_MEMORY * system.memory_bytes:
+            raise ScenarioError(
+                f"{self._scenario.instances} instances, each with the model at {len(jobs)} batch sizes, need "
+                f"{needed / 2**30:.1f} GiB, and this host has {system.memory_bytes / 2**30:.1f} GiB: choose fewer "
+                "instances, or a smaller largest batch"
+            )
         task = QueuedWork(WorkKind.LOAD_TEST, [self._order.source.name], self._place.data.path)
 
         def tell(ahead: str) -> None:
@@ -153,18 +164,14 @@ class _Measuring:
         changed, job = threading.Event(), next(iter(jobs.values()))
         with ExitStack() as workers:
             instances = [workers.enter_context(self._instance(jobs, system)) for _ in range(self._scenario.instances)]
-            self._warm_up(instances)
+            for size, first_run_ms in self._batch_ms.items():
+                untimed = untimed_runs(first_run_ms, whole=True)
+                self._batch_ms[size] = max(median(it.run(size, untimed, _TIMED_BATCHES)) for it in instances)
             with Serving(instances, changed) as serving:
-                single = self._single = self._requests(serving)
-                self._batch_ms[1] = single.service_ms
-                self._write(
-                    LoadReady(
-                        service_ms=single.service_ms,
-                        passing_ms=single.passing_ms,
-                        wake_up_ms=single.wake_up_ms,
-                        logs=str(self._folder),
-                    ),
-                )
+                seconds = self._rule.warm_seconds, self._rule.pause_seconds
+                single = single_requests(serving, *seconds, self._clocks.steady, self._signals.waiting)
+                self._single, self._batch_ms[1] = single, single.service_ms
+                self._write(LoadReady(**single._asdict(), logs=str(self._folder)))
                 tests = LoadTests(serving, self._folder, changed, self._write, self._signals.waiting, self._clocks)
                 try:
                     found = self._carry_out(tests)
@@ -239,39 +246,37 @@ class _Measuring:
     def _add(self, system: System, *records: LoadTest) -> None:
         with ResultsDatabase(self._place.data.store) as store:
             runtime = runtime_record(self._order.execution.runtime, system)
-            store.add(system, runtime, *records, *self._origins(records))
+            # They belong to no run.
+            told = [(self._origin, it) for it in records] if self._origin is not None else []
+            origins = (replace(origin, run=it.uuid, uuid=new_uuid(), when=it.when) for origin, it in told)
+            store.add(system, runtime, *records, *origins)
 
     def _jobs(self) -> Mapping[int, Job]:
         """Return the model at each batch size, the smallest first."""
         # Single requests are measured too, and the last ones may not fill a batch.
         sizes = sorted({1, *self._scenario.batch_sizes})
         # The file's own batch size is not a choice: the results of plain runs have it.
-        own = self._job(self._order.execution)
-        return {
-            size: own if size == own.graph.batch_size else self._job(replace(self._order.execution, batch_size=size))
-            for size in sizes
-        }
-
-    def _job(self, execution: Execution) -> Job:
-        order = self._order
-        return whole_model(order.source, execution, self._place, self._log, order.inputs, order.values)
-
-    def _refuse_too_large(self, jobs: Mapping[int, Job], system: System) -> None:
-        needed = self._scenario.instances * sum(job.memory_bytes for job in jobs.values())
-        if needed > _MOST_MEMORY * system.memory_bytes:
-            raise ScenarioError(
-                f"{self._scenario.instances} instances, each with the model at {len(jobs)} batch sizes, need "
-                f"{needed / 2**30:.1f} GiB, and this host has {system.memory_bytes / 2**30:.1f} GiB: choose fewer "
-                "instances, or a smaller largest batch"
-            )
+        order, execution = self._order, self._order.execution
+        how = self._place, self._log, order.inputs, order.values
+        own = job_of(executed_model(order.source, execution, *how))
+        found = {}
+        for size in sizes:
+            of_size = replace(execution, batch_size=size)
+            is_own = size == own.graph.batch_size
+            found[size] = own if is_own else job_of(executed_model(order.source, of_size, *how))
+        return found
 
     @contextmanager
     def _instance(self, jobs: Mapping[int, Job], system: System) -> Iterator[Instance]:
         """Start a worker, and load the model at each batch size."""
-        execution = self._order.execution
-        with execution_worker(
-            execution, self._place, self._log, self._waiting, _raise_loss, system.memory_bytes, self._rule.limits
-        ) as worker:
+
+        def give_up(reason: str) -> NoReturn:
+            # Requests cannot wait until another worker has loaded the model.
+            raise ScenarioError(reason)
+
+        execution, limits = self._order.execution, self._rule.limits
+        how = self._place, self._log, self._waiting, give_up, system.memory_bytes, limits
+        with execution_worker(execution, *how) as worker:
             if self._origin is None:
                 self._origin = self._provenance(worker.describe(), jobs, system)
             instance = Instance(worker)
@@ -287,17 +292,6 @@ class _Measuring:
         """Let a signal interrupt the main thread where it waits for a worker."""
         is_main = threading.current_thread() is threading.main_thread()
         return self._signals.waiting() if is_main else nullcontext()
-
-    def _warm_up(self, instances: Sequence[Instance]) -> None:
-        """Run each batch size in each instance until it is warm, and keep how long it takes."""
-        for size, first_run_ms in self._batch_ms.items():
-            untimed = untimed_runs(first_run_ms, whole=True)
-            self._batch_ms[size] = max(median(it.run(size, untimed, _TIMED_BATCHES)) for it in instances)
-
-    def _requests(self, serving: Serving) -> SingleRequests:
-        """Send single requests, and return what they cost."""
-        rule, clock = self._rule, self._clocks.steady
-        return single_requests(serving, rule.warm_seconds, rule.pause_seconds, clock, self._signals.waiting)
 
     def _carry_out(self, tests: LoadTests) -> LoadFinding:
         kind, largest = self._scenario.kind, max(self._scenario.batch_sizes)
@@ -358,11 +352,6 @@ class _Measuring:
         with self._waiting():
             return with_onednn(found, runtime, place.data.cache, self._log, place.worker_program)
 
-    def _origins(self, records: Iterable[LoadTest]) -> Iterator[Provenance]:
-        """Yield where each result comes from; they belong to no run."""
-        if self._origin is not None:
-            yield from (replace(self._origin, run=it.uuid, uuid=new_uuid(), when=it.when) for it in records)
-
     def _record(self, found: LoadFinding, job: Job, system: System) -> LoadTest:
         """Return a test as a record of its own."""
         scenario, settings = self._scenario, found.settings
@@ -391,6 +380,18 @@ class _Measuring:
         )
 
 
-def _raise_loss(reason: str) -> NoReturn:
-    """Give up when a worker is lost: requests cannot wait until another worker has loaded the model."""
-    raise ScenarioError(reason)
+_SWITCH_SECONDS = 0.0005
+
+
+def main(folder: str, data: str) -> None:
+    """Measure the scenario of the order; the entry point of the process."""
+    # A thread that passes a request on must not wait until the main thread has read logs.
+    sys.setswitchinterval(_SWITCH_SECONDS)
+
+    def work(job: JobAtWork[ScenarioOrder]) -> None:
+        measure_scenario(job.request, Workplace(job.data), job.signals, job.tell, host_queue())
+
+    status = work_in_process(LOAD_TEST, folder, data, work)
+    # LoadGen may still wait for the times of its queries in its thread.
+    sys.stderr.flush()
+    os._exit(status)

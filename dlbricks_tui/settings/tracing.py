@@ -1,8 +1,7 @@
 """The settings of a trace."""
 
 from dlbricks_tui.settings.setting import Setting, one_of, whole
-from dlbricks_tui.traces.messages import USUAL_INFERENCES
-from dlbricks_tui.traces.trace import TraceLevel
+from dlbricks_tui.traces.trace import USUAL_INFERENCES, TraceLevel
 
 LEVELS = Setting(
     name="levels",

@@ -17,7 +17,7 @@ from dlbricks_tui.store.claims import Claim, conflicting_claims
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
 from dlbricks_tui.store.importing import ImportReport, import_file, is_export
-from dlbricks_tui.store.references import References
+from dlbricks_tui.store.verification import References
 
 _ENDINGS = (".json", ".json.gz")
 _MOST_FILES = 100_000

@@ -1,8 +1,9 @@
 """The results of dlbricks as a TinyDB database."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -12,18 +13,16 @@ from tinydb import TinyDB
 from tinydb.queries import QueryInstance
 
 from dlbricks_tui.folders import data_folder
+from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.runtime import THREADS_OF_FRAMEWORK, numbered_identity
-from dlbricks_tui.store.columns import Summary, values_of
-from dlbricks_tui.store.documents import TABLE_OF, TABLES, fields_of
-from dlbricks_tui.store.entries import EntryKind, JournalEntry
+from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.store.columns import Summary, TableFields, matching_rows, values_of
+from dlbricks_tui.store.documents import TABLE_OF, TABLES, Document, fields_of
 from dlbricks_tui.store.errors import DamagedResultError, StoreError
-from dlbricks_tui.store.files import Damage
+from dlbricks_tui.store.files import Damage, EntryKind, JournalEntry
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import ORIGIN_COLUMN, OWN, Rows, origin_of, signer_of, since_epoch, to_iso, trust_in
 from dlbricks_tui.store.journal import JournalStorage
-from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
-from dlbricks_tui.store.numbered_threads import numbered, processors_of
-from dlbricks_tui.store.query_masks import TableFields, matching_rows
 from dlbricks_tui.store.records import (
     Import,
     LoadTest,
@@ -53,6 +52,35 @@ from dlbricks_tui.store.tables import IndexedTable, RecordTable
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
+def numbered(records: Iterable[AnyRecord], systems: Iterable[System] = ()) -> Iterator[AnyRecord]:
+    """Yield records with the numbers of threads of their systems, which come before them or are given.
+
+    The description of a runtime becomes one for each number. Records of an unknown system stay as they are.
+    """
+    known = {it.id: it for it in systems}
+    for record in records:
+        if isinstance(record, System):
+            known[record.id] = record
+        if isinstance(record, RuntimeRecord) and THREADS_OF_FRAMEWORK in record.id:
+            identities = dict.fromkeys(numbered_identity(record.id, processors_of(it)) for it in known.values())
+            for identity in identities or (record.id,):
+                threads = stated_threads(identity) or record.threads
+                yield cast(AnyRecord, replace(record, id=identity, threads=threads))
+        else:
+            stated = {name: getattr(record, name, "") for name in ("runtime", "changed_runtime")}
+            changed: dict[str, Any] = {
+                name: numbered_identity(identity, processors_of(known.get(cast(Any, record).system)))
+                for name, identity in stated.items()
+                if THREADS_OF_FRAMEWORK in identity
+            }
+            yield replace(record, **changed) if changed else record
+
+
+def processors_of(system: System | None) -> Processors | None:
+    """Return the processors of a system, as far as they are known."""
+    return None if system is None else Processors.of(system.cores, dict(system.facts))
+
+
 class _RowByDefault(NamedTuple):
     row: int
     runtime: str
@@ -71,15 +99,6 @@ class Source(NamedTuple):
         """The origin of records in it, as in the column."""
         return origin_of(self.signer)
 
-    def as_import_of(self, uuids: Iterable[str]) -> Import:
-        """Return the record that these records come from the file."""
-        return Import(when=utc_now(), file=self.file, signer=self.signer, records=tuple(uuids))
-
-
-def results_storage(folder: Path) -> JournalStorage:
-    """Return the storage of a results database: a journal whose lines have a checksum and a schema."""
-    return cast(JournalStorage, SchemaMiddleware(ChecksumMiddleware(JournalStorage))(folder))
-
 
 class ResultsDatabase(TinyDB):
     """A TinyDB database with a table for each kind of record, beside any others. Use it from one thread at a time.
@@ -89,14 +108,11 @@ class ResultsDatabase(TinyDB):
     """
 
     table_class = IndexedTable  # type: ignore[assignment]
-    default_storage_class = staticmethod(results_storage)  # type: ignore[assignment]
+    default_storage_class = JournalStorage  # type: ignore[assignment]
 
     def __init__(self, folder: Path, **options: Any) -> None:
         super().__init__(Path(folder), **options)
         self.refresh()
-        # A store that cannot be written stays as it is.
-        with suppress(StoreError):
-            self._number_threads()
         # A store that cannot be written stays as it is.
         with suppress(StoreError):
             self._number_threads()
@@ -228,30 +244,27 @@ class ResultsDatabase(TinyDB):
 
     def add(self, *records: Record) -> int:
         """Store records durably, skip those whose UUID is known, and return the number of new ones."""
-        return self._add(records)
+        return self.add_imported(records, None)
 
-    def add_imported(self, records: Iterable[Record], source: Source) -> int:
+    def add_imported(self, records: Iterable[Record], source: Source | None) -> int:
         """Store records of a file like `add`, and in the same step that they come from it."""
-        return self._add(records, source)
-
-    def _add(self, records: Iterable[Record], source: Source | None = None) -> int:
         with self.storage.locked() as generation:
             new: dict[str, JournalEntry] = {}
             for record in records:
-                table, document = TABLE_OF[type(record)], fields_of(record)
-                uuid = document["uuid"]
-                if uuid not in new and generation.index.row_of_uuid(uuid) is None:
-                    new[uuid] = JournalEntry(EntryKind.PUT, table, self.table(table).next_id(), document)
+                document = fields_of(record)
+                if document["uuid"] not in new and generation.index.row_of_uuid(document["uuid"]) is None:
+                    new[document["uuid"]] = self._entry(record, document)
             entries = list(new.values())
             # The key of a brick is the hash of its form: it is the same wherever it comes from.
             if source is not None and (marked := [uuid for uuid, it in new.items() if it.table != "bricks"]):
-                entries.append(self._entry(source.as_import_of(marked)))
+                come = Import(when=utc_now(), file=source.file, signer=source.signer, records=tuple(marked))
+                entries.append(self._entry(come, fields_of(come)))
             self.storage.append(entries)
         return len(new)
 
-    def _entry(self, record: Record) -> JournalEntry:
+    def _entry(self, record: Record, document: Document) -> JournalEntry:
         table = TABLE_OF[type(record)]
-        return JournalEntry(EntryKind.PUT, table, self.table(table).next_id(), fields_of(record))
+        return JournalEntry(EntryKind.PUT, table, self.table(table).next_id(), document)
 
     def ids(self, *tables: str) -> list[str]:
         """Return the UUIDs of the records in these tables."""
@@ -278,8 +291,14 @@ class ResultsDatabase(TinyDB):
         with self.storage.locked() as generation:
             index, now = generation.index, datetime.now(timezone.utc)
             rows = generation.readable(index.dated_after(now).tolist())
-            dates = [to_iso(min(int(index.column("when")[row]), since_epoch(now))) for row in rows]
-            self.storage.append([_dated(generation.entry(row), when) for row, when in zip(rows, dates, strict=True)])
+            entries = []
+            for row in rows:
+                entry, when = generation.entry(row), to_iso(min(int(index.column("when")[row]), since_epoch(now)))
+                document = {**(entry.document or {}), "when": when}
+                if "started" in document:
+                    document["started"] = min(when, document["started"])
+                entries.append(entry._replace(document=document))
+            self.storage.append(entries)
         return len(rows)
 
     def restore(self, deleted: Selection) -> int:
@@ -360,13 +379,6 @@ class ResultsDatabase(TinyDB):
         with self.storage.locked() as generation:
             if name in generation.index.tables:
                 self.storage.append([JournalEntry(EntryKind.DROP, name)])
-
-
-def _dated(entry: JournalEntry, when: str) -> JournalEntry:
-    document = {**(entry.document or {}), "when": when}
-    if "started" in document:
-        document["started"] = min(when, document["started"])
-    return entry._replace(document=document)
 
 
 def open_results(data: os.PathLike[str] | str | None = None) -> ResultsDatabase:

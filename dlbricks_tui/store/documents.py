@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple, get_type_hints
 
@@ -11,7 +11,6 @@ from dlbricks_tui.store.records import (
     BrickForm,
     Constants,
     EndToEnd,
-    Fact,
     Facts,
     Failure,
     Import,
@@ -65,8 +64,11 @@ def fields_of(record: Record) -> Document:
     content = _write_fields(record)
     # Samples are long and rarely read: they come last.
     samples = {name: content.pop(name) for name in SAMPLES if name in content}
-    identity = content.pop("uuid") if "uuid" in content else _content_uuid(content)
-    return {"uuid": identity, **content, **samples}
+    if "uuid" not in content:
+        # Two stores have the same uuid for the same brick, system or runtime.
+        identity = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+        return {"uuid": identity, **content, **samples}
+    return {"uuid": content.pop("uuid"), **content, **samples}
 
 
 def record_of(table: str, document: Mapping[str, Any]) -> Record:
@@ -93,16 +95,11 @@ def to_record(document: Mapping[str, Any]) -> Record:
     return record_of(document.get("table", "table"), document)
 
 
-def _content_uuid(content: Document) -> str:
-    # Two stores have the same uuid for the same brick, system or runtime.
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
-
-
 class _Codec(NamedTuple):
-    """Functions that write and read the values of one type; reading refuses everything that is never written."""
+    """Functions that read and write the values of one type; reading refuses everything that is never written."""
 
-    write: Callable[[Any], Any]
     read: Callable[[Any], Any]
+    write: Callable[[Any], Any] = lambda value: value
 
 
 def _write_fields(value: Any) -> Document:
@@ -113,20 +110,18 @@ def _read_fields(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]
     return {name: codec.read(document[name]) for name, codec in _FIELDS[kind].items()}
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
+def _reader(kind: Any, otherwise: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        # True is an int in Python.
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise TypeError(f"{value!r} is {otherwise}")
+        return value
+
+    return read
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a text")
-    return value
-
-
-def _whole(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is not a whole number")
-    return value
+_text = _reader(str, "not a text")
+_fact = _reader((bool, int, float, str, type(None)), "not a single value")
 
 
 def _number(value: Any) -> float:
@@ -135,61 +130,29 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _number_if_any(value: Any) -> float | None:
-    return None if value is None else _number(value)
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{value!r} is neither true nor false")
-    return value
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(map(_text, value))
-
-
 def _numbers(value: Any) -> tuple[float, ...]:
     # Samples are many, and nearly always numbers of this type.
     return tuple(value) if isinstance(value, list) and set(map(type, value)) == {float} else tuple(map(_number, value))
 
 
-def _fact(value: Any) -> Fact:
-    if not isinstance(value, bool | int | float | str | None):
-        raise TypeError(f"{value!r} is not a single value")
-    return value
-
-
-def _items(value: Any) -> Iterable[tuple[str, Any]]:
+def _pairs(value: Any, read: Callable[[Any], Any]) -> tuple[tuple[str, Any], ...]:
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} is not an object")
-    return ((_text(name), each) for name, each in value.items())
-
-
-def _facts(value: Any) -> Facts:
-    return tuple((name, _fact(fact)) for name, fact in _items(value))
-
-
-def _constants(value: Any) -> Constants:
-    return tuple((name, _number(constant)) for name, constant in _items(value))
-
-
-def _statistics(value: Any) -> Statistics:
-    return Statistics(**_read_fields(Statistics, value))
+    return tuple((_text(name), read(each)) for name, each in value.items())
 
 
 _CODECS: Mapping[Any, _Codec] = {
-    str: _Codec(_as_it_is, _text),
-    int: _Codec(_as_it_is, _whole),
-    float: _Codec(_as_it_is, _number),
-    float | None: _Codec(_as_it_is, _number_if_any),
-    bool: _Codec(_as_it_is, _truth),
-    Level: _Codec(lambda level: level.value, Level),
-    tuple[str, ...]: _Codec(list, _texts),
-    tuple[float, ...]: _Codec(list, _numbers),
-    Facts: _Codec(dict, _facts),
-    Constants: _Codec(dict, _constants),
-    Statistics: _Codec(_write_fields, _statistics),
+    str: _Codec(_text),
+    int: _Codec(_reader(int, "not a whole number")),
+    float: _Codec(_number),
+    float | None: _Codec(lambda value: None if value is None else _number(value)),
+    bool: _Codec(_reader(bool, "neither true nor false")),
+    Level: _Codec(Level, lambda level: level.value),
+    tuple[str, ...]: _Codec(lambda value: tuple(map(_text, value)), list),
+    tuple[float, ...]: _Codec(_numbers, list),
+    Facts: _Codec(lambda value: _pairs(value, _fact), dict),
+    Constants: _Codec(lambda value: _pairs(value, _number), dict),
+    Statistics: _Codec(lambda value: Statistics(**_read_fields(Statistics, value)), _write_fields),
 }
 
 _FIELDS: Mapping[type[Any], Mapping[str, _Codec]] = {

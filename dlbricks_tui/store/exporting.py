@@ -5,10 +5,10 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from enum import Enum
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -17,12 +17,10 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Mask
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import EXCHANGED
-from dlbricks_tui.store.entries import HEAD, head_of, line_of, renumbered
 from dlbricks_tui.store.errors import ExchangeError
-from dlbricks_tui.store.files import NumberedDocument, write_tinydb_file
+from dlbricks_tui.store.files import HEAD, NumberedDocument, head_of, line_of, renumbered, sealed, write_tinydb_file
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import Index, Rows
-from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
 
 # The tables of the records that results refer to, with the columns that both have in common.
@@ -106,16 +104,19 @@ def _write(generation: Generation, rows: Rows, path: Path) -> None:
     order = np.lexsort((uuids[:, 1], uuids[:, 0], index.stored("when")[rows], tables))
 
     def documents() -> Iterator[NumberedDocument]:
-        yield NumberedDocument(HEAD, 1, with_checksum(with_schema(line_of(head_of(documents=len(rows))))))
+        yield NumberedDocument(HEAD, 1, sealed(line_of(head_of(documents=len(rows)))))
         numbers = dict.fromkeys(names, 0)
         for row, place in zip(rows[order].tolist(), tables[order].tolist(), strict=True):
             numbers[table := names[place]] += 1
             line = renumbered(generation.line(row), numbers[table])
-            yield NumberedDocument(table, numbers[table], with_checksum(with_schema(line)))
+            yield NumberedDocument(table, numbers[table], sealed(line))
 
     def write(file: BinaryIO) -> None:
-        with _packed(file) if export_format(path) is ExportFormat.PACKED_JSON else nullcontext(file) as target:
-            write_tinydb_file(target, documents())
+        is_packed = export_format(path) is ExportFormat.PACKED_JSON
+        # The same content gives the same bytes.
+        packing = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) if is_packed else nullcontext(file)
+        with packing as target:
+            write_tinydb_file(cast(BinaryIO, target), documents())
 
     _replace(path, write)
 
@@ -165,19 +166,8 @@ def write_rows(file: BinaryIO, results: Selection, form: ExportFormat) -> None:
         part = results[start : start + _ROWS]
         rows = zip(*(part.values(column) for column in columns), strict=True)
         if form is ExportFormat.CSV:
-            writer.writerows([_printable_cell(cell) for cell in row] for row in rows)
+            writer.writerows([printable(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
         else:
             text.writelines(json.dumps(dict(zip(columns, row, strict=True)), allow_nan=False) + "\n" for row in rows)
     # The caller closes the file.
     text.detach()
-
-
-@contextmanager
-def _packed(file: BinaryIO) -> Iterator[BinaryIO]:
-    """Open a gzip stream into a file; the same content gives the same bytes."""
-    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packing:
-        yield cast(BinaryIO, packing)
-
-
-def _printable_cell(cell: Any) -> Any:
-    return printable(cell) if isinstance(cell, str) else cell

@@ -5,6 +5,15 @@
 - `journal-N.jsonl`: the changes after that, one per line. A store without compactions has journal 0 only.
 
 The highest number is in use; the generation before it is kept. A damaged line costs the document on it and no other.
+
+Each line of a journal is an entry. It begins with its checksum and its schema: `{"check":"0f1e2d3c","schema":1,`. Then:
+
+| line | meaning |
+|---|---|
+| `{"table":"runs","doc_id":7,...}` | document 7 of the table is this; any earlier one is replaced |
+| `{"removed":"runs","doc_id":7}` | document 7 is removed |
+| `{"cleared":"runs"}` | the table has no documents |
+| `{"dropped":"runs"}` | there is no such table |
 """
 
 import fcntl
@@ -12,15 +21,18 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from dlbricks_tui.atomic_write import sync_folder
-from dlbricks_tui.store.documents import BrokenDocumentError
-from dlbricks_tui.store.errors import cannot_read, cannot_write
+from dlbricks_tui.store.documents import SCHEMA, BrokenDocumentError, Document
+from dlbricks_tui.store.errors import cannot_read, cannot_write, written_before_0_2, written_by_newer
 
 _NUMBERED = re.compile(r"(results|journal)-(\d+)\.jsonl?")
 
@@ -93,7 +105,8 @@ def layout_of(folder: Path) -> Layout:
 _CHUNK = 1 << 20
 # A number, quotes, a colon and a space precede a document.
 _LONGEST_NUMBER = 32
-_END = b"}}"
+# The last line of a complete TinyDB file.
+END = b"}}"
 _STRUCTURE = re.compile(rb'\{?"(?:[^"\\]|\\.)*": \{|\},|\}\}')
 
 
@@ -117,6 +130,8 @@ class Line(NamedTuple):
     number: int
     offset: int
     text: bytes
+    # False for the last line of a file that lacks its line break.
+    complete: bool = True
 
     @property
     def end(self) -> int:
@@ -126,21 +141,14 @@ class Line(NamedTuple):
 
 def complete_lines(file: int, offset: int = 0, number: int = 0) -> Iterator[Line]:
     """Yield the lines from a byte on, up to the last line break; `number` lines come before."""
-    for line, complete in _lines(file, offset, number):
-        if complete:
-            yield line
+    return (line for line in all_lines(file, offset=offset, number=number) if line.complete)
 
 
-def all_lines(file: int, longest: int) -> Iterator[Line]:
+def all_lines(file: int, longest: int | None = None, offset: int = 0, number: int = 0) -> Iterator[Line]:
     """Yield the lines of a file, of which the last one may lack its line break.
 
     A line that is longer than `longest` bytes raises BrokenDocumentError before it is read whole.
     """
-    for line, _ in _lines(file, 0, 0, longest):
-        yield line
-
-
-def _lines(file: int, offset: int, number: int, longest: int | None = None) -> Iterator[tuple[Line, bool]]:
     begun: list[bytes] = []
     position = offset
     while chunk := os.pread(file, _CHUNK, position):
@@ -153,11 +161,11 @@ def _lines(file: int, offset: int, number: int, longest: int | None = None) -> I
             continue
         for text in (b"".join(begun), *texts[:-1]):
             number += 1
-            yield Line(number, offset, text), True
+            yield Line(number, offset, text)
             offset += len(text) + 1
         begun = [texts[-1]]
     if rest := b"".join(begun):
-        yield Line(number + 1, offset, rest), False
+        yield Line(number + 1, offset, rest, False)
 
 
 def document_on(line: Line) -> Line | None:
@@ -168,11 +176,6 @@ def document_on(line: Line) -> Line | None:
     if start < 0:
         raise BrokenDocumentError("is not a line that dlbricks writes")
     return Line(line.number, line.offset + start, line.text[start : line.text.rfind(b"}") + 1])
-
-
-def is_end(line: Line) -> bool:
-    """Return True if the line ends a complete TinyDB file."""
-    return line.text == _END
 
 
 class NumberedDocument(NamedTuple):
@@ -190,7 +193,7 @@ def write_tinydb_file(file: BinaryIO, documents: Iterable[NumberedDocument]) -> 
         opens = b"%s%s: {" % (b"{" if current is None else b"\n},\n", json.dumps(table).encode())
         file.write(b'%s\n"%d": %s' % (b"," if table == current else opens, number, text))
         current = table
-    file.write(b"\n%s\n" % _END)
+    file.write(b"\n%s\n" % END)
 
 
 def append(journal: Path, lines: Iterable[bytes], head: bytes) -> None:
@@ -202,19 +205,18 @@ def append(journal: Path, lines: Iterable[bytes], head: bytes) -> None:
         file = os.open(journal, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise cannot_write(journal, error) from error
-    try:
-        _append(file, journal, b"".join(line + b"\n" for line in lines), head + b"\n")
-    finally:
-        os.close(file)
-
-
-def _append(file: int, journal: Path, lines: bytes, head: bytes) -> None:
     size = os.fstat(file).st_size
     try:
         # A writer that died in mid-line left an incomplete line, which was not acknowledged. End it.
-        before = head if not size else b"" if os.pread(file, 1, size - 1) == b"\n" else b"\n"
-        _write(file, before + lines)
-        _sync(file)
+        before = head + b"\n" if not size else b"" if os.pread(file, 1, size - 1) == b"\n" else b"\n"
+        left = memoryview(before + b"".join(line + b"\n" for line in lines))
+        while left:
+            left = left[os.write(file, left) :]
+        if sys.platform == "darwin":
+            # On macOS fsync leaves the data in the cache of the drive.
+            fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+        else:
+            os.fsync(file)
         if not size:
             sync_folder(journal.parent)
     except OSError as error:
@@ -222,17 +224,143 @@ def _append(file: int, journal: Path, lines: bytes, head: bytes) -> None:
         with suppress(OSError):
             os.ftruncate(file, size)
         raise cannot_write(journal, error) from error
+    finally:
+        os.close(file)
 
 
-def _write(file: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(file, left) :]
+# The table of the one document at the head of every file, which is no document of the user.
+HEAD = "dlbricks"
+# The format in the head. Stores from before version 0.2.0 have another.
+FORMAT = "dlbricks-database"
+
+_RECORD = re.compile(rb'\{"table":"([a-z_]+)","doc_id":\d+,"uuid":"([0-9a-f]{32})"')
+_LINE = re.compile(rb'\{"(table|removed|cleared|dropped)":("(?:[^"\\]|\\.)*")(?:,"doc_id":(-?\d+))?(?=[,}])')
 
 
-def _sync(file: int) -> None:
-    if sys.platform == "darwin":
-        # On macOS fsync leaves the data in the cache of the drive.
-        fcntl.fcntl(file, fcntl.F_FULLFSYNC)
-    else:
-        os.fsync(file)
+class EntryKind(Enum):
+    """The change that an entry makes; the value is its first name in the line."""
+
+    PUT = "table"
+    REMOVE = "removed"
+    CLEAR = "cleared"
+    DROP = "dropped"
+
+
+class JournalEntry(NamedTuple):
+    """A change of a table."""
+
+    action: EntryKind
+    table: str
+    doc_id: int = 0
+    document: Document | None = None
+
+
+def line_of(entry: JournalEntry) -> bytes:
+    """Return an entry as a line."""
+    head = f'{{"{entry.action.value}":{json.dumps(entry.table)}'
+    if entry.action in (EntryKind.PUT, EntryKind.REMOVE):
+        head += f',"doc_id":{entry.doc_id}'
+    text = json.dumps(entry.document or {}, separators=(",", ":"), allow_nan=False)
+    return f"{head}{'}' if text == '{}' else f',{text[1:]}'}".encode("ascii")
+
+
+def entry_on(line: bytes) -> JournalEntry:
+    """Return the entry on a line."""
+    match = _LINE.match(line)
+    if match is None:
+        raise BrokenDocumentError("is not a line that dlbricks writes")
+    action, table = EntryKind(match[1].decode("ascii")), str(_table_named(match[2]))
+    if action is not EntryKind.PUT:
+        return JournalEntry(action, table, int(match[3] or 0))
+    if match[3] is None:
+        raise BrokenDocumentError("has no doc_id")
+    try:
+        rest = line[match.end() :].decode("ascii").removeprefix(",")
+        return JournalEntry(action, table, int(match[3]), json.loads("{" + rest))
+    except (ValueError, RecursionError) as error:
+        # A forged line: the checksum is right.
+        raise BrokenDocumentError(f"is not JSON: {error}") from error
+
+
+_table_named = lru_cache(json.loads)
+
+
+class NamedRecord(NamedTuple):
+    """A record by its table and UUID."""
+
+    table: str
+    uuid: str
+
+
+def record_on(line: bytes) -> NamedRecord | None:
+    """Return the record on a line that dlbricks wrote, without reading the rest; else None."""
+    match = _RECORD.match(line)
+    return None if match is None else NamedRecord(match[1].decode("ascii"), match[2].decode("ascii"))
+
+
+def are_alike(line: bytes, other: bytes) -> bool:
+    """Return True if two lines are of the same table and have the same document, perhaps under other numbers."""
+    match, matched = _LINE.match(line), _LINE.match(other)
+    if match is None or matched is None or match[3] is None or matched[3] is None:
+        return False
+    return (line[: match.start(3)], line[match.end(3) :]) == (other[: matched.start(3)], other[matched.end(3) :])
+
+
+def renumbered(line: bytes, doc_id: int) -> bytes:
+    """Return the line of a document with another number."""
+    match = _LINE.match(line)
+    if match is None:
+        raise BrokenDocumentError("is not a line that dlbricks writes")
+    return b"%s%d%s" % (line[: match.start(3)], doc_id, line[match.end(3) :])
+
+
+def head_of(**facts: Any) -> JournalEntry:
+    """Return the first entry of a file."""
+    return JournalEntry(EntryKind.PUT, HEAD, 1, {"format": FORMAT, **facts})
+
+
+# Rewrites a line of one schema as a line of the next.
+Migration = Callable[[bytes], bytes]
+# By the schema that each one reads. Schema 1 is the first.
+MIGRATIONS: Mapping[int, Migration] = {}
+_CHECK = b'{"check":"'
+_CHECKED = len(_CHECK) + 8
+_SCHEMA = re.compile(rb'\{"schema":(\d+),')
+
+
+def with_checksum(line: bytes) -> bytes:
+    """Return a line with the CRC-32 of the rest as its first field."""
+    return b'%s%08x",%s' % (_CHECK, zlib.crc32(line[1:]), line[1:])
+
+
+def sealed(line: bytes, schema: int = SCHEMA) -> bytes:
+    """Return a line that begins with its checksum and its schema."""
+    return with_checksum(b'{"schema":%d,%s' % (schema, line[1:]))
+
+
+def unsealed(
+    line: bytes, path: Path, cure: str, schema: int = SCHEMA, migrations: Mapping[int, Migration] = MIGRATIONS
+) -> bytes:
+    """Return a line without its checksum and schema, as this version writes it.
+
+    Raise BrokenDocumentError if it is damaged, and OtherVersionError if this version cannot read it. `path` names the
+    store or file in the error, and `cure` says what to do.
+    """
+    if not (line.startswith(_CHECK) and line[_CHECKED : _CHECKED + 2] == b'",'):
+        raise BrokenDocumentError("does not begin with a checksum")
+    rest = line[_CHECKED + 2 :]
+    if b"%08x" % zlib.crc32(rest) != line[len(_CHECK) : _CHECKED]:
+        raise BrokenDocumentError("does not agree with its checksum")
+    line = b"{" + rest
+    match = _SCHEMA.match(line)
+    if match is None:
+        raise written_before_0_2(path, cure)
+    written = int(match[1])
+    if written > schema:
+        raise written_by_newer(path, written, schema)
+    line = b"{" + line[match.end() :]
+    for older in range(written, schema):
+        if older not in migrations:
+            raise BrokenDocumentError(f"has the unknown schema {older}")
+        line = migrations[older](line)
+    return line

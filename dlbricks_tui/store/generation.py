@@ -9,10 +9,22 @@ from pathlib import Path
 
 from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.documents import BrokenDocumentError, Document, record_of
-from dlbricks_tui.store.entries import FORMAT, HEAD, EntryKind, JournalEntry, entry_on
 from dlbricks_tui.store.errors import DamagedResultError, cannot_read, written_before_0_2
-from dlbricks_tui.store.files import Damage, Layout, Line, complete_lines, document_on, is_end, layout_of
-from dlbricks_tui.store.index import DocumentPlace, Index, IndexedPart, load_index, save_index, to_iso
+from dlbricks_tui.store.files import (
+    END,
+    FORMAT,
+    HEAD,
+    Damage,
+    EntryKind,
+    JournalEntry,
+    Layout,
+    Line,
+    complete_lines,
+    document_on,
+    entry_on,
+    layout_of,
+)
+from dlbricks_tui.store.index import Index, IndexedPart, load_index, save_index, to_iso
 from dlbricks_tui.store.records import DatedRecord, Record
 
 # Indexing this many lines takes 20 ms. Fewer are not worth a file.
@@ -55,7 +67,7 @@ class _Part:
 class Generation:
     """Open files and their index; its documents stay readable after a compaction has replaced the files.
 
-    `decode` gives each line as it was before the middlewares added their fields.
+    `decode` gives each line as it was without its checksum and schema.
     """
 
     def __init__(
@@ -69,7 +81,7 @@ class Generation:
         self._parts: list[_Part] = []
         # Lines that are not in the saved index.
         self._unsaved = 0
-        self._close = weakref.finalize(self, _close_all, self._parts)
+        self.close = weakref.finalize(self, _close_all, self._parts)
         if not (trust_saved_index and self._load()):
             self._build()
         self.catch_up()
@@ -83,10 +95,6 @@ class Generation:
             if not generation.superseded():
                 break
         return generation
-
-    def close(self) -> None:
-        """Close the files."""
-        self._close()
 
     @property
     def journal(self) -> Path:
@@ -150,7 +158,7 @@ class Generation:
         return table, int(self.index.value("id", row))
 
     def line(self, row: int) -> bytes:
-        """Return the line of a row as it was before the middlewares added their fields."""
+        """Return the line of a row without its checksum and schema."""
         file = self._part_of(row).file
         offset, length = int(self.index.value("offset", row)), int(self.index.value("length", row))
         try:
@@ -190,10 +198,7 @@ class Generation:
     def save_index(self, worth_saving: int = 1) -> None:
         """Save the index if it has at least `worth_saving` more lines than the saved one."""
         if self._unsaved >= worth_saving:
-            coverage = [
-                IndexedPart(part.path.name, part.covered, part.lines, part.size, part.modified_ns)
-                for part in self._parts
-            ]
+            coverage = [IndexedPart(it.path.name, it.covered, it.lines, it.size, it.modified_ns) for it in self._parts]
             save_index(self.folder, self.index, coverage, self.damage)
             self._unsaved = 0
 
@@ -246,31 +251,28 @@ class Generation:
             except BrokenDocumentError as error:
                 self.damage.append(Damage(part.path.name, line.number, line.offset, len(line.text), str(error)))
             part.covered, part.lines = line.end, line.number
-            ended = is_end(line)
+            ended = line.text == END
         if part.path.suffix == ".json" and not ended:
             there = f"{part.documents} of {part.promised}" if part.promised else str(part.documents)
-            self.damage.append(
-                Damage(
-                    part.path.name,
-                    part.lines + 1,
-                    part.covered,
-                    part.size - part.covered,
-                    f"is cut off ({there} documents come before it)",
-                )
-            )
+            why = f"is cut off ({there} documents come before it)"
+            self.damage.append(Damage(part.path.name, part.lines + 1, part.covered, part.size - part.covered, why))
 
     def _take(self, line: Line, number: int, part: _Part) -> None:
         found = document_on(line)
         if found is None:
             return
         entry = entry_on(self._decode(found.text))
+        document = entry.document or {}
         if entry.table == HEAD:
-            self._take_head(entry.document or {}, part)
+            if document.get("format") != FORMAT:
+                raise written_before_0_2(part.path, f"move the folder {self.folder} away, or {_OTHER_FOLDER}")
+            part.promised = document.get("documents")
+            for table in document.get("empty_tables", ()):
+                self.index.clear(table)
             return
         try:
             if entry.action is EntryKind.PUT:
-                place = DocumentPlace(number, found.offset, len(found.text))
-                self.index.put(entry.table, entry.doc_id, entry.document or {}, place)
+                self.index.put(entry.table, entry.doc_id, document, number, found.offset, len(found.text))
                 part.documents += 1
             elif entry.action is EntryKind.REMOVE:
                 self.index.remove(entry.table, entry.doc_id)
@@ -280,13 +282,6 @@ class Generation:
                 self.index.drop(entry.table)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise BrokenDocumentError(f"is not a record of dlbricks: {error}") from error
-
-    def _take_head(self, head: Document, part: _Part) -> None:
-        if head.get("format") != FORMAT:
-            raise written_before_0_2(part.path, f"move the folder {self.folder} away, or {_OTHER_FOLDER}")
-        part.promised = head.get("documents")
-        for table in head.get("empty_tables", ()):
-            self.index.clear(table)
 
     def _part_of(self, row: int) -> _Part:
         return self._parts[int(self.index.value("part", row))]

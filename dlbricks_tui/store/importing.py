@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from dlbricks_tui.printable import printable
 from dlbricks_tui.regular_files import open_regular
-from dlbricks_tui.store.database import ResultsDatabase, Source
+from dlbricks_tui.store.database import ResultsDatabase, Source, numbered
 from dlbricks_tui.store.documents import (
     FORMER_TABLE,
     SCHEMA,
@@ -26,16 +26,22 @@ from dlbricks_tui.store.documents import (
     fields_of,
     record_of,
 )
-from dlbricks_tui.store.entries import FORMAT, HEAD, are_alike, entry_on, record_on
 from dlbricks_tui.store.errors import DamagedResultError, ExchangeError, written_before_0_2, written_by_newer
-from dlbricks_tui.store.files import Damage, all_lines, document_on
+from dlbricks_tui.store.files import (
+    FORMAT,
+    HEAD,
+    Damage,
+    all_lines,
+    are_alike,
+    document_on,
+    entry_on,
+    record_on,
+    unsealed,
+)
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import RESULT_TABLES
-from dlbricks_tui.store.middlewares import without_checksum, without_schema
-from dlbricks_tui.store.numbered_threads import numbered
 from dlbricks_tui.store.records import BrickForm, DatedRecord, Import, Record, Timed
-from dlbricks_tui.store.references import References
-from dlbricks_tui.store.verification import check_plausible
+from dlbricks_tui.store.verification import References, check_plausible
 
 # Small enough to release the lock often, large enough to need few disk writes.
 _BATCH = 1000
@@ -221,7 +227,7 @@ class _Lines:
                     raise ExchangeError(
                         f"{path} is part of a store; write a file to import by `dlbricks results export`"
                     )
-                text = without_schema(without_checksum(here.text), path, _CURE)
+                text = unsealed(here.text, path, _CURE)
                 if found and self._has(text):
                     continue
                 entry = entry_on(text)

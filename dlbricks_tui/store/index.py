@@ -8,12 +8,12 @@ import json
 import zlib
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,14 +122,6 @@ class Vocabulary:
             self._ranks = np.empty(len(self.texts), dtype=np.int64)
             self._ranks[sorted(range(len(self.texts)), key=self.texts.__getitem__)] = np.arange(len(self.texts))
         return self._ranks
-
-
-class DocumentPlace(NamedTuple):
-    """The bytes of a document: the number of its file, the first byte, and the length."""
-
-    part: int
-    offset: int
-    length: int
 
 
 @dataclass(slots=True)
@@ -256,16 +248,19 @@ class Index:
         rows = self.rows_of(table)
         return int(self.column("id")[rows].max()) if len(rows) else None
 
-    def put(self, table: str, document_id: int, document: Document, place: DocumentPlace) -> None:
-        """Add a document that is stored at this place; it replaces an earlier one with its number."""
+    def put(self, table: str, document_id: int, document: Document, part: int, offset: int, length: int) -> None:
+        """Add a document that is stored in a file at these bytes; it replaces an earlier one with its number."""
         values = _values_of(table, document, self.vocabularies) if table in TABLES else {}
         before = self.row_of(table, document_id)
         known = self._existing(table)
         row = self.rows
         if row == len(self._columns["table"]):
-            self._grow()
+            for name, column in self._columns.items():
+                self._columns[name] = np.zeros(max(_FIRST_CAPACITY, int(_GROWTH * row)), column.dtype)
+                self._columns[name][:row] = column
         order = row if before is None else self._columns["order"][before]
-        about = {"table": known.code, "id": document_id, "alive": True, "order": order, **place._asdict()}
+        about = {"table": known.code, "id": document_id, "alive": True, "order": order}
+        about |= {"part": part, "offset": offset, "length": length}
         if before is not None:
             about[ORIGIN_COLUMN] = self._columns[ORIGIN_COLUMN][before]
         for name, value in {**values, **about}.items():
@@ -277,7 +272,10 @@ class Index:
         self._latest = max(self._latest, int(values.get("when", 0)))
         self.rows = row + 1
         if table == "imports":
-            self._mark(document["records"], origin_of(document["signer"]))
+            code = self.vocabularies[ORIGIN_COLUMN].code_or_new(origin_of(document["signer"]))
+            for uuid in document["records"]:
+                if (imported := self.row_of_uuid(uuid)) is not None:
+                    self._columns[ORIGIN_COLUMN][imported] = code
 
     def remove(self, table: str, document_id: int) -> None:
         """Remove a document."""
@@ -324,12 +322,6 @@ class Index:
                     self._past[rows] = np.where(known, dates, np.where(before, before, np.min(dates[known]) - 1))
         return self._past
 
-    def _mark(self, uuids: Iterable[str], origin: str) -> None:
-        code = self.vocabularies[ORIGIN_COLUMN].code_or_new(origin)
-        for uuid in uuids:
-            if (row := self.row_of_uuid(uuid)) is not None:
-                self._columns[ORIGIN_COLUMN][row] = code
-
     def _existing(self, table: str) -> KnownTable:
         known = self.known_tables.setdefault(table, KnownTable(len(self.known_tables)))
         known.exists = True
@@ -353,13 +345,6 @@ class Index:
         last[bricks] = values
         return last
 
-    def _grow(self) -> None:
-        capacity = max(_FIRST_CAPACITY, int(_GROWTH * self.rows))
-        for name, column in self._columns.items():
-            grown = np.zeros(capacity, column.dtype)
-            grown[: self.rows] = column[: self.rows]
-            self._columns[name] = grown
-
 
 def _values_of(table: str, document: Document, vocabularies: Mapping[str, Vocabulary]) -> dict[str, Any]:
     """Return the values of a record's columns."""
@@ -374,7 +359,8 @@ def _values_of(table: str, document: Document, vocabularies: Mapping[str, Vocabu
     if table == "bricks":
         values["name"] = vocabularies["name"].code_or_new(label_of(document["canonical"]))
     if "when" in document:
-        values["when"] = to_microseconds(document["when"])
+        # A time without a time zone is refused.
+        values["when"] = since_epoch(datetime.fromisoformat(document["when"]))
     if "statistics" in document:
         statistics, noise = document["statistics"], document["noise"]
         values.update((name, statistics[name]) for name in STATISTIC_COLUMNS)
@@ -435,11 +421,6 @@ def trust_in(origin: str) -> int:
     return {UNSIGNED: 0, OWN: 2}.get(origin, 1)
 
 
-def to_microseconds(when: str) -> int:
-    """Return an ISO 8601 time in microseconds since 1970; refuse one without a time zone."""
-    return since_epoch(datetime.fromisoformat(when))
-
-
 def since_epoch(moment: datetime) -> int:
     """Return a moment in microseconds since 1970."""
     return (moment - EPOCH) // _MICROSECOND
@@ -494,18 +475,9 @@ def save_index(folder: Path, index: Index, coverage: Sequence[IndexedPart], dama
     for column in columns:
         check = zlib.crc32(column, check)
 
-    def write(file: BinaryIO) -> None:
-        file.writelines([b"%08x" % check, text, b"\n", *columns])
-
     # Without a saved index each opening builds it again.
     with suppress(OSError):
-        replace_file(folder / INDEX_NAME, write)
-
-
-def _has_columns(head: Mapping[str, Any]) -> bool:
-    """Return whether the version that saved an index knew all tables of records in it."""
-    unknown = [name for name in _LATER_TABLES if name not in head.get("record_tables", ())]
-    return not any(name in head["tables"] for name in unknown)
+        replace_file(folder / INDEX_NAME, lambda file: file.writelines([b"%08x" % check, text, b"\n", *columns]))
 
 
 def load_index(folder: Path) -> SavedIndex | None:
@@ -514,7 +486,8 @@ def load_index(folder: Path) -> SavedIndex | None:
         with open_regular(folder / INDEX_NAME) as file:
             stated, text = file.read(8), file.readline()
             head = json.loads(text)
-            if head["version"] != _VERSION or not _has_columns(head):
+            unknown = set(_LATER_TABLES).difference(head.get("record_tables", ()))
+            if head["version"] != _VERSION or not unknown.isdisjoint(head["tables"]):
                 return None
             check = zlib.crc32(text.removesuffix(b"\n"))
             columns: dict[str, Any] = {}

@@ -5,7 +5,10 @@ contract, `read` and `write`, and adds the finer operations of a table with an i
 document at its place.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import fcntl
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -13,22 +16,70 @@ from typing import Any
 from tinydb.storages import Storage
 
 from dlbricks_tui.atomic_write import DRAFT_SUFFIX, replace_file
-from dlbricks_tui.store.documents import TABLES
-from dlbricks_tui.store.entries import HEAD, EntryKind, JournalEntry, head_of, line_of
-from dlbricks_tui.store.errors import StoreError, cannot_write
+from dlbricks_tui.store.documents import SCHEMA, TABLES
+from dlbricks_tui.store.errors import StoreBusyError, StoreError, cannot_write
 from dlbricks_tui.store.files import (
+    HEAD,
+    MIGRATIONS,
+    EntryKind,
+    JournalEntry,
+    Migration,
     NumberedDocument,
     append,
     base_name,
+    head_of,
     journal_name,
     layout_of,
+    line_of,
+    sealed,
+    unsealed,
     write_tinydb_file,
 )
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.lock import StoreLock
+
+# Longer than compacting a million results takes: a process that still holds the lock hangs.
+PATIENCE_SECONDS = 60.0
+_LONGEST_PAUSE_SECONDS = 0.02
+
+
+@contextmanager
+def writing_alone(path: Path, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
+    """Hold the exclusive lock for writers, on a file that is never replaced. It ends with the process that holds it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    try:
+        _lock(file, path, patience_seconds)
+        # Padded, so that a shorter number overwrites a longer one.
+        with suppress(OSError):
+            os.pwrite(file, f"{os.getpid():<31}\n".encode(), 0)
+        yield
+    finally:
+        os.close(file)
+
+
+def _lock(file: int, path: Path, patience_seconds: float) -> None:
+    give_up = time.monotonic() + patience_seconds
+    pause_seconds = 0.0002
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                holder = os.pread(file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                raise StoreBusyError(
+                    f"process {holder} has kept {path} locked for more than {patience_seconds:.0f} s; "
+                    "end it if it hangs, then try again"
+                ) from None
+            time.sleep(pause_seconds)
+            pause_seconds = min(pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
+        except OSError as error:
+            raise cannot_write(path, error) from error
+
 
 Tables = dict[str, dict[str, Any]]
-Filter = Callable[[bytes], bytes]
 
 # A writer saves the index when a tenth of it is new: the next process opens quickly, and a result costs next to
 # nothing.
@@ -39,35 +90,31 @@ _LEAST_WORTH_SAVING = 1000
 class JournalStorage(Storage):
     """A store folder, which is created with the first document. Use it from one thread at a time."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, schema: int = SCHEMA, migrations: Mapping[int, Migration] = MIGRATIONS, **_: Any
+    ) -> None:
         super().__init__()
         self.folder = Path(folder)
-        self._lock = StoreLock(self.folder / "lock")
-        self._written: list[Filter] = []
-        self._read_again: list[Filter] = []
+        self._schema = schema
+        self._migrations = migrations
+        self._is_locked = False
         self._generation: Generation | None = None
         # The tables and documents that `read` returned: `write` stores the differences to them.
         self._returned_tables: set[str] = set()
         self._returned: dict[tuple[str, int], bytes] = {}
 
-    def pass_lines_through(self, written: Filter, read_again: Filter) -> None:
-        """Change each line before it is written, and change it back when it is read; a middleware asks for it."""
-        self._written.insert(0, written)
-        self._read_again.append(read_again)
-
     def encode(self, entry: JournalEntry) -> bytes:
         """Return an entry as a line of the journal."""
         try:
-            return self._encoded(line_of(entry))
+            return sealed(line_of(entry), self._schema)
         except ValueError as error:
             what = f"a document of the table {entry.table} cannot be stored"
             raise StoreError(f"{what}, as JSON has no such value: {error}") from error
 
     def decode(self, line: bytes) -> bytes:
-        """Return a line of the journal as it was before the middlewares added their fields."""
-        for read_again in self._read_again:
-            line = read_again(line)
-        return line
+        """Return a line of the journal without its checksum and schema, migrated to the schema of the storage."""
+        cure = f"move the folder {self.folder} away, or choose another data folder with --data-dir"
+        return unsealed(line, self.folder, cure, self._schema, self._migrations)
 
     @property
     def generation(self) -> Generation:
@@ -87,12 +134,16 @@ class JournalStorage(Storage):
     @contextmanager
     def locked(self) -> Iterator[Generation]:
         """Hold the lock for writers, and return all documents; may be nested."""
-        if self._lock.held:
+        if self._is_locked:
             yield self.generation
             return
-        with self._lock:
-            self.refresh()
-            yield self.generation
+        with writing_alone(self.folder / "lock"):
+            self._is_locked = True
+            try:
+                self.refresh()
+                yield self.generation
+            finally:
+                self._is_locked = False
 
     def append(self, entries: Iterable[JournalEntry]) -> None:
         """Make changes durably; raise an error and change nothing if that is impossible. The caller holds the lock."""
@@ -103,7 +154,10 @@ class JournalStorage(Storage):
             self.generation.save_index(worth)
 
     def compact(self) -> Path:
-        """Write all documents into one file that plain TinyDB opens, and return its path."""
+        """Write all documents into one file that plain TinyDB opens, and return its path.
+
+        The file gets its name once it is complete and on the disk. Until then the files before it are in use.
+        """
         with self.locked() as generation:
             path = self._write_generation(generation)
         self.refresh()
@@ -153,16 +207,7 @@ class JournalStorage(Storage):
             self._generation.close()
             self._generation = None
 
-    def _encoded(self, line: bytes) -> bytes:
-        for written in self._written:
-            line = written(line)
-        return line
-
     def _write_generation(self, generation: Generation) -> Path:
-        """Write a new generation and return its file.
-
-        The file gets its name once it is complete and on the disk. Until then the files before it are in use.
-        """
         number = generation.layout.newest
         path = self.folder / base_name(number + 1)
         tables = [*TABLES, *sorted(generation.index.tables - TABLES.keys())]
@@ -176,7 +221,7 @@ class JournalStorage(Storage):
             for table in tables:
                 for row in rows[table]:
                     identity = int(generation.index.value("id", row))
-                    yield NumberedDocument(table, identity, self._encoded(generation.line(row)))
+                    yield NumberedDocument(table, identity, sealed(generation.line(row), self._schema))
 
         try:
             if aside:
@@ -184,15 +229,12 @@ class JournalStorage(Storage):
             replace_file(path, lambda file: write_tinydb_file(file, documents()))
         except OSError as error:
             raise cannot_write(path, error) from error
-        self._clear_away(number)
-        return path
-
-    def _clear_away(self, kept: int) -> None:
         layout = layout_of(self.folder)
-        names = [base_name(number) for number in layout.bases if number < kept]
-        names += [journal_name(number) for number in layout.journals if number < kept]
+        names = [base_name(older) for older in layout.bases if older < number]
+        names += [journal_name(older) for older in layout.journals if older < number]
         # Drafts of writers that were killed.
         names += [draft.name for draft in self.folder.glob(f"*{DRAFT_SUFFIX}")]
         for name in names:
             with suppress(OSError):
                 (self.folder / name).unlink()
+        return path

@@ -20,6 +20,10 @@ Constants = tuple[tuple[str, float], ...]
 # The context of measurements that were made without regard to contexts.
 ANY_CONTEXT = ""
 
+# The id of the method of the results that the paper's authors published: each layer alone, fed from a plain array, 50
+# times.
+PUBLISHED = "dlbricks-2019"
+
 # Clocks of hosts differ, but not by more.
 _CLOCK_TOLERANCE = timedelta(days=1)
 _UUID = re.compile(r"[0-9a-f]{32}")

@@ -3,6 +3,7 @@
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta, timezone
 from functools import reduce
@@ -17,10 +18,12 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import (
     COLUMNS,
     Content,
+    ResultFields,
     Summary,
     Texts,
     column_named,
     column_of,
+    matching_rows,
     sorting_keys,
     summaries_of,
     values_of,
@@ -28,7 +31,6 @@ from dlbricks_tui.store.columns import (
 from dlbricks_tui.store.errors import QueryError
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import ORIGIN_COLUMN, STATISTIC_COLUMNS, UUID_BYTES, Index, Rows, since_epoch, to_iso
-from dlbricks_tui.store.query_masks import ResultFields, matching_rows
 from dlbricks_tui.store.records import Result, Run, RuntimeRecord, Statistics, System
 from dlbricks_tui.store.statistics import mean_statistics
 
@@ -44,13 +46,6 @@ _OF_A_RUN = (
 )
 # The columns whose value is that of several records together.
 _MERGED = (*STATISTIC_COLUMNS, "samples")
-
-
-class Pair(NamedTuple):
-    """A brick in a context, by their keys."""
-
-    brick: str
-    context: str
 
 
 class SortOrder(NamedTuple):
@@ -264,21 +259,6 @@ def by_id(described: Iterable[Described]) -> dict[str, Described]:
     return {each.id: each for each in described}
 
 
-def newest_of_each(selection: Selection, columns: Sequence[str]) -> Selection:
-    """Return the result of each group that agrees in these columns that counts: see LEAST_FIRST."""
-    index = selection.generation.index
-    newest_first = selection.rows[::-1]
-    newest_first = newest_first[np.lexsort((-index.column("when")[newest_first], -index.trust(newest_first)))]
-    _, first = np.unique(numbered(index, columns, newest_first), return_index=True)
-    return selection.of_rows(newest_first[first])
-
-
-def newest_by_pair(selection: Selection) -> dict[Pair, Summary]:
-    """Return the newest selected measurement of each brick and context."""
-    summaries = newest_of_each(selection, _PAIR).summaries()
-    return {Pair(summary.brick, summary.context): summary for summary in summaries}
-
-
 def combinations(selection: Selection) -> list[Combination]:
     """Return the systems, runtimes, levels and methods of the selected results, those with the most bricks first."""
     index, rows = selection.generation.index, selection.rows
@@ -337,7 +317,12 @@ def parse_filter(text: str) -> QueryInstance:
     """Return the query that a filter of the user stands for; a bare word searches all texts."""
     match = _WRITTEN.fullmatch(text)
     if not match:
-        return _search(text)
+        found = [_containing(column, text) for column in _SEARCHED]
+        # Digits that are no date may be part of a text.
+        with suppress(ValueError):
+            if _DATE.fullmatch(text):
+                found.append(_time_query("when", "=", text))
+        return reduce(operator.or_, found)
     name, comparison, value = match.groups()
     # The list of results names models in a column of this title; the column has their keys.
     column = "models" if name == "model" and not _KEYS.fullmatch(value) else column_named(name)
@@ -408,8 +393,8 @@ def _id_query(comparison: str, values: list[str]) -> QueryInstance:
 
 def _number_query(column: str, content: Content, comparison: str, values: list[str]) -> QueryInstance:
     try:
-        numbers = [_flag(value) if content is Content.FLAG else float(value) for value in values]
-    except ValueError:
+        numbers = [_FLAGS[value.strip().lower()] if content is Content.FLAG else float(value) for value in values]
+    except (ValueError, KeyError):
         raise ValueError("needs yes or no" if content is Content.FLAG else "needs a number") from None
     if comparison in ("=", "=="):
         return where(column).one_of(numbers)
@@ -444,17 +429,6 @@ def _period(value: str) -> tuple[str, str]:
         raise ValueError("needs a date such as 2026-11-21, or a date and time") from None
 
 
-def _search(word: str) -> QueryInstance:
-    found = [_containing(column, word) for column in _SEARCHED]
-    if _DATE.fullmatch(word):
-        try:
-            found.append(_time_query("when", "=", word))
-        except ValueError:
-            # Digits that are no date may be part of a text.
-            return reduce(operator.or_, found)
-    return reduce(operator.or_, found)
-
-
 def _containing(column: str, part: str) -> QueryInstance:
     return where(column).test(cast(Any, _contains), part.casefold())
 
@@ -465,9 +439,3 @@ def _contains(text: Any, part: str) -> bool:
 
 def _begins(text: Any, *beginnings: str) -> bool:
     return str(text).startswith(beginnings)
-
-
-def _flag(value: str) -> bool:
-    if value.strip().lower() not in _FLAGS:
-        raise ValueError(value)
-    return _FLAGS[value.strip().lower()]

@@ -8,13 +8,13 @@ import numpy as np
 from tinydb.queries import QueryLike
 from tinydb.table import Document, Table
 
+from dlbricks_tui.store.columns import TableFields, columns_of_table, matches, matching_rows
 from dlbricks_tui.store.documents import BrokenDocumentError, fields_of, record_of
-from dlbricks_tui.store.entries import EntryKind, JournalEntry, line_of
 from dlbricks_tui.store.errors import DamagedResultError, StoreError
+from dlbricks_tui.store.files import EntryKind, JournalEntry, line_of
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import Rows
 from dlbricks_tui.store.journal import JournalStorage
-from dlbricks_tui.store.query_masks import TableFields, columns_of_table, matches, matching_rows
 from dlbricks_tui.store.records import new_uuid
 from dlbricks_tui.store.selections import noop
 
@@ -243,8 +243,7 @@ class IndexedTable(Table):
         cast(Any, self)._next_id = free + 1
         return free
 
-    def _get_next_id(self) -> int:
-        return self.next_id()
+    _get_next_id = next_id
 
     def _update_table(self, updater: Callable[[Any], None]) -> None:
         with self.storage.locked() as generation:

@@ -7,19 +7,23 @@ forged, or written by a program with a bug.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 
-from dlbricks_tui.store.database import results_storage
+from dlbricks_tui.store.columns import values_of
 from dlbricks_tui.store.documents import SAMPLES, TABLE_OF, TABLES, BrokenDocumentError, fields_of
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.files import Damage, layout_of
 from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.records import (
     BrickForm,
     DatedRecord,
+    Import,
     LoadTest,
+    Measurement,
     Peaks,
     Proof,
     Provenance,
@@ -31,8 +35,82 @@ from dlbricks_tui.store.records import (
     Timed,
     latest_date,
 )
-from dlbricks_tui.store.references import References
 from dlbricks_tui.store.statistics import TRIM, quantile, unpack_latencies
+
+
+def _another_machine(said: System, known: System) -> str:
+    """Return what differs from the machine that is known by the same id: `96 cores instead of 4`; empty for the same.
+
+    Other parts of a description may change.
+    """
+    found = [f"{said.cores} cores instead of {known.cores}"] if said.cores != known.cores else []
+    for name, attribute, letters in (("processor", "cpu", 40), ("instance type", "instance_type", 20)):
+        one, other = getattr(said, attribute), getattr(known, attribute)
+        found += [f"{name} {one[:letters]!r} instead of {other[:letters]!r}"] if one != other else []
+    return ", ".join(found)
+
+
+@dataclass(slots=True)
+class References:
+    """The described bricks, systems and runtimes, to which results may refer."""
+
+    bricks: set[str] = field(default_factory=set)
+    systems: set[str] = field(default_factory=set)
+    runtimes: set[str] = field(default_factory=set)
+    # The known systems by their ids, and those that a file describes as other machines.
+    machines: dict[str, System] = field(default_factory=dict)
+    disputed: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, generation: Generation, here: System | None = None) -> "References":
+        """Return those that a store describes; `here` is the system of this host, if it is to be defended."""
+        index = generation.index
+        known = {} if here is None else {here.id: here}
+        for row in index.rows_of("systems").tolist():
+            # The store reports damaged records.
+            with suppress(DamagedResultError):
+                if isinstance(record := generation.record(row), System):
+                    known.setdefault(record.id, record)
+        return cls(
+            set(values_of(index, "brick", index.rows_of("bricks"))),
+            set(values_of(index, "system", index.rows_of("systems"))),
+            set(values_of(index, "runtime", index.rows_of("runtimes"))),
+            known,
+        )
+
+    def without_disputes(self) -> "References":
+        """Return the same for the next file."""
+        return replace(self, disputed=set())
+
+    def take(self, record: Record) -> None:
+        """Add the brick, system or runtime that a record describes."""
+        if isinstance(record, BrickForm):
+            self.bricks.add(record.key)
+        elif isinstance(record, System):
+            self.systems.add(record.id)
+            self.machines.setdefault(record.id, record)
+        elif isinstance(record, RuntimeRecord):
+            self.runtimes.add(record.id)
+
+    def check(self, record: Record) -> None:
+        """Raise BrokenDocumentError if a record refers to something without a description."""
+        if isinstance(record, Measurement) and record.brick not in self.bricks:
+            raise BrokenDocumentError(f"is of brick {record.brick[:40]!r}, which is described nowhere")
+        if isinstance(record, System) and (differing := _another_machine(record, self.machines.get(record.id, record))):
+            self.disputed.add(record.id)
+            raise BrokenDocumentError(f"describes system {record.id[:40]!r} with {differing}")
+        if not isinstance(record, BrickForm | RuntimeRecord | System | Import) and record.system in self.disputed:
+            raise BrokenDocumentError(
+                f"is of system {record.system[:40]!r}, which the file describes as another machine"
+            )
+        # A run may have been on another system than its results in an export.
+        if isinstance(record, BrickForm | System | RuntimeRecord | Run | Import):
+            return
+        if record.system not in self.systems:
+            raise BrokenDocumentError(f"is of system {record.system[:40]!r}, which is described nowhere")
+        if not isinstance(record, Peaks) and record.runtime not in self.runtimes:
+            raise BrokenDocumentError(f"is of runtime {record.runtime[:40]!r}, which is described nowhere")
+
 
 _MOST_SAMPLES = 100_000
 _LONGEST_SAMPLE_MS = 1e7
@@ -53,19 +131,26 @@ _TOLERANCE = 1e-6
 def check_plausible(record: Record) -> None:
     """Raise BrokenDocumentError, whose message completes "it ...", if the record cannot come from a measurement."""
     if not isinstance(record, BrickForm):
-        _check_values(record)
+        for name in _FIELDS_OF[type(record)]:
+            _check_value(getattr(record, name))
+        if any(getattr(record, name) < 0 for name in _COUNTS.get(type(record), ())):
+            raise BrokenDocumentError("has a count below zero")
     if isinstance(record, DatedRecord):
         check_date(record.when)
-    if isinstance(record, Run):
-        _check_start(record)
-    if isinstance(record, Timed):
-        check_samples(record)
-    if isinstance(record, Proof):
-        _check_proof(record)
-    if isinstance(record, LoadTest):
-        _check_load_test(record)
-    if isinstance(record, Provenance):
-        _check_provenance(record)
+    match record:
+        case Run():
+            try:
+                check_date(record.started)
+            except (TypeError, ValueError) as error:
+                raise BrokenDocumentError("has no time at which it started") from error
+        case Timed():
+            check_samples(record)
+        case Proof():
+            _check_proof(record)
+        case LoadTest():
+            _check_load_test(record)
+        case Provenance():
+            _check_provenance(record)
 
 
 def check_date(when: str) -> None:
@@ -188,30 +273,12 @@ def _check_statistics(samples: Sequence[float], stated: Statistics) -> None:
         raise BrokenDocumentError("has an interval that is not among its samples")
 
 
-def _check_start(run: Run) -> None:
-    try:
-        check_date(run.started)
-    except (TypeError, ValueError) as error:
-        raise BrokenDocumentError("has no time at which it started") from error
-
-
-def _check_values(record: Record) -> None:
-    for name in _FIELDS_OF[type(record)]:
-        _check_value(getattr(record, name))
-    if any(count < 0 for count in _counts(record)):
-        raise BrokenDocumentError("has a count below zero")
-
-
-def _counts(record: Record) -> tuple[int, ...]:
-    if isinstance(record, System):
-        return record.cores, record.memory_bytes
-    if isinstance(record, RuntimeRecord | Peaks):
-        return (record.threads,)
-    if isinstance(record, Run):
-        return record.granularity, record.measured, record.reused, record.failed
-    return ()
-
-
+_COUNTS: Mapping[type[Record], Sequence[str]] = {
+    System: ("cores", "memory_bytes"),
+    RuntimeRecord: ("threads",),
+    Peaks: ("threads",),
+    Run: ("granularity", "measured", "reused", "failed"),
+}
 # Samples are long, and are checked apart with their statistics.
 _FIELDS_OF = {kind: [it.name for it in fields(kind) if it.name not in SAMPLES] for kind in TABLE_OF}
 
@@ -261,8 +328,7 @@ class Verification:
 
 def verify(folder: Path) -> Verification:
     """Read each record of a store, and build the saved index again."""
-    decode = results_storage(folder).decode
-    generation = Generation(folder, layout_of(folder), decode, trust_saved_index=False)
+    generation = Generation(folder, layout_of(folder), JournalStorage(folder).decode, trust_saved_index=False)
     implausible = tuple(_implausible(generation))
     future = len(generation.index.dated_after(latest_date()))
     generation.save_index()

@@ -29,6 +29,7 @@ from dlbricks_tui.traces.trace import (
     Trace,
     TracedLayer,
     TraceError,
+    TraceHeader,
     TraceLevel,
     TraceSpan,
     Track,
@@ -60,23 +61,10 @@ _HEADER: Mapping[str, type] = {
     "batch_size": int,
 }
 _LAYER_COLUMNS = ("index", "name", "kind", "brick", "context", "brick_ms")
+_COUNTER = ("name", "unit", "times_ns", "values")
 _SPAN_COLUMNS = ("start_ns", "duration_ns", "inference", "layer")
 _Member = TypeVar("_Member", bound=Enum)
 _Found = TypeVar("_Found")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceHeader:
-    """All that names a trace: everything but its layers and levels."""
-
-    id: str
-    when: str
-    model: str
-    model_key: str
-    system: str
-    runtime: str
-    graph_level: Level
-    batch_size: int
 
 
 def write_trace(trace: Trace, path: Path) -> None:
@@ -113,7 +101,12 @@ def read_trace(path: Path) -> Trace:
 
 def read_header(path: Path) -> TraceHeader:
     """Return the header of a trace; the rest of the file is neither read nor checked."""
-    return _read(path, _LONGEST_HEADER, _only_header, line=True)
+
+    def header(line: bytes) -> TraceHeader:
+        # It ends with the comma before the rest.
+        return _header(parsed_document(line.rstrip().removesuffix(b",") + b"}", FORMAT, SCHEMA, _CURE))
+
+    return _read(path, _LONGEST_HEADER, header, line=True)
 
 
 def _text(document: object) -> str:
@@ -129,20 +122,19 @@ def _level_document(level: LevelTrace) -> dict[str, Any]:
         "level": level.level,
         "inference_ms": level.inference_ms,
         "overhead_ms": [] if level.overhead_ms is None else [level.overhead_ms],
-        "tracks": [{"name": it.name, "kind": it.kind, "spans": _spans_document(it.spans)} for it in level.tracks],
-        "counters": [
-            {"name": it.name, "unit": it.unit, "times_ns": it.times_ns, "values": it.values} for it in level.counters
-        ],
+        "tracks": [_track_document(it) for it in level.tracks],
+        "counters": [{name: getattr(it, name) for name in _COUNTER} for it in level.counters],
         "totals": level.totals,
         "notes": level.notes,
     }
 
 
-def _spans_document(spans: Sequence[TraceSpan]) -> dict[str, Any]:
-    names, name = _numbered([span.name for span in spans])
-    details, detail = _numbered([span.details for span in spans])
+def _track_document(track: Track) -> dict[str, Any]:
     # Names and details are the same in each inference: columns refer to each by its number.
-    return {"names": names, "details": details, "name": name, "detail": detail, **_columns(spans, _SPAN_COLUMNS)}
+    names, name = _numbered([span.name for span in track.spans])
+    details, detail = _numbered([span.details for span in track.spans])
+    spans = {"names": names, "details": details, "name": name, "detail": detail}
+    return {"name": track.name, "kind": track.kind, "spans": spans | _columns(track.spans, _SPAN_COLUMNS)}
 
 
 def _numbered(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
@@ -185,16 +177,16 @@ def _whole(content: bytes) -> Trace:
     if len(known) != len(layers):
         raise ValueError("has two layers of the same index")
     levels = tuple(_level(each, known) for each in document["levels"])
-    missing = tuple(_missing(each) for each in document["missing"])
+    missing = []
+    for each in document["missing"]:
+        if type(each) is not list or [type(it) for it in each] != [str, str]:
+            raise ValueError("has a missing level without a reason")
+        missing.append(MissingLevel(level=_member(TraceLevel, each[0]), reason=each[1]))
     named = [*(it.level for it in levels), *(it.level for it in missing)]
     if len(set(named)) != len(named):
         raise ValueError("has a level twice")
-    return Trace(**{name: getattr(header, name) for name in _HEADER}, layers=layers, levels=levels, missing=missing)
-
-
-def _only_header(content: bytes) -> TraceHeader:
-    # The line ends with the comma before the rest.
-    return _header(parsed_document(content.rstrip().removesuffix(b",") + b"}", FORMAT, SCHEMA, _CURE))
+    named_fields = {name: getattr(header, name) for name in _HEADER}
+    return Trace(**named_fields, layers=layers, levels=levels, missing=tuple(missing))
 
 
 def _header(document: dict[str, Any]) -> TraceHeader:
@@ -251,20 +243,12 @@ def _track(document: Any, layers: set[int], inferences: int) -> Track:
     name_of = _within(columns, "name", range(len(names)))
     detail_of = _within(columns, "detail", range(len(details)))
     _check_lengths((starts, durations, inference_of, layer_of, name_of, detail_of))
-    spans = tuple(
-        TraceSpan(
-            name=names[name],
-            start_ns=start,
-            duration_ns=duration,
-            inference=inference,
-            layer=layer,
-            details=details[detail],
-        )
-        for name, start, duration, inference, layer, detail in zip(
-            name_of, starts, durations, inference_of, layer_of, detail_of, strict=True
-        )
-    )
-    track = Track(name=document["name"], kind=_member(TrackKind, document["kind"]), spans=spans)
+    rows = zip(name_of, starts, durations, inference_of, layer_of, detail_of, strict=True)
+    spans = [
+        TraceSpan(name=names[name], start_ns=start, duration_ns=ns, inference=number, layer=layer, details=details[at])
+        for name, start, ns, number, layer, at in rows
+    ]
+    track = Track(name=document["name"], kind=_member(TrackKind, document["kind"]), spans=tuple(spans))
     _check_order(track)
     return track
 
@@ -291,12 +275,6 @@ def _counter(document: Any) -> Counter:
     if len(times) != len(values) or times != sorted(times) or any(abs(time) > _MOST_NS for time in times):
         raise ValueError(f"has impossible times in the counter {document['name'][:80]!r}")
     return Counter(name=document["name"], unit=document["unit"], times_ns=tuple(times), values=tuple(values))
-
-
-def _missing(document: Any) -> MissingLevel:
-    if type(document) is not list or [type(each) for each in document] != [str, str]:
-        raise ValueError("has a missing level without a reason")
-    return MissingLevel(level=_member(TraceLevel, document[0]), reason=document[1])
 
 
 def _facts(document: Any) -> Facts:

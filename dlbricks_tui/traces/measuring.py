@@ -10,6 +10,7 @@ Each level has the instruments of the levels below it and its own, so that the d
 overhead of its own.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -20,9 +21,10 @@ from dlbricks_tui.bricks.programs import CarrierProgram, ProgramError, carrier_p
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival
+from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival, host_queue
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.measure.jobs import CutModel, Job, untimed_runs
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
@@ -32,12 +34,24 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import new_uuid, utc_now
 from dlbricks_tui.store.selections import Way
-from dlbricks_tui.traces.levels import Instruments, LevelRound, MeasuredLevel, level_trace
-from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceOrder
+from dlbricks_tui.traces.file import write_trace
 from dlbricks_tui.traces.perf_events import PerfEvents
-from dlbricks_tui.traces.spans import TracedNetwork
+from dlbricks_tui.traces.spans import Instruments, LevelRound, MeasuredLevel, TracedNetwork, level_trace
 from dlbricks_tui.traces.threads import ThreadWatch
-from dlbricks_tui.traces.trace import LevelTrace, MissingLevel, Trace, TracedLayer, TraceError, TraceLevel
+from dlbricks_tui.traces.trace import (
+    TRACE,
+    LevelDone,
+    LevelStarted,
+    LevelTrace,
+    MissingLevel,
+    RoundStarted,
+    Trace,
+    TracedLayer,
+    TraceDone,
+    TraceError,
+    TraceLevel,
+    TraceOrder,
+)
 
 _LOG = "traces.log"
 # The name of the model in a worker.
@@ -260,15 +274,9 @@ class _Tracing:
             runtime = runtime.for_profiling()
         if instruments.lines:
             runtime = runtime.for_printing()
-        return execution_worker(
-            replace(self._order.execution, runtime=runtime),
-            self._place,
-            self._log,
-            self._signals.waiting,
-            lambda _: None,
-            self._system.memory_bytes,
-            self._limits,
-        )
+        execution, waiting = replace(self._order.execution, runtime=runtime), self._signals.waiting
+        how = self._place, self._log, waiting, lambda _: None, self._system.memory_bytes, self._limits
+        return execution_worker(execution, *how)
 
     def _load(self, worker: SupervisedWorker, model: _Model, instruments: Instruments) -> None:
         """Load the layers for the profiler, and otherwise the model as an end-to-end measurement runs it."""
@@ -293,14 +301,11 @@ class _Tracing:
         for it in decomposition.occurrences:
             (layer,) = (graph.layers[index] for index in it.sequence.layers)
             known = measured.get((it.brick.key, it.context))
+            brick_ms = None if known is None else known.latency.value_ms * layer.times
+            kind, brick = layer.kind.value, it.brick.key
             found.append(
                 TracedLayer(
-                    index=layer.index,
-                    name=layer.name,
-                    kind=layer.kind.value,
-                    brick=it.brick.key,
-                    context=it.context,
-                    brick_ms=None if known is None else known.latency.value_ms * layer.times,
+                    index=layer.index, name=layer.name, kind=kind, brick=brick, context=it.context, brick_ms=brick_ms
                 )
             )
         return tuple(sorted(found, key=lambda layer: layer.index))
@@ -329,3 +334,14 @@ def _traced(worker: SupervisedWorker, instruments: Instruments, untimed: int, ti
 def _loss(worker: SupervisedWorker) -> str:
     """Return why the model was unloaded."""
     return next((loss.message for loss in worker.take_losses().values()), "the worker was lost")
+
+
+def main(folder: str, data: str) -> None:
+    """Trace the model of the order, and write the trace to its file; the entry point of the process."""
+
+    def work(job: JobAtWork[TraceOrder]) -> None:
+        trace = trace_model(job.request, Workplace(job.data), job.signals, job.tell, host_queue())
+        write_trace(trace, job.data.traces / f"{trace.id}.json.gz")
+        job.tell(TraceDone(id=trace.id))
+
+    sys.exit(work_in_process(TRACE, folder, data, work))

@@ -98,7 +98,9 @@ class PerfEvents:
         if sys.platform != "linux":
             self._refused = dict.fromkeys((it.name for it in EVENTS), "only Linux has perf events")
             return self
-        threads = self._threads()
+        threads = list[int]()
+        with suppress(OSError):
+            threads += [int(it.name) for it in self._folder.iterdir()]
         for event in EVENTS:
             self._open(event, threads)
         self._before = self._read()
@@ -120,12 +122,6 @@ class PerfEvents:
         for name, reason in self._refused.items():
             names[reason].append(name)
         return PerfTotals(counted, tuple(f"{', '.join(those)}: {reason}" for reason, those in names.items()))
-
-    def _threads(self) -> list[int]:
-        try:
-            return [int(it.name) for it in self._folder.iterdir()]
-        except OSError:
-            return []
 
     def _open(self, event: _Event, threads: list[int]) -> None:
         opened: list[int] = []

@@ -6,7 +6,7 @@ Times of a track count from the start of the first run.
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from statistics import fmean, median
 from typing import NamedTuple
@@ -16,7 +16,9 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.protocol import TracedRun, TracedRuns
 from dlbricks_tui.store.records import Fact, Facts
-from dlbricks_tui.traces.trace import LevelTrace, Trace, TracedLayer, TraceSpan, Track, TrackKind
+from dlbricks_tui.traces.perf_events import PerfTotals
+from dlbricks_tui.traces.threads import ThreadActivity
+from dlbricks_tui.traces.trace import PLAIN_MS, LevelTrace, Trace, TracedLayer, TraceLevel, TraceSpan, Track, TrackKind
 
 _NS_PER_MS = 1_000_000
 # A file with more spans of operators or primitives opens slowly.
@@ -63,7 +65,7 @@ def inference_track(found: TracedRuns) -> Track:
     """Return the track of whole inferences."""
     spans = [
         TraceSpan(name=f"inference {number + 1}", start_ns=begin, duration_ns=run.duration_ns, inference=number)
-        for number, (begin, run) in enumerate(_with_begins(found.runs))
+        for number, begin, run in _shown(found, all_runs=True)
     ]
     return Track(name="inferences", kind=TrackKind.INFERENCES, spans=tuple(spans))
 
@@ -72,7 +74,7 @@ def layer_tracks(found: TracedRuns, network: TracedNetwork) -> tuple[Track, ...]
     """Return the track of layers, and that of operators without a layer if there are any."""
     layers: list[TraceSpan] = []
     added: list[TraceSpan] = []
-    for number, (begin, run) in _shown(found):
+    for number, begin, run in _shown(found):
         parts = list(_parts(_ran(found, run, begin, network.owners)))
         layers += _without_overlap(_layer_spans(number, begin, parts, network.graph))
         added += _without_overlap(
@@ -90,38 +92,32 @@ def primitive_track(found: TracedRuns, network: TracedNetwork | None) -> Track:
     """Return the track of the primitives of oneDNN; without a network, they belong to no layer."""
     spans: list[TraceSpan] = []
     owners = {} if network is None else network.owners
-    for number, (begin, run) in _shown(found):
+    for number, begin, run in _shown(found):
         ran = _ran(found, run, begin, owners) if found.has_starts else []
         spans += _without_overlap(_primitive_spans(number, begin, run, ran, owners))
     return Track(name="oneDNN primitives", kind=TrackKind.PRIMITIVES, spans=tuple(spans))
 
 
-def _with_begins(runs: Sequence[TracedRun]) -> Iterator[tuple[int, TracedRun]]:
-    for run in runs:
-        yield run.start_ns - runs[0].start_ns, run
-
-
-def _shown(found: TracedRuns) -> Iterator[tuple[int, tuple[int, TracedRun]]]:
-    return enumerate(_with_begins(found.runs[: shown_runs(found)]))
+def _shown(found: TracedRuns, *, all_runs: bool = False) -> Iterator[tuple[int, int, TracedRun]]:
+    """Yield the number, the begin and the run of those that are shown, or of all."""
+    for number, run in enumerate(found.runs if all_runs else found.runs[: shown_runs(found)]):
+        yield number, run.start_ns - found.runs[0].start_ns, run
 
 
 def _ran(found: TracedRuns, run: TracedRun, begin: int, owners: Mapping[int, int]) -> list[_Ran]:
     """Return the operators of a run in the order of their starts, within the run."""
-    factor = 1.0 if found.has_starts else _factor(found, run)
-    end = begin + run.duration_ns
+    factor, end = 1.0, begin + run.duration_ns
+    if not found.has_starts:
+        # The mean times of all runs become those of this one, which has to have room for them.
+        factor = run.duration_ns / fmean(it.duration_ns for it in found.runs)
+        if together := sum(it.duration_ns for it in run.operators):
+            factor = min(factor, run.duration_ns / together)
     ran = []
     for it in run.operators:
         start = begin + round(factor * it.start_ns)
         stop = start + round(factor * it.duration_ns)
         ran.append(_Ran(owners.get(it.node), it.kind, min(start, end), min(stop, end)))
     return ran
-
-
-def _factor(found: TracedRuns, run: TracedRun) -> float:
-    """Return what makes the mean times of all runs those of one run, which has to have room for them."""
-    together = sum(it.duration_ns for it in run.operators)
-    factor = run.duration_ns / fmean(it.duration_ns for it in found.runs)
-    return min(factor, run.duration_ns / together) if together else factor
 
 
 def _parts(ran: Iterable[_Ran]) -> Iterator[_Part]:
@@ -155,14 +151,8 @@ def _layer_spans(number: int, begin: int, parts: Iterable[_Part], graph: LayerGr
             start, end = longest.start_ns, longest.end_ns
             details = _details(found, longest)
         ends.append(end)
-        yield TraceSpan(
-            name=layer.name,
-            start_ns=start,
-            duration_ns=end - start,
-            inference=number,
-            layer=layer.index,
-            details=details,
-        )
+        at = {"start_ns": start, "duration_ns": end - start, "inference": number, "layer": layer.index}
+        yield TraceSpan(name=layer.name, details=details, **at)
 
 
 def _details(parts: Sequence[_Part], longest: _Part) -> Facts:
@@ -191,25 +181,18 @@ def _primitive_spans(
         else:
             start = last if layer is None else max(last, free.get(layer, last))
         if line.node is None:
-            layer = _layer_at(start + duration // 2, ran, starts)
+            # The layer whose operator ran in the middle of it.
+            moment = start + duration // 2
+            place = bisect_right(starts, moment) - 1
+            layer = ran[place].layer if place >= 0 and moment <= ran[place].end_ns else None
         start = min(start, end)
         duration = min(duration, end - start)
         last = start + duration
         facts = (("layouts", " -> ".join(primitive.layouts)), ("problem", primitive.problem))
-        yield TraceSpan(
-            name=f"{primitive.primitive} {primitive.implementation}",
-            start_ns=start,
-            duration_ns=duration,
-            inference=number,
-            layer=layer,
-            details=tuple((name, value) for name, value in facts if value),
-        )
-
-
-def _layer_at(moment: int, ran: Sequence[_Ran], starts: Sequence[int]) -> int | None:
-    """Return the layer whose operator ran at a moment."""
-    place = bisect_right(starts, moment) - 1
-    return ran[place].layer if place >= 0 and moment <= ran[place].end_ns else None
+        details = tuple((name, value) for name, value in facts if value)
+        name = f"{primitive.primitive} {primitive.implementation}"
+        at = {"start_ns": start, "duration_ns": duration, "inference": number}
+        yield TraceSpan(name=name, layer=layer, details=details, **at)
 
 
 def _without_overlap(spans: Iterable[TraceSpan]) -> list[TraceSpan]:
@@ -278,14 +261,8 @@ def span_annotations(span: TraceSpan, layers: Mapping[int, TracedLayer]) -> Anno
     layer = None if span.layer is None else layers.get(span.layer)
     facts: Facts = (("inference", span.inference),)
     if layer is not None:
-        facts += (
-            ("layer", layer.index),
-            ("layer_name", layer.name),
-            ("kind", layer.kind),
-            ("brick", layer.brick),
-            ("context", layer.context),
-            ("brick_ms", layer.brick_ms),
-        )
+        facts += (("layer", layer.index), ("layer_name", layer.name))
+        facts += tuple((name, getattr(layer, name)) for name in ("kind", "brick", "context", "brick_ms"))
     details: Annotations = (("details", span.details),) if span.details else ()
     return (*_known(facts), *details)
 
@@ -324,3 +301,105 @@ def _identity(trace: Trace) -> Facts:
 
 def _known(facts: Facts) -> Facts:
     return tuple((name, value) for name, value in facts if value is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Instruments:
+    """The instruments of a level."""
+
+    profiler: bool = False
+    lines: bool = False
+    threads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRound:
+    """The runs of a level in a round, and what its threads did meanwhile."""
+
+    runs: TracedRuns
+    # Of the same network without the profiler, at the layer level.
+    plain_ms: tuple[float, ...] = ()
+    threads: ThreadActivity | None = None
+    events: PerfTotals | None = None
+
+    @property
+    def inference_ms(self) -> tuple[float, ...]:
+        return tuple(run.duration_ns / _NS_PER_MS for run in self.runs.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredLevel:
+    """A level with its rounds, in the order of time."""
+
+    level: TraceLevel
+    instruments: Instruments
+    rounds: list[LevelRound] = field(default_factory=list)
+
+    @property
+    def inference_ms(self) -> tuple[float, ...]:
+        """All inferences. Those that the timeline shows come first, so that they have its numbers."""
+        return tuple(ms for it in reversed(self.rounds) for ms in it.inference_ms)
+
+    @property
+    def plain_ms(self) -> float | None:
+        """The median inference without the profiler; None if there is none."""
+        found = [ms for it in self.rounds for ms in it.plain_ms]
+        return median(found) if found else None
+
+
+def level_trace(
+    measured: MeasuredLevel, below: MeasuredLevel | None, network: TracedNetwork, title: str, *, has_file: bool
+) -> LevelTrace:
+    """Return a level of a trace, with its overhead over the level below.
+
+    `title` is that of the runtime. A model that has a file runs from it at the level `model`.
+    """
+    last, instruments = measured.rounds[-1], measured.instruments
+    known = network if instruments.profiler else None
+    tracks = [inference_track(last.runs)]
+    if known is not None:
+        tracks += layer_tracks(last.runs, known)
+    if instruments.lines:
+        tracks.append(primitive_track(last.runs, known))
+    if last.threads is not None:
+        tracks += last.threads.tracks
+    totals: Facts = () if measured.plain_ms is None else ((PLAIN_MS, measured.plain_ms),)
+    return LevelTrace(
+        level=measured.level,
+        inference_ms=measured.inference_ms,
+        overhead_ms=None if below is None else median(measured.inference_ms) - median(below.inference_ms),
+        tracks=tuple(tracks),
+        counters=() if last.threads is None else last.threads.counters,
+        totals=totals if last.events is None else (*totals, *last.events.totals),
+        notes=tuple(_notes(measured, below, title, has_file=has_file)),
+    )
+
+
+def _notes(measured: MeasuredLevel, below: MeasuredLevel | None, title: str, *, has_file: bool) -> Iterator[str]:
+    """Yield what a reader should know about a level."""
+    runs, events = measured.rounds[-1].runs, measured.rounds[-1].events
+    if below is not None:
+        # The overhead in each round.
+        pairs = zip(measured.rounds, below.rounds, strict=True)
+        added_ms = [median(it.inference_ms) - median(other.inference_ms) for it, other in pairs]
+        least_ms, most_ms = min(added_ms), max(added_ms)
+        if len(added_ms) == 1:
+            yield "the levels were traced one after another: the overhead includes changes of the host's speed"
+        elif most_ms - least_ms > abs(median(measured.inference_ms) - median(below.inference_ms)):
+            yield f"the overhead is uncertain: the {len(added_ms)} rounds differ, {least_ms:+.3f} to {most_ms:+.3f} ms"
+    if has_file and measured.plain_ms is not None:
+        yield (
+            f"the profiler needs the layers as a network of their own: it takes {measured.plain_ms:.3f} ms without "
+            "the profiler, and the level `model` runs the model file"
+        )
+    if not runs.has_starts:
+        yield (
+            f"{title} tells the mean time of each layer, and not when it starts: each inference shows these means "
+            "one after another, in proportion to its own time"
+        )
+    if (shown := shown_runs(runs)) < len(runs.runs):
+        yield f"layers and primitives are shown of the first {shown} inferences only, since there are so many"
+    if events is not None:
+        if events.totals:
+            yield "perf events also count the inferences that warm up, and the preparation of the profiler"
+        yield from events.missing

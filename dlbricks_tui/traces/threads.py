@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -28,14 +28,6 @@ _SWITCHES = (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:")
 
 class ThreadsError(TraceError):
     """The threads of a process cannot be watched."""
-
-
-class ThreadTimes(NamedTuple):
-    """The nanoseconds that a thread ran and waited for a processor, and how often it got one: its `schedstat`."""
-
-    run_ns: int
-    wait_ns: int
-    slices: int
 
 
 class ThreadState(NamedTuple):
@@ -91,10 +83,10 @@ class ThreadHistory:
             kept.append(reading)
 
 
-def times_in(schedstat: bytes) -> ThreadTimes:
-    """Return the times in the text of `/proc/PID/task/TID/schedstat`; raise ValueError if it is another text."""
-    run_ns, wait_ns, slices = schedstat.split()
-    return ThreadTimes(int(run_ns), int(wait_ns), int(slices))
+def times_in(schedstat: bytes) -> tuple[int, int]:
+    """Return how long a thread ran and waited by `/proc/PID/task/TID/schedstat`; raise ValueError for other texts."""
+    run_ns, wait_ns, _ = map(int, schedstat.split())
+    return run_ns, wait_ns
 
 
 def state_in(stat: bytes) -> ThreadState:
@@ -112,16 +104,27 @@ def switches_in(status: bytes) -> Switches:
 
 def running_spans(readings: Sequence[Reading]) -> tuple[TraceSpan, ...]:
     """Return when a thread ran on which processor, and when it waited for one, in nanoseconds of the readings."""
-    return tuple(span for period in _periods(readings) for span in _spans_in(period))
+    spans, begin = list[TraceSpan](), 0
+    for number in range(1, len(readings)):
+        # A period goes from a reading at which the thread sleeps to the next such one.
+        if not readings[number].runnable or number == len(readings) - 1:
+            if readings[number].run_ns > readings[begin].run_ns:
+                spans += _spans_in(readings[begin : number + 1])
+            begin = number
+    return tuple(spans)
 
 
 def tracks(histories: Iterable[ThreadHistory], start_ns: int, end_ns: int) -> tuple[Track, ...]:
     """Return a track for each thread that ran between two moments, in nanoseconds from the first one."""
     found = []
     for it in histories:
-        spans = tuple(_within(running_spans(it.readings), start_ns, end_ns))
+        spans = []
+        for span in running_spans(it.readings):
+            begin, end = max(span.start_ns, start_ns), min(span.start_ns + span.duration_ns, end_ns)
+            if end > begin:
+                spans.append(replace(span, start_ns=begin - start_ns, duration_ns=end - begin))
         if spans:
-            found.append(Track(name=f"{it.name} {it.thread}", kind=TrackKind.THREAD, spans=spans))
+            found.append(Track(name=f"{it.name} {it.thread}", kind=TrackKind.THREAD, spans=tuple(spans)))
     return tuple(found)
 
 
@@ -145,16 +148,6 @@ _TIMES = ("running", "waiting for a processor")
 _COUNTS = ("voluntary context switches", "involuntary context switches", "minor page faults", "major page faults")
 
 
-def _periods(readings: Sequence[Reading]) -> Iterator[Sequence[Reading]]:
-    """Yield the readings from each one at which the thread sleeps to the next one at which it sleeps, if it ran."""
-    begin = 0
-    for number in range(1, len(readings)):
-        if not readings[number].runnable or number == len(readings) - 1:
-            if readings[number].run_ns > readings[begin].run_ns:
-                yield readings[begin : number + 1]
-            begin = number
-
-
 def _spans_in(period: Sequence[Reading]) -> Iterator[TraceSpan]:
     """Yield the spans of a period: as long as the thread ran and waited in it, in its middle."""
     first, last = period[0], period[-1]
@@ -166,53 +159,29 @@ def _spans_in(period: Sequence[Reading]) -> Iterator[TraceSpan]:
     slack = length - taken
     start = first.time_ns if first.runnable else first.time_ns + (slack if last.runnable else slack // 2)
     end = start + taken
-    gaps = list(_gaps(period, start, end))
-    at, processors = start, list(_processors(period))
-    for gap_start, gap_end in [*gaps, (end, end)]:
-        yield from _on_processors(processors, at, gap_start)
-        if gap_end > gap_start:
-            yield TraceSpan(name=WAITS, start_ns=gap_start, duration_ns=gap_end - gap_start)
-        at = gap_end
-
-
-def _gaps(period: Sequence[Reading], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield when the thread waited for a processor, which Linux counts when the wait ends."""
-    at = start
+    # The thread waited for a processor where Linux has counted a wait, which it does at its end.
+    gaps, at = [], start
     for before, after in pairwise(period):
         waited = after.wait_ns - before.wait_ns
         if waited > 0 and at < end:
             resumed = min(max((before.time_ns + after.time_ns) // 2, at + waited), end)
-            yield max(at, resumed - waited), resumed
+            gaps.append((max(at, resumed - waited), resumed))
             at = resumed
-
-
-def _processors(period: Sequence[Reading]) -> Iterator[tuple[int, int]]:
-    """Yield the processors of a period, each with the time from which on the thread was there."""
-    # A sleeping thread has the processor on which it ran last.
-    known = [it for it in period if it.runnable] or [period[-1]]
-    yield period[0].time_ns, known[0].processor
-    for before, after in pairwise(known):
-        if before.processor != after.processor:
-            yield after.time_ns, after.processor
-
-
-def _on_processors(processors: Sequence[tuple[int, int]], start: int, end: int) -> Iterator[TraceSpan]:
-    ends = [since for since, _ in processors[1:]]
-    for (since, processor), until in zip(processors, [*ends, end], strict=True):
-        begin, stop = max(start, since), min(end, max(until, since))
-        if stop > begin:
-            details = (("processor", processor),)
-            yield TraceSpan(
-                name=f"running on cpu {processor}", start_ns=begin, duration_ns=stop - begin, details=details
-            )
-
-
-def _within(spans: Iterable[TraceSpan], start_ns: int, end_ns: int) -> Iterator[TraceSpan]:
-    """Yield the parts of spans between two moments, in nanoseconds from the first one."""
-    for it in spans:
-        begin, end = max(it.start_ns, start_ns), min(it.start_ns + it.duration_ns, end_ns)
-        if end > begin:
-            yield TraceSpan(name=it.name, start_ns=begin - start_ns, duration_ns=end - begin, details=it.details)
+    # Its processors, each with the time from which on it was there: a sleeping thread has that on which it ran last.
+    known = [it for it in period if it.runnable] or [last]
+    processors = [(first.time_ns, known[0].processor)]
+    processors += [(it.time_ns, it.processor) for before, it in pairwise(known) if before.processor != it.processor]
+    at = start
+    for gap_start, gap_end in [*gaps, (end, end)]:
+        ends = [*(since for since, _ in processors[1:]), gap_start]
+        for (since, processor), until in zip(processors, ends, strict=True):
+            begin, stop = max(at, since), min(gap_start, max(until, since))
+            if stop > begin:
+                name, where = f"running on cpu {processor}", (("processor", processor),)
+                yield TraceSpan(name=name, start_ns=begin, duration_ns=stop - begin, details=where)
+        if gap_end > gap_start:
+            yield TraceSpan(name=WAITS, start_ns=gap_start, duration_ns=gap_end - gap_start)
+        at = gap_end
 
 
 def _added_up(of_threads: Sequence[Sequence[tuple[int, tuple[int, ...]]]]) -> Mapping[int, tuple[int, ...]]:
@@ -375,7 +344,7 @@ class _WatchedThread:
                 times, state = times_in(text), state_in(os.pread(self._files[1], _MOST_BYTES, 0))
                 self._keep()
                 self._text, self._asleep = text, 0
-                self._last = Reading(now, times.run_ns, times.wait_ns, state.runnable, state.processor)
+                self._last = Reading(now, *times, state.runnable, state.processor)
                 self._keep()
         except (OSError, ValueError):
             return False

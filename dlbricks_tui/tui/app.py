@@ -16,7 +16,7 @@ from textual import events, on
 from textual.app import App
 from textual.screen import ModalScreen, Screen
 
-from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui import messages

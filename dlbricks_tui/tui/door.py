@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.config.config import Config
-from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.config.config import Config, Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.printable import printable

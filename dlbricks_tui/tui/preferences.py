@@ -9,8 +9,7 @@ from textual.app import App
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from dlbricks_tui.config.config import Config, ConfigError
-from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.config.config import Config, ConfigError, Sources
 from dlbricks_tui.documents.pictures import STYLES
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import THEMES

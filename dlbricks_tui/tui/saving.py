@@ -19,7 +19,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.text_tables import TableFormat, TextTable, written
+from dlbricks_tui.wording.plain_text import TableFormat, TextTable, written
 
 _END = "\a"
 

@@ -2,12 +2,21 @@
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.scenarios.messages import LoadProgress, LoadReady, LoadTestDone, LoadTestsKept, LoadTestStarted
-from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Scenario, ScenarioKind, latencies_ms
+from dlbricks_tui.scenarios.scenario import (
+    SAMPLES_PER_QUERY,
+    LoadProgress,
+    LoadReady,
+    LoadTestDone,
+    LoadTestsKept,
+    LoadTestStarted,
+    Scenario,
+    ScenarioKind,
+    latencies_ms,
+)
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.answers import execution_words
-from dlbricks_tui.wording.histogram import histogram_lines
 from dlbricks_tui.wording.numbers import counted, duration, milliseconds, percent
+from dlbricks_tui.wording.plain_text import histogram_lines
 
 _WIDEST_HISTOGRAM = 100
 _KINDS = {

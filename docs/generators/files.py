@@ -1,6 +1,6 @@
 """The page of all files: text by hand, and fields and events from the code."""
 
-from dlbricks_tui.analysis.jobs import PROOF
+from dlbricks_tui.analysis.proving import PROOF
 from dlbricks_tui.answers.suites import EXPORT
 from dlbricks_tui.fleet.request import EVENTS as FLEET_EVENTS
 from dlbricks_tui.fleet.request import FleetHostState, HostEntry
@@ -9,12 +9,12 @@ from dlbricks_tui.jobs.events import EventKinds, event_kinds
 from dlbricks_tui.jobs.folder import JobState, State, Tally
 from dlbricks_tui.language.orders import LANGUAGE
 from dlbricks_tui.runs.events import EVENTS
-from dlbricks_tui.scenarios.messages import LOAD_TEST
+from dlbricks_tui.scenarios.scenario import LOAD_TEST
 from dlbricks_tui.share.suites.key_file import Meaning
-from dlbricks_tui.share.suites.manifest import SuiteBrick
+from dlbricks_tui.share.suites.suite_files import SuiteBrick
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.records import Statistics
-from dlbricks_tui.traces.messages import TRACE
+from dlbricks_tui.traces.trace import TRACE
 from docs.generators.fields import field_table, fields_of, sentence_of, values_of
 from docs.generators.markdown import MARK, table
 

@@ -1,9 +1,9 @@
 """AdaIN style transfer: the content's features take the style's mean and deviation (Huang and Belongie, 2017)."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import Step, enlarge, relu, sequence
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 CHANNELS = 512
 # The encoder's image of 512x512 is halved three times.

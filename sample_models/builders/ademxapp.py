@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 EPS = 1.001e-5
 

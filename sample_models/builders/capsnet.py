@@ -1,8 +1,8 @@
 """CapsNet: groups of neurons that vote for the capsules above them, by routing (Sabour et al., 2017)."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 CAPSULES = 1152
 CAPSULE_LENGTH = 8

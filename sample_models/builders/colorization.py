@@ -1,8 +1,8 @@
 """Colorful image colorization: a classification of colours, then their mean (Zhang et al., 2016)."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 COLOURS = 313
 # Filters, convolutions, stride of the last one and dilation of all.

@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import Step, chain, conv, enlarge, relu
 from sample_models.builders.network import Network
 from sample_models.builders.pixel_range import from_unit
+from sample_models.builders.symbol_writer import Output
 
 # Each branch reads the image by itself.
 LOCAL = ((64, 2), (128, 1), (128, 2), (256, 1), (256, 2), (512, 1), (512, 1), (256, 1))

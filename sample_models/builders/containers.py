@@ -5,8 +5,8 @@ A network is an expression of steps. The layer `4/1/2` is the second member of t
 
 from collections.abc import Callable
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 Step = Callable[[Network, Output, str], Output]
 

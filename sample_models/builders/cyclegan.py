@@ -1,10 +1,10 @@
 """CycleGAN generators: nine residual blocks between two halvings and two doublings (Zhu et al., 2017)."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import Step, chain, relu, sequence
 from sample_models.builders.network import Network
 from sample_models.builders.pixel_range import from_unit, to_unit_by_tanh
+from sample_models.builders.symbol_writer import Output
 
 BLOCKS = 9
 

@@ -1,6 +1,5 @@
 """Depth from a single image: one hourglass of inception modules (Chen et al., 2016)."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import (
     Step,
@@ -16,6 +15,7 @@ from sample_models.builders.containers import (
     total,
 )
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 
 def _inception(filters: int, reduced: int, *kernels: int) -> Step:

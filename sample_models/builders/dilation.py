@@ -1,8 +1,8 @@
 """The multi-scale context network: an unpadded VGG-16 that dilates instead of pooling, then a context module."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 CLASSES = 11
 

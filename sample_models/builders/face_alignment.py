@@ -1,6 +1,5 @@
 """Face alignment networks: four stacked hourglasses of hierarchical blocks (Bulat and Tzimiropoulos, 2017)."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import (
     Step,
@@ -15,6 +14,7 @@ from sample_models.builders.containers import (
     total,
 )
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 STACKS = 4
 DEPTH = 4

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 EPS = 1.00001e-5
 CLASSES = 4315

@@ -1,8 +1,8 @@
 """Inception V3: eleven modules of towers, named after the TensorFlow graph that they come from."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network, Pair
+from sample_models.builders.symbol_writer import Output
 
 EPS = 0.001
 

@@ -1,8 +1,8 @@
 """MobileNet V2 of width 1.4: inverted residuals, which expand, filter each channel by itself and project."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 EPS = 0.001
 CLASSES = 1001

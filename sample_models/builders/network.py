@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output, ParamValue, SymbolWriter
+from sample_models.builders.symbol_writer import Output, ParamValue, SymbolWriter
 
 Pair = int | tuple[int, int]
 

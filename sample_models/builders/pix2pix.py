@@ -2,10 +2,10 @@
 
 from itertools import count
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
 from sample_models.builders.pixel_range import from_unit, to_unit_by_tanh
+from sample_models.builders.symbol_writer import Output
 
 # Filters at each level, from the whole image down to one pixel.
 WIDTHS = (3, 64, 128, 256, 512, 512, 512, 512, 512)

@@ -1,7 +1,7 @@
 """How networks that paint take pixel values from 0..1 to -1..1 and back."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 
 def from_unit(net: Network, x: Output, name: str) -> Output:

@@ -1,8 +1,8 @@
 """The ResNet-101 that locates photographs: batch norm and ReLU stand before each convolution."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 EPS = 0.00002
 DEPTHS = (3, 4, 23, 3)

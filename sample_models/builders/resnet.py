@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import partial
 from string import ascii_lowercase
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 EPS = 0.0001
 RESNET50 = (3, 4, 6, 3)

@@ -1,8 +1,8 @@
 """SqueezeNet 1.1: fire modules, which squeeze to few channels and expand by two kernels side by side."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 CLASSES = 1000
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 No public text defines this network; its edges follow from the names, the order and the shapes of its layers.
 """
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import (
     Step,
@@ -18,6 +17,7 @@ from sample_models.builders.containers import (
     total,
 )
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 SIDE = 192
 DEPTH = 4

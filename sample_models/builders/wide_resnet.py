@@ -1,8 +1,8 @@
 """Wide ResNet-50-2: bottlenecks of twice the inner width, numbered as Torch numbers them."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 EPS = 0.00001
 DEPTHS = (3, 4, 6, 3)

@@ -1,9 +1,9 @@
 """YOLO V2: one look at the image, five boxes at each of 13x13 places (Redmon and Farhadi, 2017)."""
 
-from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import Step, chain
 from sample_models.builders.network import Network
+from sample_models.builders.symbol_writer import Output
 
 # Filters of the convolutions after each halving of the image; the narrow ones see one pixel.
 TRUNK = ((64,), (128, 64, 128), (256, 128, 256), (512, 256, 512, 256, 512))

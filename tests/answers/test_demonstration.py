@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.analysis.jobs import PEAKS, PeaksOrder
+from dlbricks_tui.analysis.proving import PEAKS, PeaksOrder
 from dlbricks_tui.answers.demonstration import (
     DATA_MARK,
     FACTS,

@@ -11,8 +11,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
-from dlbricks_tui.store.records import EndToEnd, Record
+from dlbricks_tui.store.records import PUBLISHED, EndToEnd, Record
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import NoFramework, table1
 from tests.store.samples import run, system
@@ -84,7 +83,7 @@ def test_granularities_are_those_of_the_runs(tmp_path: Path) -> None:
     assert alone.granularities == (1,)
 
 
-@pytest.mark.parametrize(("protocol", "own"), [(PROTOCOL, True), ("hot", False)])
+@pytest.mark.parametrize(("protocol", "own"), [(PUBLISHED, True), ("hot", False)])
 def test_equal_models_keep_their_own_published_end_to_end_latencies(tmp_path: Path, protocol: str, own: bool) -> None:
     way = {**HOST, "protocol": protocol}
     names = [source.name for source in sources("table1:2", "table1:3")]

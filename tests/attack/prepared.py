@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from dlbricks_tui.analysis.jobs import PROOF, ProofOrder
-from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.answers.demonstration import open_demonstration
 from dlbricks_tui.cli.main import main

@@ -26,7 +26,7 @@ from dlbricks_tui.store import index
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.records import Measurement, Run
-from dlbricks_tui.store.selections import LEAST_FIRST, NEWEST_FIRST, OLDEST_FIRST, newest_by_pair
+from dlbricks_tui.store.selections import LEAST_FIRST, NEWEST_FIRST, OLDEST_FIRST
 from dlbricks_tui.store.verification import verify
 from tests.attack.damage import MORE_WAYS, WAYS, remove
 from tests.attack.prepared import TARGETS, Outcome, Target, prepared_folder, run_command
@@ -216,7 +216,7 @@ def check_that_measuring_again_measures_everything(site: Site) -> str:
     assert (state.bricks.measured, state.bricks.reused) == (BRICKS, 0)
     assert RunFolders(site.data.runs).find("last").run == state.run
     with ResultsDatabase(site.data.store) as store:
-        assert {it.run for it in newest_by_pair(store.select()).values()} == {state.run}
+        assert {*{(it.brick, it.context): it.run for it in store.select(order=LEAST_FIRST)}.values()} == {state.run}
         assert {it.run for it in store.select(order=NEWEST_FIRST)[:BRICKS]} == {state.run}
         assert store.runs()[-1].id == store.least_first(Run)[-1].id == state.run
         assert all(datetime.fromisoformat(it.when) < datetime.now(timezone.utc) for it in store.records(Measurement))

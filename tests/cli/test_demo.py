@@ -7,7 +7,7 @@ import pytest
 
 from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.config.config import Sources
 from dlbricks_tui.recorded_host import recorded_host
 from tests.cli.people import Command, one_line
 

@@ -17,14 +17,12 @@ from dlbricks_tui.fleet.folder import (
     COMMANDS,
     FleetFolder,
     FleetFolders,
-    HostCancelled,
-    HostPaused,
-    HostUnpaused,
+    HostCommanded,
     read_fleet_request,
 )
 from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetProgress, FleetRequest, HostEntry
 from dlbricks_tui.fleet.setting_up import doctor
-from dlbricks_tui.fleet.setting_up.judging import Examination, FindingVerdict, HostFinding, Readiness
+from dlbricks_tui.fleet.setting_up.doctor import Examination, FindingVerdict, HostFinding, Readiness
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.events import Event, EventReader
@@ -218,10 +216,11 @@ def test_single_hosts_are_paused_resumed_and_cancelled_by_commands_to_the_driver
     (state,) = FleetFolders(data.fleets).states()
     folder = FleetFolder(data.fleets / state.run)
     folder.set_state(replace(state, state=State.RUNNING, process=this_process()))
-    for action in ("pause", "resume", "cancel"):
+    actions = ("pause", "resume", "cancel")
+    for action in actions:
         assert fleet(action, state.run, "--host", "m8g")[0] == 0
     told = EventReader(folder.commands_file, COMMANDS).new()
-    assert [type(it) for it in told] == [HostPaused, HostUnpaused, HostCancelled]
+    assert told == tuple(HostCommanded(host="m8g", what=action) for action in actions)
     assert "has no host 'm9'" in one_line(fleet("pause", "last", "--host", "m9"))
 
 

@@ -15,15 +15,14 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.suites.manifest import Manifest, SuiteBrick, sha256
-from dlbricks_tui.share.suites.suite_files import write_suite
+from dlbricks_tui.share.suites.suite_files import Manifest, SuiteBrick, sha256, write_suite
 from dlbricks_tui.store.records import Record
+from sample_models.builders.symbol_writer import SymbolWriter
 from tests.cli.people import Command, one_line
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.analysis.jobs import PROOF, ProofDone, ProofOrder
-from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.analysis.proving import PROOF, ProofDone, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.answers import jobs
 from dlbricks_tui.errors import UserError

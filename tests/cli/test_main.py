@@ -15,7 +15,7 @@ from dlbricks_tui.__main__ import main as whole_program
 from dlbricks_tui.cli import jobs
 from dlbricks_tui.cli.main import COMMANDS, Command, command_parser, main
 from dlbricks_tui.cli.parser import Handler, Parser, Typed
-from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto
 
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.share.suites.manifest import sha256
+from dlbricks_tui.share.suites.suite_files import sha256
 from tests.cli.people import People, one_line
 from tests.models.onnx_models import saved
 from tests.share.onnx_network import SECRET, network

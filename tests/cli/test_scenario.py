@@ -25,8 +25,7 @@ from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.estimate.prediction import stored as predictions
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.scenarios.messages import LoadProgress, LoadTestDone, LoadTestStarted
-from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind
+from dlbricks_tui.scenarios.scenario import LoadProgress, LoadTestDone, LoadTestStarted, Scenario, ScenarioKind
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Record
 from dlbricks_tui.wording.scenarios import LoadWords

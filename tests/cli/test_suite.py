@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.suites.manifest import sha256
+from dlbricks_tui.share.suites.suite_files import sha256
 from tests.cli.people import People, one_line
 from tests.models.table_framework import TableFramework
 from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network

@@ -15,7 +15,7 @@ import pytest
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.traces.messages import TraceOrder
+from dlbricks_tui.traces.trace import TraceOrder
 from tests.answers.validation import faults
 from tests.cli.people import Command as Answer
 from tests.cli.people import one_line

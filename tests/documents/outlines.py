@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.documents.outline import Outline, OutlineNode
-from dlbricks_tui.documents.part_latencies import PartLatencies
+from dlbricks_tui.documents.part_details import PartLatencies
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge
 from dlbricks_tui.models.graph import LayerGraph

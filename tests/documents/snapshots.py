@@ -11,9 +11,8 @@ from dataclasses import astuple, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.layout import TEXT, laid_out
 from dlbricks_tui.documents.lines import Line
-from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.parts import Part
 from dlbricks_tui.documents.pictures import Picture, Plot
 

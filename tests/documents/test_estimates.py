@@ -1,18 +1,191 @@
+"""Estimates of one model and of several, and the scores of predictions."""
+
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.documents.estimates import accuracy_parts, estimates_parts, intervals_parts, judged_by_way
-from dlbricks_tui.documents.parts import Sentence
+from dlbricks_tui.documents.estimate import EstimateDocument, way_words
+from dlbricks_tui.documents.estimates import (
+    NOTHING_TO_SCORE,
+    accuracy_parts,
+    estimates_parts,
+    intervals_parts,
+    judged_by_way,
+    score_parts,
+)
+from dlbricks_tui.documents.layout import TEXT, laid_out
+from dlbricks_tui.documents.parts import Figures, Heading, Sentence, Table
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency
+from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.variant import Precision, Variant
 from tests.analysis.executions import knowing
-from tests.bricks.graphs import chain
+from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.documents.snapshots import check
 from tests.estimate.knowledge_of import with_predictions
 from tests.estimate.test_accuracy import WAY
+
+# A layer, two equal branches and a third one beside one another, their sum, and a layer that runs twice.
+FORKED = built(
+    [
+        Spec("conv", DATA),
+        *(Spec(op, after(0)) for op in ("relu", "relu", "pool")),
+        Spec("add", after(1, 2, 3)),
+        Spec("relu", after(4), 16, times=2),
+        Spec("split", after(5)),
+    ]
+)
+TIMES = {0: 6.0, 1: 1.0, 2: 1.0, 3: 2.0, 4: 0.5, 5: 0.25, 6: 0.101}
+
+
+def document(
+    graph: LayerGraph = FORKED,
+    known: Knowledge | None = None,
+    options: Options | None = None,
+    cutting: Cutting | None = None,
+    times: Mapping[int, float] = TIMES,
+    **fields: Any,
+) -> EstimateDocument:
+    decomposition = decompose(graph, cutting)
+    found = estimate(decomposition, known or knowing(decomposition, times), options)
+    usual = {"way": WAY, "variant": Variant(threads=2, batch=4), "cores": 4, "runtime_name": "mxnet"}
+    return EstimateDocument(graph, SystemEstimate(estimate=found, **{**usual, **fields}))
+
+
+def lacking(layers: int, **options: Any) -> Knowledge:
+    """All bricks but the last ones measured."""
+    known = knowing(decompose(FORKED), TIMES)
+    return replace(known, measured=dict(list(known.measured.items())[:-layers]), **options)
+
+
+def with_estimate(found: EstimateDocument, **changed: Any) -> EstimateDocument:
+    return replace(found, one=replace(found.one, estimate=replace(found.one.estimate, **changed)))
+
+
+def test_an_estimate_has_its_answer_compositions_grounds_and_where_the_time_goes() -> None:
+    timed = document(options=Options(2), end_to_end=Latency(11.5, 11.4, 11.6))
+    predicted = document(known=with_predictions(lacking(2)), end_to_end=Latency(12.5, 12.4, 12.6))
+    fused = document(chain("conv", "relu"), way=WAY._replace(level=Level.FUSED))
+    check(
+        "estimate",
+        {
+            "measured": timed.whole(),
+            "predicted in part": predicted.whole(),
+            "of a part": document(known=lacking(2)).whole(),
+            "of two fused layers, as chosen": with_estimate(
+                replace(fused, is_chosen=True), level=Level.FUSED, cutting=Cutting(3, Cut.OVERLAP)
+            ).whole(),
+        },
+    )
+
+
+def test_an_estimate_that_is_not_possible_says_why_with_what_was_measured() -> None:
+    nothing = document(known=lacking(5))
+    refused = with_estimate(nothing, obstacle="2 of 7 layers cannot be measured by themselves")
+    timed = replace(refused, one=replace(refused.one, end_to_end=Latency(12.5, 12.4, 12.6)))
+    obstacle = with_estimate(document(), obstacle="2 of 7 layers cannot be measured by themselves")
+    check(
+        "estimate-impossible",
+        {
+            "nothing": nothing.whole(),
+            "no parts": [*nothing.compositions(), *nothing.path(), *nothing.cautions()],
+            "refused": refused.whole(),
+            "refused but timed": timed.whole(),
+            "refused but composed": obstacle.whole(),
+            "slowest of nothing": nothing.slowest(3),
+            "slowest of what was refused": refused.slowest(3),
+        },
+    )
+
+
+def test_the_slowest_layers_have_their_shares_and_sums() -> None:
+    whole, predicted = document(cutting=Cutting(2)), document(known=with_predictions(lacking(2)))
+    check("estimate-slowest", {"measured": whole.slowest(3), "predicted in part": predicted.slowest(3)})
+
+
+def test_what_is_behind_a_residual_is_told() -> None:
+    timed = document(end_to_end=Latency(9.0, 8.9, 9.1))
+    exact = document(end_to_end=Latency(11.1, 11.0, 11.2))
+    own = with_estimate(timed, coverage=replace(timed.one.estimate.coverage, own_carrier=7))
+    some = with_estimate(timed, coverage=replace(timed.one.estimate.coverage, own_carrier=1, unmeasurable=1))
+    slow = replace(timed, one=replace(timed.one, reference_ms=1.3, usual_reference_ms=1.0))
+    check(
+        "estimate-residual",
+        {
+            "unexplained": timed.remainder(),
+            "explained": exact.remainder(),
+            "without an error, another one is faster": [*replace(document(), fastest=exact.one).answer(on="c6i")],
+            "all timed here": own.coverage(),
+            "some timed here": some.coverage(),
+            "on a slow host": [*slow.remainder(), *slow.doubts()],
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("measured_ms", "told"),
+    [(11.6, "good"), (10.6, "good"), (11.7, "warn"), (12.3, "warn"), (10.1, "warn"), (12.5, "bad"), (10.0, "bad")],
+)
+def test_an_error_of_the_estimate_has_a_style(measured_ms: float, told: str) -> None:
+    found = document(end_to_end=Latency(measured_ms, measured_ms, measured_ms))
+    (figures,) = found.compositions()
+    assert isinstance(figures, Figures) and figures.rows[-1].style == told
+
+
+def test_an_estimate_that_is_changing_has_no_error_while_it_is_predicted() -> None:
+    whole = Latency(12.5, 12.4, 12.6)
+    for known, is_changing, told in (
+        (with_predictions(lacking(2)), True, ("measured",)),
+        (lacking(2), False, ("measured",)),
+        (None, True, ("measured, error -11.2 %", "error -11.2 %")),
+    ):
+        figures = next(iter(document(known=known, end_to_end=whole).compositions(is_changing=is_changing)))
+        assert isinstance(figures, Figures) and figures.rows[-1].remarks == told
+
+
+def test_the_most_frequent_kinds_and_the_costliest_of_many_regions_are_named() -> None:
+    graph = chain(*["relu"] * 19)
+    layers = [replace(it, kind=list(Kind)[it.index // 2]) for it in graph.layers]
+    (told,) = document(replace(graph, layers=tuple(layers))).path()
+    kinds = sorted(it.value for it in list(Kind)[:9])
+    assert isinstance(told, Sentence)
+    assert told.text.startswith(f"critical path: 19 layers, 2 {kinds[0]}, 2 {kinds[1]}")
+    assert told.text.endswith(f"2 {kinds[7]} and others; nothing can run beside it")
+    regions = [
+        Spec(*layer)
+        for at in range(0, 24, 4)
+        for layer in (
+            ("conv", after(at - 1) if at else DATA, at + 8),
+            ("relu", after(at), at + 8),
+            ("pool", after(at), at + 8),
+            ("add", after(at + 1, at + 2), at + 8),
+        )
+    ]
+    heading, table = document(built(regions), times={at: float(at + 1) for at in range(24)}).regions()
+    assert heading == Heading("Costliest regions") and isinstance(table, Table)
+    assert [it.layers[0] for it in table.rows] == [*range(5, 24, 2)]
+
+
+def test_what_is_usual_of_a_way_is_not_told() -> None:
+    found = document()
+    assert way_words(found.one) == "c5.xlarge, MXNet, default threads, written layers, bricks of 1 layer"
+    overlapping = with_estimate(found, cutting=Cutting(3, Cut.OVERLAP))
+    assert way_words(overlapping.one).endswith("bricks of up to 3 layers, overlap cut")
+
+
+def test_repeated_modules_are_counted_and_narrow_compositions_have_shorter_remarks() -> None:
+    rows = document(chain(*["conv", "relu"] * 3, "pool"))
+    parts = {"measured": document(end_to_end=Latency(11.5, 11.4, 11.6)), "of a part": document(known=lacking(2))}
+    narrow = {name: found.compositions() for name, found in parts.items()}
+    check("estimate-narrow", {"repeats": rows.regions(), **narrow}, width=42)
+
 
 GRAPH = chain("conv", "relu", "pool")
 KNOWN = knowing(decompose(GRAPH), {0: 4.0, 1: 1.0, 2: 1.0})
@@ -52,3 +225,26 @@ def test_estimates_without_an_end_to_end_latency_are_not_judged() -> None:
     assert (found.models, round(found.mean_absolute_error, 4)) == (1, 0.0909)
     parts = [it for it in accuracy_parts(judged_by_way([TIMED])) if isinstance(it, Sentence)]
     assert len(parts) == 1
+
+
+GOOD = Score("resnet50_v1", PredictionBasis.HISTORY, 31.0, 27.0, 36.0, 0.4, 30.0, 0.0)
+BAD = Score("mobilenet0.25", PredictionBasis.LEFT_OUT, 2.0, 1.5, 2.6, 1.0, 2.9, 0.02)
+
+
+def texts(*found: Score) -> list[str]:
+    return ["".join(span.text for span in line) for line in laid_out(score_parts(found), 120, TEXT)]
+
+
+def test_the_worst_model_comes_first_below_the_summary() -> None:
+    summary, history, left_out, refused, _, heading, worst, best = texts(GOOD, BAD)
+    assert summary == "2 models: median error 17.2 %, 1 within 20 %; the 95 % interval was right 1 of 2 times"
+    assert history == "1 predicted from earlier results"
+    assert left_out == "1 predicted from the results of other models, as there are no earlier ones"
+    assert refused.startswith("1 without some layers")
+    assert heading.split()[-5:] == ["TO", "MEASURED", "ERROR", "IN", "INTERVAL"]
+    assert worst.split() == ["mobilenet0.25", "2.000", "1.500", "2.600", "2.900", "-31.0", "%", "no"]
+    assert best.split()[-1] == "yes"
+
+
+def test_nothing_to_score_says_what_to_do() -> None:
+    assert texts() == [NOTHING_TO_SCORE]

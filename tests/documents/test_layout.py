@@ -1,3 +1,5 @@
+"""Lines, tables and grids in any width."""
+
 from dataclasses import replace
 from typing import Any
 
@@ -5,9 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.lines import cut_start, width_of
-from dlbricks_tui.documents.look import ASCII, TEXT
+from dlbricks_tui.answers.changes import ComparedPair, ComparedResults, ComparedSelection
+from dlbricks_tui.documents.comparison import pair_columns, ratio_parts
+from dlbricks_tui.documents.layout import ASCII, TEXT, TableLayout, laid_out
+from dlbricks_tui.documents.lines import (
+    Span,
+    bar,
+    column,
+    cut,
+    cut_start,
+    fitted,
+    line,
+    number_column,
+    spread,
+    width_of,
+    wrapped,
+)
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     BarFigure,
@@ -15,6 +30,7 @@ from dlbricks_tui.documents.parts import (
     Column,
     Fact,
     Figures,
+    Grid,
     Heading,
     MarkedSentence,
     Names,
@@ -27,8 +43,9 @@ from dlbricks_tui.documents.parts import (
     each_fit,
     name_column,
 )
-from dlbricks_tui.documents.pictures import Axis, Plot, Series
-from dlbricks_tui.documents.table_layout import TableLayout
+from dlbricks_tui.documents.pictures import STYLES, Axis, Plot, Series
+from dlbricks_tui.store.change import Verdict
+from tests.documents.snapshots import check
 
 FIGURES = Figures(
     (
@@ -209,3 +226,141 @@ def test_names_with_two_values_stand_beside_each_other_where_there_is_room() -> 
     both = SideBySide((("cores", "4", "2"), ("processor", "x" * 12, "y" * 10)))
     assert texts(37, both) == ["cores      4             2", f"processor  {'x' * 12}  {'y' * 10}"]
     assert texts(34, both)[1:] == [f"processor  A {'x' * 12}", f"           B {'y' * 10}"]
+
+
+# Wide, narrow and joining characters.
+line_texts = st.text(alphabet="ab -漢é\u0301█", max_size=30)
+lines = st.lists(st.builds(Span, line_texts, st.sampled_from(STYLES)), max_size=5).map(tuple)
+widths = st.integers(min_value=1, max_value=40)
+
+
+@given(lines, st.integers(min_value=0, max_value=40))
+def test_a_fitted_line_takes_exactly_its_width(spans: tuple[Span, ...], width: int) -> None:
+    assert width_of(fitted(spans, width)) == width
+
+
+@given(lines, lines, widths)
+def test_a_spread_line_takes_exactly_its_width(left: tuple[Span, ...], right: tuple[Span, ...], width: int) -> None:
+    assert width_of(spread(left, right, width)) == width
+
+
+def test_a_line_that_fits_stays_unchanged() -> None:
+    assert fitted(line("ab", Span("cd", "good")), 4) == line("ab", Span("cd", "good"))
+
+
+def test_a_shortened_line_ends_in_an_ellipsis() -> None:
+    assert fitted(line("ab", Span("cdef", "good")), 4) == line("ab", Span("c…", "good"))
+    assert cut("resnet50", 5) == "resn…"
+
+
+def test_the_right_part_of_a_spread_line_is_kept_whole() -> None:
+    assert spread(line("a long name"), line("12 ms"), 10) == line("a lo…", "12 ms")
+
+
+@given(line_texts, widths)
+def test_a_column_takes_exactly_its_width(text: str, width: int) -> None:
+    assert width_of([column(text, width)]) == width_of([column(text, width, right=True)]) == width
+
+
+@given(line_texts, widths)
+def test_a_number_takes_exactly_its_width_after_a_blank(text: str, width: int) -> None:
+    assert width_of([number_column(text, width)]) == width
+    assert number_column(text, width).text.startswith(" ")
+
+
+@given(st.floats(min_value=0, max_value=1), widths)
+def test_a_bar_takes_exactly_its_width_and_shows_every_positive_share(share: float, width: int) -> None:
+    drawn, _ = spans = bar(share, width)
+    assert width_of(spans) == width
+    assert bool(drawn.text.strip()) == (share > 0)
+
+
+def test_a_bar_is_as_long_as_its_share() -> None:
+    assert bar(0.5, 8)[0].text == "████"
+    assert bar(1.0, 8)[0].text == "████████"
+    assert bar(0.0, 8, "░")[1].text == "░░░░░░░░"
+
+
+@given(lines, widths)
+def test_wrapped_lines_fit_and_lose_no_word(spans: tuple[Span, ...], width: int) -> None:
+    found = wrapped(spans, width)
+    assert all(width_of(each) <= width + 1 for each in found)
+    kept = "".join(span.text for each in found for span in each)
+    assert kept.replace(" ", "") == "".join(span.text for span in spans).replace(" ", "")
+
+
+def test_lines_are_broken_between_words_and_keep_the_indent_of_their_first_column() -> None:
+    key = Span("q    ", "accent")
+    assert wrapped((key, Span("leave the program")), 15) == [
+        (key, Span("leave "), Span("the")),
+        (Span("     "), Span("program")),
+    ]
+
+
+def test_control_codes_in_names_are_escaped() -> None:
+    hostile = line("a\x1b[2J\nb")
+    assert fitted(hostile, 12) == line("a\\x1b[2J\\nb", " ")
+    assert wrapped(hostile, 12) == [line("a\\x1b[2J\\nb")]
+    assert column("a\x1b[2J\nb", 12) == Span("a\\x1b[2J\\nb ")
+    assert spread(line(), hostile, 12) == line(" ", "a\\x1b[2J\\nb")
+
+
+FIFTY = Grid(
+    tuple(f"model {at}" for at in range(50)), [[float(one == other) for other in range(50)] for one in range(50)]
+)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_columns_without_room_follow_below_and_every_two_names_have_a_shade(width: int) -> None:
+    lines = list(laid_out([FIFTY], width))
+    assert max(map(width_of, lines)) <= width
+    for number in range(1, 51):
+        rows = ["".join(span.text for span in line) for line in lines]
+        shades = "".join(row.split()[-1] for row in rows if row.startswith(f"{number:>2} model"))
+        assert len(shades) == 50 and shades[number - 1] == "█" and shades.count("·") == 49
+
+
+def test_few_names_have_numbers_and_only_nothing_is_none_and_only_all_is_all() -> None:
+    grid = Grid(("one", "a much longer name"), [[1.0, 0.004], [0.996, 0.0]])
+    lines = ["".join(span.text for span in line).rstrip() for line in laid_out([grid], 60, ASCII)]
+    assert lines == [
+        ". none  : below 25 %  + below 50 %  * below 100 %  # all",
+        "                        1     2",
+        "1 one                 100 #  <1 :",
+        "2 a much longer name   99 *   0 .",
+    ]
+
+
+def pair(name: str, context: str, change: float, p_value: float | None, verdict: Verdict) -> ComparedPair:
+    reason = "fewer than 5 samples" if verdict is Verdict.UNKNOWN else ""
+    figures = 1.0, 1.0 + change, change, p_value, verdict, reason
+    return ComparedPair(name, "brick", "b" * 64, context, "", "mxnet, 1 thread", "a", "b", *figures)
+
+
+PAIRS = (
+    pair("conv", "plain", 0.5, 0.0001, Verdict.SLOWER),
+    pair("resnet18_v1", "", 0.001, 0.2, Verdict.SAME),
+    pair("relu", "", 0.3, None, Verdict.UNKNOWN),
+)
+A, B = ComparedSelection("one", 3, 3.0, 1), ComparedSelection("two", 4, 3.801, 0)
+FOUND = ComparedResults(A, B, 1.25, (1.2, 1.3), 1, 0, 1, 1, (), PAIRS)
+
+
+def test_a_contrast_has_the_ratio_the_verdicts_and_every_pair() -> None:
+    check(
+        "contrast",
+        {"three pairs": [*ratio_parts(FOUND), Table(pair_columns(PAIRS), PAIRS)]},
+    )
+    narrow = texts(50, Table(pair_columns(PAIRS), PAIRS))
+    assert "  p  " not in narrow[0] and "change" in narrow[0]
+
+
+def test_rows_of_one_model_name_their_runtimes() -> None:
+    both = replace(PAIRS[1], execution="openvino, 1 thread"), replace(PAIRS[1], execution="mxnet, 1 thread")
+    lines = texts(100, Table(pair_columns(both), both))
+    assert "runtime" in lines[0] and "openvino, 1 thread" in lines[1] and "mxnet, 1 thread" in lines[2]
+
+
+def test_nothing_in_common_has_no_ratio() -> None:
+    for ratio, interval in ((None, None), (1.0, None), (None, (1.0, 1.0))):
+        assert not list(ratio_parts(ComparedResults(A, B, ratio, interval, 0, 0, 0, 0, (), ())))

@@ -1,3 +1,5 @@
+"""What is told and drawn about load."""
+
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -6,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.answers.scenarios import ScenarioAnswer
-from dlbricks_tui.documents.look import TEXT
+from dlbricks_tui.documents.layout import TEXT
+from dlbricks_tui.documents.load_pictures import (
+    LoadCurve,
+    MeasuredRate,
+    histogram_plot,
+    load_plot,
+    percentiles_plot,
+    progress_plot,
+    throughput_rows,
+)
 from dlbricks_tui.documents.parts import Part, Sentence, Table
 from dlbricks_tui.documents.scenario import (
     load_question,
@@ -18,11 +29,12 @@ from dlbricks_tui.documents.scenario import (
     verdict_parts,
 )
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.scenarios.scenario import PredictedLoad, Range, Scenario, ScenarioKind
+from dlbricks_tui.scenarios.scenario import MeasuredLoad, PredictedLoad, Range, Scenario, ScenarioKind
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
 from dlbricks_tui.wording import numbers
 from tests.documents.snapshots import check
+from tests.documents.test_drawing import text_of
 from tests.documents.test_layout import texts
 from tests.store.samples import WHEN, load_test
 
@@ -143,3 +155,101 @@ def test_stored_tests_of_several_scenarios_tell_which_where_there_is_little_room
         "11-21  server: …       40.00  12.000  passed",
         "11-21  offline:…       39.60  12.000  passed",
     ]
+
+
+MEASURED = MeasuredLoad(
+    p50_ms=10.0, p90_ms=12.0, p99_ms=15.0, p999_ms=20.0, per_second=50.0, valid=True, queries=662, batch_size=1
+)
+PREDICTED_LOAD = PredictedLoad(
+    p50_ms=Range(11.0, 10.0, 12.0),
+    p90_ms=Range(12.0, 11.0, 13.0),
+    p99_ms=Range(14.0, 12.0, 16.0),
+    p999_ms=Range(18.0, 15.0, 22.0),
+    per_second=Range(60.0, 50.0, 70.0),
+    valid=True,
+    queries=1000,
+    batch_size=1,
+)
+
+
+def test_percentiles_and_throughputs_are_predicted_beside_measured() -> None:
+    check(
+        "load-pictures",
+        {
+            "percentiles": percentiles_plot(PREDICTED_LOAD, MEASURED, 16.0),
+            "percentiles measured": percentiles_plot(None, MEASURED, None),
+            "percentiles predicted within a high bound": percentiles_plot(PREDICTED_LOAD, None, 30.0),
+            "no percentiles": percentiles_plot(None, None, 16.0),
+            "throughput": throughput_rows((1, 2, 4), {1: 60.0, 4: 90.0}, {1: 55.0}),
+            "no throughput": throughput_rows((1, 2), {}, {}),
+            "histogram": histogram_plot(load_test(bound_ms=3.5), [1.0, 1.0, 2.0, 4.0], PREDICTED_LOAD),
+            "histogram without a bound": histogram_plot(load_test(bound_ms=None), [1.0, 2.0], None),
+            "no histogram": histogram_plot(load_test(kind="offline"), [1.0], None),
+            "nothing in it": histogram_plot(load_test(), [], None),
+            "in progress": progress_plot([1.0, 2.0, 2.0, 9.0], [1.0, 2.0, 2.0, 9.0], 8, SERVER),
+            "in progress without a bound": progress_plot(
+                [1.0] * 3, [1.0] * 3, 1, Scenario(kind=ScenarioKind.SINGLE, percentile=90.0)
+            ),
+        },
+    )
+
+
+def test_the_picture_of_a_test_in_progress_fills_from_the_left() -> None:
+    def filled(answered: int) -> float:
+        latencies = [10.0 + each % 7 for each in range(answered)]
+        found = progress_plot(latencies, sorted(latencies), 662, SERVER)
+        return max(x for it in found.series for x, _ in it.points) / found.across.high
+
+    assert filled(100) < filled(300) < filled(662) <= 1.0
+    # More requests than expected do not leave the picture.
+    assert filled(2000) <= 1.0
+
+
+def test_slow_requests_stand_above_the_bound_and_crowds_have_other_signs() -> None:
+    found = progress_plot([10.0] * 3000 + [200.0], [10.0] * 3000 + [200.0], 662, SERVER)
+    by_mark = {it.mark: [y for _, y in it.points] for it in found.series}
+    assert all(y > 50.0 for y in by_mark["."][-1:]) and all(y < 50.0 for y in by_mark[":"])
+    assert found.says == "3,001 requests so far: p50 10.000 ms, p90 10.000 ms, p99 10.000 ms, bound 50 ms."
+
+
+# A queue that serves at most 90 requests per second.
+CURVE = tuple((float(rate), 20.0 / (1.0 - rate / 90.0)) for rate in range(5, 90, 5))
+TESTS = (MeasuredRate(50.0, 40.0, True), MeasuredRate(70.0, 95.0, False))
+LOAD = LoadCurve(predicted=CURVE, bound_ms=50.0, highest=54.0, highest_ms=50.0, tests=TESTS, running=(57.0, 30.0))
+
+
+def points_of(curve: LoadCurve) -> dict[str, tuple[tuple[float, float], ...]]:
+    return {it.mark: it.points for it in load_plot(curve, SERVER).series}
+
+
+def test_tests_that_passed_and_failed_and_the_one_in_progress_differ_by_shape() -> None:
+    cases = {
+        "all": LOAD,
+        "no test in progress": replace(LOAD, running=None),
+        "no latency at the highest rate": replace(LOAD, highest_ms=None, tests=()),
+        "no highest rate": replace(LOAD, highest=None, highest_ms=None, bound_ms=None),
+        "tests alone": LoadCurve(tests=TESTS),
+        "a test in progress alone": LoadCurve(running=(57.0, 30.0), bound_ms=5.0),
+    }
+    check("load-curve", {name: load_plot(curve, SERVER) for name, curve in cases.items()})
+    text = "   ".join(line.strip() for line in text_of(load_plot(LOAD, SERVER), 80, 14)[:2])
+    assert text == (
+        "ms by requests per second   ~ predicted p99   x failed   o passed   ? now   ─ bound 50 ms   "
+        "│ highest rate ~54.00"
+    )
+
+
+def test_an_impossible_bound_is_below_the_curve() -> None:
+    found = load_plot(LoadCurve(predicted=CURVE, bound_ms=2.0), SERVER)
+    assert found.up.low < 2.0 < min(ms for _, ms in CURVE) < found.up.high
+
+
+def test_tests_beyond_the_picture_stand_at_its_upper_edge() -> None:
+    slow = LoadCurve(predicted=CURVE, bound_ms=50.0, tests=[MeasuredRate(80.0, 90_000.0, False)])
+    _, first, *others = text_of(load_plot(slow, SERVER), 80, 14)
+    assert "x" in first and not any("x" in line for line in others)
+
+
+@pytest.mark.parametrize("predicted", [(), CURVE])
+def test_tests_are_drawn_without_a_prediction(predicted: tuple[tuple[float, float], ...]) -> None:
+    assert points_of(LoadCurve(predicted=predicted, tests=TESTS))["x"] == ((70.0, 95.0),)

@@ -1,17 +1,38 @@
+"""Systems, their noise, and fleets."""
+
 from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
+from dlbricks_tui.answers.fleets import FleetEstimate, FleetModel, FleetResult, fleet_result
 from dlbricks_tui.answers.store_contents import KnownSystem
-from dlbricks_tui.documents.parts import Part, Table
-from dlbricks_tui.documents.systems import comparison_parts, system_columns, system_parts
+from dlbricks_tui.documents.fleet import (
+    dollars,
+    estimate_columns,
+    fastest_sentence,
+    fleet_parts,
+    fleet_question,
+    host_columns,
+    hosts_picture,
+    hosts_sentence,
+    latency_on,
+)
+from dlbricks_tui.documents.parts import MarkedSentence, Part, Table
+from dlbricks_tui.documents.systems import comparison_parts, finding_parts, system_columns, system_parts
+from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostRow
+from dlbricks_tui.host.noise import Finding, NoiseVerdict
+from dlbricks_tui.host.queue import this_process
+from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runs.events import ModelLeftOut
 from dlbricks_tui.store.selections import Combination
 from dlbricks_tui.wording import numbers
 from tests.documents.snapshots import check
+from tests.documents.test_layout import texts
 from tests.estimate.test_accuracy import incomplete
 from tests.estimate.test_comparison import on, ranked
+from tests.fleet.sample_fleet import EVENTS, MODELS, RUN, STARTED
 from tests.store.samples import WHEN, peaks, runtime, system
 
 WAYS = (
@@ -57,3 +78,116 @@ def test_models_on_systems_are_a_list_or_a_grid() -> None:
             "several of both": comparison_parts({"one": of_one, "two": of_other, "none": ranked(on("mine", 3))}),
         },
     )
+
+
+def test_a_disturbance_has_its_effect_and_cure_below() -> None:
+    found = Finding("other load", "90 % busy", NoiseVerdict.NOISY, "outliers", "end what computes")
+    assert texts(80, *finding_parts(found)) == [
+        "noisy   other load: 90 % busy",
+        "        outliers",
+        "        cure: end what computes",
+    ]
+
+
+def test_what_is_unknown_or_quiet_is_told_in_a_line() -> None:
+    assert texts(80, *finding_parts(Finding("clock", "tsc", NoiseVerdict.QUIET, "none", ""))) == ["quiet   clock: tsc"]
+    unknown = Finding("turbo", "unknown", NoiseVerdict.UNKNOWN, "samples drift", "")
+    assert texts(80, *finding_parts(unknown)) == ["unknown turbo"]
+
+
+def test_verdicts_differ_in_style() -> None:
+    parts = [next(finding_parts(Finding("clock", "tsc", it, "none", ""))) for it in NoiseVerdict]
+    assert [it.style for it in parts if isinstance(it, MarkedSentence)] == ["good", "warn", "muted"]
+
+
+def estimate(
+    ms: float | None, host: str = "a", *, predicted: int = 0, missing: int = 0, price: float | None = None
+) -> FleetEstimate:
+    return FleetEstimate(
+        host=host,
+        system="",
+        sequential_ms=ms,
+        low_ms=None,
+        high_ms=None,
+        measured_layers=1,
+        predicted_layers=predicted,
+        missing_layers=missing,
+        per_second=None,
+        dollars_per_million=price,
+    )
+
+
+def model(*order: tuple[str, ...], settled: bool = False, estimates: tuple[FleetEstimate, ...] = ()) -> FleetModel:
+    return FleetModel(model="m", runtime="r", order=order, settled=settled, estimates=estimates)
+
+
+def sample() -> tuple[FleetResult, tuple[HostRow, ...]]:
+    progress = FleetProgress()
+    for event in EVENTS:
+        progress.take(event)
+    progress.take(ModelLeftOut(model="gpt", reason="it needs a text"))
+    state = JobState(RUN, State.RUNNING, this_process(), MODELS, STARTED, STARTED)
+    return fleet_result(state, progress), tuple(progress.hosts.values())
+
+
+def test_a_fleet_run_has_its_hosts_the_estimates_on_them_and_their_order() -> None:
+    found, hosts = sample()
+    first, second = found.models
+    lacking = estimate(7.0, "m8g", missing=1)
+    mixed = replace(found, models=(first, replace(second, runtime="mxnet-1.9.1", estimates=(lacking,), settled=True)))
+    check(
+        "fleet",
+        {
+            "of one runtime": fleet_parts(found, hosts),
+            "of several runtimes": fleet_parts(mixed, hosts[1:]),
+            "without models": fleet_parts(replace(found, models=()), hosts[:1]),
+            "in a panel": [Table(host_columns(hosts, in_panel=True), hosts)],
+            "in a panel without reports": [Table(host_columns(hosts[:1], in_panel=True), hosts[:1])],
+            "estimates with bars": [Table(estimate_columns(40.0), first.estimates)],
+            "the picture": hosts_picture(first),
+            "the picture of a part": hosts_picture(replace(second, estimates=(lacking, estimate(8.0, price=2.0)))),
+            "no picture": hosts_picture(replace(first, estimates=(estimate(None),))),
+        },
+    )
+    narrow = texts(42, Table(estimate_columns(), first.estimates))
+    assert "per second" not in narrow[0] and "price" in narrow[0]
+
+
+def test_a_fleet_run_asks_a_question() -> None:
+    assert fleet_question("which-host", ["a", "b"], 2) == "Which host is fastest for a, b?"
+    assert fleet_question("how-fast", ["a"], 1) == "How fast are a on 1 host?"
+
+
+def test_only_a_host_at_work_has_time_left() -> None:
+    done = (HostRow("a", state=FleetHostState.DONE, bricks=4, of=4, seconds_left=100.0),)
+    assert [it.title for it in host_columns(done)][-1] == "disturbed"
+
+
+def test_a_latency_is_marked_where_it_is_predicted_or_lacks_layers() -> None:
+    found = [latency_on(it) for it in (estimate(2.0), estimate(2.0, predicted=1), estimate(2.0, missing=1))]
+    assert found == ["2.000", "~2.000", "part 2.000"]
+    assert latency_on(estimate(None)) == "-"
+
+
+def test_a_price_is_in_dollars() -> None:
+    assert [dollars(estimate(2.0, price=1234.5)), dollars(estimate(2.0))] == ["$1,234.50", ""]
+
+
+def test_hosts_are_fastest_so_far_until_that_is_final() -> None:
+    assert fastest_sentence([model(("a",)), model(("a",))], is_final=True) == "a is fastest for every model"
+    assert fastest_sentence([model(("a",)), model(("a",))], is_final=False) == "a is fastest for every model so far"
+    told = fastest_sentence([model(("a", "b")), model()], is_final=True)
+    assert told == "a and b are fastest for every model so far"
+    told = fastest_sentence([model(("a",)), model(("b",))], is_final=False)
+    assert told == "The fastest host so far differs: a for 1 model, b for 1 model"
+
+
+def test_a_model_is_fastest_on_the_first_host_while_there_is_no_order() -> None:
+    estimates = estimate(2.0, "b"), estimate(3.0, "a"), estimate(None, "c")
+    assert (
+        hosts_sentence(model(estimates=estimates))
+        == "b: 2.000 ms; a takes 1.50 times as long; the order is not sure yet."
+    )
+    settled = model(("b", "a"), settled=True, estimates=estimates)
+    assert hosts_sentence(settled) == "b and a: 2.000 ms; the order is sure."
+    assert hosts_sentence(model(estimates=estimates[2:])) == "No host has an estimate yet."

@@ -1,9 +1,9 @@
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.curve import Point, best_within, scaling_efficiency
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Latency
+from dlbricks_tui.estimate.ranking import Point, best_within, scaling_efficiency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Variant

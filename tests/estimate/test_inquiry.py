@@ -15,8 +15,7 @@ from dlbricks_tui.estimate.lookup import BrickResults, bias_counterpart, levels_
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Layer, Level, Origin, TensorType, Wire
-from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
-from dlbricks_tui.store.records import ANY_CONTEXT, Measurement, Record, new_uuid
+from dlbricks_tui.store.records import ANY_CONTEXT, PUBLISHED, Measurement, Record, new_uuid
 from dlbricks_tui.store.selections import Way
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed
@@ -205,14 +204,18 @@ def test_a_sequence_is_not_composed_without_one_of_its_layers_nor_of_isolated_on
 
 def test_only_isolated_bricks_have_an_error_of_their_method(tmp_path: Path) -> None:
     doubts = {}
-    for protocol in ("alone-12345678", "inside-12345678", PROTOCOL):
+    for protocol in ("alone-12345678", "inside-12345678", PUBLISHED):
         with store_of(tmp_path / protocol, *brick_records(MODEL, protocol=protocol)) as store:
             way = Way(SYSTEM, RUNTIME, Level.WRITTEN, protocol)
             doubts[protocol] = BrickResults(store, MODEL).knowledge(way).method_doubt
-    assert doubts == {"alone-12345678": pytest.approx(0.188, abs=0.001), "inside-12345678": 0.0, PROTOCOL: 0.0}
+    assert doubts == {
+        "alone-12345678": pytest.approx(0.188, abs=0.001),
+        "inside-12345678": 0.0,
+        PUBLISHED: 0.0,
+    }
 
 
-@pytest.mark.parametrize(("protocol", "expected"), [("hot", (40.0, 39.6, 40.4)), (PROTOCOL, (30.0, 29.7, 30.3))])
+@pytest.mark.parametrize(("protocol", "expected"), [("hot", (40.0, 39.6, 40.4)), (PUBLISHED, (30.0, 29.7, 30.3))])
 def test_equal_models_share_the_newest_result_under_any_name_unless_it_was_published(
     tmp_path: Path, protocol: str, expected: tuple[float, float, float]
 ) -> None:

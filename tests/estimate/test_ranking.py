@@ -4,10 +4,9 @@ from collections.abc import Sequence
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Unmeasured
-from dlbricks_tui.estimate.ranking import Comparable, Ranking, ranked
+from dlbricks_tui.estimate.ranking import Comparable, Point, Ranking, ranked
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.change import Verdict, timing_by

@@ -44,7 +44,7 @@ def host(**changes: Any) -> HostState:
 def of_runtime(
     wanted: EvaluatedRuntime, found: Runtime | None = ORT, shell: Mapping[str, str] | None = None
 ) -> tuple[Match, ...]:
-    return runtime_matches(wanted, ONNX_RUNTIME, found, shell or {}, AVX2_HOST)
+    return tuple(runtime_matches(wanted, ONNX_RUNTIME, found, shell or {}, AVX2_HOST))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_small_memory_differences_and_a_quiet_host_match() -> None:
 
 def test_settings_that_the_host_does_not_tell_match_no_requirement() -> None:
     unknown = host_state(system(facts=(("governor", "unknown"), ("turbo", "unknown"))), ())
-    found = host_matches(Requirements(governor="performance", turbo=False), unknown)
+    found = tuple(host_matches(Requirements(governor="performance", turbo=False), unknown))
     assert [(it.matches, it.found) for it in found] == [(False, "unknown"), (False, "unknown")]
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from dlbricks_tui.fleet.request import HostEntry
 from dlbricks_tui.fleet.setting_up import host_script
-from dlbricks_tui.fleet.setting_up.host_facts import HostFacts
-from dlbricks_tui.fleet.setting_up.judging import Examination, HostFinding, Wanted, WantedPackage, judged
+from dlbricks_tui.fleet.setting_up.doctor import Examination, HostFacts, HostFinding, Wanted, WantedPackage, judged
 
 HOST = HostEntry(name="big")
 WANTED = Wanted(

@@ -17,12 +17,8 @@ from dlbricks_tui.fleet.messages import (
     Task,
     TaskEnded,
     TaskProgress,
-    message_from,
-    message_text,
-    outcome_text,
-    report_text,
-    task_from,
-    task_text,
+    message_in,
+    text_of,
 )
 from dlbricks_tui.fleet.request import HostEntry
 from dlbricks_tui.measure.method import Method
@@ -56,11 +52,11 @@ class FakeHost:
     tasks: list[Task] = field(default_factory=list)
     task: Task | None = None
     waiting: list[str] = field(default_factory=list)
-    sent: list[str] = field(default_factory=list)
+    parcels: set[str] = field(default_factory=set)
     is_there: bool = True
     is_paused: bool = False
 
-    def report(self) -> str:
+    def report(self, parcels: Sequence[str]) -> str:
         """Return what it says of itself."""
         honest = HostReport(
             dlbricks=__version__,
@@ -69,8 +65,9 @@ class FakeHost:
             runtimes=(RuntimeReport("mxnet", "1.9.1", FAKE.identity),),
             system=to_document(self.system),
             clock=utc_now(),
+            lacks=tuple(it for it in parcels if it not in self.parcels),
         )
-        return report_text(replace(honest, **self.changes))
+        return text_of(replace(honest, **self.changes))
 
     def measured(self, brick: str) -> Measurement:
         """Return its result of a brick, the same whenever it is asked for."""
@@ -87,7 +84,7 @@ class FakeHost:
 
 def record_text(task: Task, record: Record) -> str:
     """Return the message that sends a record."""
-    return message_text(ResultFound(task=task.id, record=to_document(record)))
+    return text_of(ResultFound(task=task.id, record=to_document(record)))
 
 
 class FakeEngine(Engine):
@@ -137,17 +134,20 @@ class FakeEngine(Engine):
         self.waiting.clear()
         return found
 
-    def report(self, host: str) -> None:
-        self.waiting.append(Reported(host, self.hosts[host].report()))
+    def report(self, host: str, parcels: Sequence[str]) -> None:
+        self.waiting.append(Reported(host, self.hosts[host].report(parcels)))
 
     def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
-        it, given = self.hosts[host], task_from(task_text(task))
+        it, given = self.hosts[host], message_in(text_of(task), Task)
         if it.fault:
             self.waiting.append(TaskOver(host, task.id, "", it.fault))
             return
         assert it.task is None, "a host has one task at a time"
-        assert set(given.parcels) == {parcel.sha256 for parcel in parcels}
-        it.task, it.sent, it.waiting = given, [], list(given.bricks)
+        new = {parcel.sha256 for parcel in parcels}
+        assert not new & it.parcels, "a parcel travels to a host once"
+        it.parcels |= new
+        assert it.parcels >= set(given.parcels)
+        it.task, it.waiting = given, list(given.bricks)
         it.tasks.append(given)
 
     def control(self, host: str, task: str, what: str) -> None:
@@ -191,20 +191,13 @@ class FakeEngine(Engine):
             return
         honest = record_text(task, host.measured(brick))
         for text in [honest] if host.lie is None else host.lie(host, task, brick):
-            self._say(host, text)
+            self.waiting.append(HostSaid(host.name, text))
         done, of = len(task.bricks) - len(host.waiting), len(task.bricks)
-        self._say(host, message_text(progress(task, done, of)))
-
-    def _say(self, host: FakeHost, text: str) -> None:
-        host.sent.append(text)
-        self.waiting.append(HostSaid(host.name, text))
+        self.waiting.append(HostSaid(host.name, text_of(progress(task, done, of))))
 
     def _end(self, host: FakeHost, task: Task, state: EndState) -> None:
         host.task, host.is_paused = None, False
-        # A host that lies does so once.
-        sent = [message_from(text) for text in host.sent] if host.lie is None else []
-        outcome = outcome_text([*sent, TaskEnded(task=task.id, state=state)])
-        self.waiting.append(TaskOver(host.name, task.id, outcome))
+        self.waiting.append(TaskOver(host.name, task.id, text_of(TaskEnded(task=task.id, state=state))))
 
 
 def progress(task: Task, done: int, of: int, **fields: Any) -> TaskProgress:

@@ -12,7 +12,7 @@ from typing import Any
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.at_host import carry_out_task, parcel_file, take
-from dlbricks_tui.fleet.messages import HostMessage, Parcel, ResultFound, Task
+from dlbricks_tui.fleet.messages import HostMessage, Parcel, ResultFound, Task, TaskProgress
 from dlbricks_tui.fleet.parcels import MXNET_SUFFIX, network_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import RunFolder
@@ -77,7 +77,8 @@ class FakeHost:
             nap()
             time.sleep(0.01)
 
-        return carry_out_task(self.data, task, self.told.append, start, look_again)
+        ended = carry_out_task(self.data, task, self.told.append, start, look_again)
+        return [*(it for it in self.told if not isinstance(it, TaskProgress)), ended]
 
     def _execute(self, folder: RunFolder, _: DataFolder) -> None:
         self.started.append(folder.run)

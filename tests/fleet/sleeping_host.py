@@ -17,25 +17,24 @@ class RefusedError(UserError):
     """An error of the host."""
 
 
-def report(data_path: str) -> str:
+def report(data_path: str, parcels: list[str]) -> str:
     return json.dumps({"data": data_path, "threads": os.environ.get("OMP_NUM_THREADS", "")})
 
 
-def missing(data_path: str, hashes: list[str]) -> str:
-    return json.dumps([sha256 for sha256 in hashes if not (Path(data_path) / sha256).exists()])
-
-
-def take(data_path: str, sha256: str, suffix: str, content: bytes) -> str:
+def take(data_path: str, sha256: str, suffix: str, content: bytes) -> None:
     if suffix != ".onnx":
         raise RefusedError("a parcel is no model file\nof any kind")
     Path(data_path).mkdir(exist_ok=True)
     with (Path(data_path) / sha256).open("ab") as file:
         file.write(content)
-    return ""
 
 
-def carry_out(data_path: str, task_json: str, send: Callable[[str], None]) -> str:
+def carry_out(
+    data_path: str, task_json: str, parcels: list[tuple[str, str, bytes]], send: Callable[[str], None]
+) -> str:
     """Do what the words of the task's id say, or until it is cancelled; each start leaves a line in a file."""
+    for parcel in parcels:
+        take(data_path, *parcel)
     task = json.loads(task_json)["id"]
     name, *words = task.split(" ")
     todo = dict(word.split("=", 1) for word in words)
@@ -55,15 +54,14 @@ def carry_out(data_path: str, task_json: str, send: Callable[[str], None]) -> st
     return json.dumps({"ended": name})
 
 
-def control(data_path: str, task_id: str, what: str) -> str:
+def control(data_path: str, task_id: str, what: str) -> None:
     (Path(data_path) / f"{what} {task_id}").touch()
-    return "{}"
 
 
 def stand_in() -> None:
     """Take the place of the host's side in this process."""
     module = ModuleType(AT_HOST)
-    for function in (report, missing, take, carry_out, control):
+    for function in (report, carry_out, control):
         setattr(module, function.__name__, function)
     sys.modules[AT_HOST] = module
 

@@ -102,7 +102,7 @@ def test_each_result_is_stored_once_although_a_host_and_the_driver_are_killed(
     # The hosts are paused as soon as they have a task: their runs wait in the middle while the test acts on them.
     for host in HOSTS:
         eventually(partial(was_given_a_task, folder, host))
-        folder.pause_host(host)
+        folder.command_host(host, "pause")
     for host in HOSTS:
         eventually(partial(has_run_in, cluster.data_of(host), State.PAUSED, State.FINISHED))
     # One host dies with its task, and comes back.
@@ -110,7 +110,7 @@ def test_each_result_is_stored_once_although_a_host_and_the_driver_are_killed(
     eventually(partial(is_in, folder, "one", FleetHostState.LOST, FleetHostState.DONE))
     cluster.start_worker("one")
     eventually(partial(is_in, folder, "one", FleetHostState.PAUSED, FleetHostState.DONE))
-    folder.unpause_host("one")
+    folder.command_host("one", "resume")
     # The driver dies while the other one is paused in the middle of its task, and another driver goes on.
     os.kill(folder.state().process.pid, signal.SIGKILL)
     eventually(lambda: folder.state().state is State.INTERRUPTED)

@@ -65,16 +65,15 @@ def test_hosts_that_are_added_are_kept_for_later(site: Site, request_: FleetRequ
 
 def test_a_command_for_an_unknown_host_names_those_there_are(site: Site, request_: FleetRequest) -> None:
     folder = create_fleet(request_, site.data)
-    for command in (folder.pause_host, folder.unpause_host, folder.cancel_host):
-        with pytest.raises(FleetError, match="has no host 'nine'; its hosts are one, two"):
-            command("nine")
+    with pytest.raises(FleetError, match="has no host 'nine'; its hosts are one, two"):
+        folder.command_host("nine", "pause")
 
 
 def test_a_command_for_a_fleet_run_that_has_ended_is_refused(site: Site, request_: FleetRequest) -> None:
     folder = create_fleet(request_, site.data)
     folder.set_state(replace(folder.state(), state=State.FINISHED))
     with pytest.raises(JobError, match=r"fleet run .* is finished: there is nothing to pause"):
-        folder.pause_host("one")
+        folder.command_host("one", "pause")
 
 
 pytest.importorskip("distributed")

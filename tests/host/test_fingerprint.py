@@ -1,8 +1,7 @@
 from pathlib import Path
 
 from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint, host_facts
-from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.host.processor import instruction_sets
+from dlbricks_tui.host.processor import HostFiles, instruction_sets
 from tests.host.hosts import CPU, c5_large, host
 
 

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.load import (
     Contention,
     HostLoad,
@@ -13,6 +12,7 @@ from dlbricks_tui.host.load import (
     contention_between,
     wait_until_idle,
 )
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.wording.runs import load_in_words
 
 

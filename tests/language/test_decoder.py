@@ -20,8 +20,7 @@ from onnx.helper import get_attribute_value
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.language.architecture import Architecture, WeightPrecision
 from dlbricks_tui.language.config_file import architecture_of_config
-from dlbricks_tui.language.decoder import Decoder, Step, decoder, distinct_blocks
-from dlbricks_tui.language.layers import ModelPart
+from dlbricks_tui.language.decoder import Decoder, ModelPart, Step, decoder, distinct_blocks
 from dlbricks_tui.language.opening import library_models, model_in_library
 from dlbricks_tui.language.predicting import work_of
 from dlbricks_tui.runtime.traits import traits_of

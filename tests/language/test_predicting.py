@@ -13,7 +13,7 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.peaks import MEMORY, PeaksError
 from dlbricks_tui.language import predicting
 from dlbricks_tui.language.architecture import Architecture, WeightPrecision
-from dlbricks_tui.language.composing import PROTOCOL, BrickTime, StepTime, step_time
+from dlbricks_tui.language.composing import BrickTime, StepTime, protocol_of, step_time
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
 from dlbricks_tui.language.predicting import BrickPredictor, BrickWork, HostRates, usual_ms, work_of
 from dlbricks_tui.models.graph import Level
@@ -134,7 +134,14 @@ def stored(folder: Path, *peaks: Peaks) -> ResultsDatabase:
 
 def of_model(found: Measurement, key: str) -> Measurement:
     return replace(
-        found, brick=key, context="", system="here", runtime="ort", level=Level.FUSED, protocol=PROTOCOL, run="run"
+        found,
+        brick=key,
+        context="",
+        system="here",
+        runtime="ort",
+        level=Level.FUSED,
+        protocol=protocol_of("ort"),
+        run="run",
     )
 
 

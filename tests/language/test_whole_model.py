@@ -15,10 +15,9 @@ from onnx import numpy_helper
 
 from dlbricks_tui.language import end_to_end
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
-from dlbricks_tui.language.end_to_end import WholeModelEngine
+from dlbricks_tui.language.end_to_end import DATA_FILE, WholeModelEngine, WholeModelFiles, whole_model_files
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageQuestion
-from dlbricks_tui.language.whole_model import DATA_FILE, WholeModelFiles, whole_model_files
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from tests.language.test_decoder import ONNX_RUNTIME, library
 

@@ -7,8 +7,7 @@ import pytest
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.language.architecture import Architecture, WeightPrecision
 from dlbricks_tui.language.composing import BrickTime, StepTime, step_time, steps_time
-from dlbricks_tui.language.decoder import ATTENTION, Decoder, Step, decoder
-from dlbricks_tui.language.layers import ModelPart
+from dlbricks_tui.language.decoder import ATTENTION, Decoder, ModelPart, Step, decoder
 from dlbricks_tui.language.predicting import BrickWork, bytes_read, work_of
 from dlbricks_tui.models.graph import LayerGraph
 from tests.language.test_decoder import ONNX_RUNTIME, library

@@ -96,8 +96,8 @@ class SimulatedHost:
     def take_losses(self) -> dict[str, Loss]:
         return {}
 
-    def clear(self, keep: Collection[str] = ()) -> None:
-        self._programs = {name: it for name, it in self._programs.items() if name in keep}
+    def clear(self) -> None:
+        self._programs = {}
 
     def truth_ms(self, operators: Sequence[str]) -> float:
         """Return the mean latency of a network over two loads."""

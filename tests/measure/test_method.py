@@ -16,12 +16,10 @@ _DIGITS = 8
 _COMMON = (
     "measure/stopping.py",
     "bricks/programs.py",
-    "models/sheets.py",
     "runtime/inside/measuring.py",
     "runtime/inside/mxnet_backend.py",
     "runtime/inside/onnx_backend.py",
     "runtime/inside/onnx_bytes.py",
-    "runtime/inside/onnx_values.py",
     "runtime/inside/openvino_backend.py",
     "runtime/inside/openvino_models.py",
     "runtime/inside/ort_backend.py",
@@ -38,10 +36,9 @@ DECIDING = {
         "measure/carriers.py",
         "measure/jobs.py",
         "bricks/carriers.py",
-        "runtime/inside/mxnet_profiler.py",
         "runtime/inside/openvino_graph.py",
         "runtime/inside/openvino_profiler.py",
-        "runtime/inside/ort_profiler.py",
+        "runtime/inside/ort_backend.py",
     ),
     Method.ALONE: (
         *_COMMON,
@@ -50,12 +47,12 @@ DECIDING = {
         "measure/jobs.py",
         "bricks/contexts.py",
         "bricks/layouts.py",
-        "bricks/feeding.py",
+        "bricks/contexts.py",
         "runtime/inside/backend.py",
     ),
 }
 # The digests of the code for which the ids in measure/method.py were last confirmed.
-CONFIRMED = {Method.INSIDE: "a55f8c8e", Method.ALONE: "6c2e76f1"}
+CONFIRMED = {Method.INSIDE: "4b80fb5b", Method.ALONE: "23cab8c5"}
 
 
 def code_of(source: str) -> str:

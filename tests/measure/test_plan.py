@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.measure.batching import MEBIBYTE, BatchLimits, batches
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model
 from dlbricks_tui.measure.known import Known, Renewal, Why
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import keys_of, plan
+from dlbricks_tui.measure.rounds import MEBIBYTE, BatchLimits, batches
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.time_left import Pace
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -204,17 +204,8 @@ def test_batches_hold_every_job_once_and_keep_within_the_limits(
 ) -> None:
     jobs = plan(cut_models(*models), Known(), RULE, end_to_end).jobs
     found = batches(jobs, BatchLimits(programs=programs, programs_beside_models=programs))
-    assert sorted(targets({job: None for batch in found for job in batch.jobs})) == sorted(targets(jobs))
+    assert sorted(targets(job for batch in found for job in batch.jobs)) == sorted(targets(jobs))
     assert all(0 < len(batch.jobs) <= programs for batch in found)
-    bricks = [job for batch in found for job in batch.bricks]
-    assert len(bricks) == len(set(bricks))
-    # A whole model is in as many batches as it says, one after another.
-    for whole in {whole for batch in found for whole in batch.wholes}:
-        places = [number for number, batch in enumerate(found) if whole in batch.wholes]
-        assert places == list(range(places[0], places[0] + found[places[0]].parts))
-        assert [found[place].part for place in places] == list(range(1, len(places) + 1))
-    shares = [sum(batch.portion(job).here for batch in found if job in batch.jobs) for job in jobs]
-    assert all(abs(share - 1) < 1e-9 for share in shares)
 
 
 def test_a_model_is_timed_in_the_rounds_of_its_own_bricks() -> None:
@@ -240,7 +231,7 @@ def test_models_that_do_not_fit_together_are_each_timed_beside_a_part_of_their_b
     models = (chain("conv", "relu"), chain("conv", "relu", "conv"), chain("conv", "relu", "pool"))
     jobs = plan(cut_models(*models), Known(), RULE, end_to_end=True).jobs
     found = batches(jobs, BatchLimits(memory_bytes=7 * MEBIBYTE))
-    assert sorted(len(batch.wholes) for batch in found if batch.part == 1) == [1, 2]
+    assert sorted(len(batch.wholes) for batch in found if batch.wholes) == [1, 2]
     assert Counter(job for batch in found for job in batch.bricks) == Counter(job for job in jobs if not job.whole)
     beside_a_brick_of_its_own = {
         use.model
@@ -263,34 +254,9 @@ def test_a_fused_model_needs_its_memory_twice() -> None:
     assert beside_bricks == {Level.WRITTEN: True, Level.FUSED: False}
 
 
-def test_a_model_takes_samples_in_each_batch_in_proportion_to_its_bricks_there() -> None:
-    """On a host that changes meanwhile half of its samples would else be of minutes that few of its bricks are of."""
-    jobs = plan(cut_models(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
-    (whole,) = (job for job in jobs if job.whole)
-    lasting = (70.0, 20.0, 9.0, 1.0)
-    bricks = [
-        replace(job, expected_ms=ms) for job, ms in zip([it for it in jobs if not it.whole], lasting, strict=True)
-    ]
-    found = batches([whole, *bricks], BatchLimits(programs_beside_models=3))
-    assert [batch.portion(whole).here for batch in found] == pytest.approx([0.9, 0.1])
-    assert [batch.portion(whole).so_far for batch in found] == pytest.approx([0.9, 1])
-
-
 def test_a_job_that_exceeds_the_limits_is_a_batch_of_its_own() -> None:
     jobs = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
     assert len(batches(jobs, BatchLimits(memory_bytes=1))) == len(jobs)
-
-
-def test_models_that_share_batches_are_timed_beside_their_own_bricks() -> None:
-    models = cut_models(chain("conv", "relu"), chain("conv", "relu", "pool", "split"))
-    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
-    small, large = sorted((job for job in jobs if job.whole), key=lambda job: len(job.layers))
-    # Each brick of both stands before those of one.
-    bricks = [replace(job, expected_ms=1.0) for job in sorted(jobs, key=lambda job: -len(job.uses)) if not job.whole]
-    found = batches([small, large, *bricks], BatchLimits(programs_beside_models=4))
-    assert [sorted(len(job.uses) for job in batch.bricks) for batch in found] == [[2, 2], [1, 1]]
-    assert [batch.portion(small).here for batch in found] == [1.0, 0.0]
-    assert [batch.portion(large).here for batch in found] == [0.5, 0.5]
 
 
 def test_a_model_that_fills_the_memory_is_timed_by_itself() -> None:

@@ -5,7 +5,6 @@ from itertools import accumulate
 
 import pytest
 
-from dlbricks_tui.measure.batching import Batch, Portion
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.rounds import JobSamples, Rounds, in_turn
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
@@ -28,10 +27,9 @@ def a_job(number: int, name: str, share: float = 1.0) -> Job:
 JOBS = {MODEL: a_job(0, MODEL), LARGE: a_job(1, LARGE, 0.5), SMALL: a_job(2, SMALL, 0.01)}
 
 
-def rounds_of(rule: StoppingRule, batch: Batch, *names: str) -> tuple[Rounds, dict[str, str]]:
+def rounds_of(rule: StoppingRule, *names: str) -> tuple[Rounds, dict[str, str]]:
     """Rounds in which these take part, and what their jobs are called."""
     rounds = Rounds(rule)
-    rounds.begin(batch)
     called = {}
     for name in names:
         job = JOBS[name]
@@ -52,8 +50,7 @@ def to_the_end(rounds: Rounds, samples_ms: tuple[float, ...]) -> tuple[list[list
 
 
 def test_a_noisy_job_that_needs_fewer_samples_takes_them_spread_over_all_rounds() -> None:
-    batch = Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],))
-    rounds, called = rounds_of(Adaptive(), batch, MODEL, LARGE, SMALL)
+    rounds, called = rounds_of(Adaptive(), MODEL, LARGE, SMALL)
     parts, done = to_the_end(rounds, RESTLESS)
     taken = Counter(name for names in parts for name in names)
     assert taken[called[MODEL]] == taken[called[LARGE]] == done[called[MODEL]] == done[called[LARGE]] == 100
@@ -67,7 +64,7 @@ def test_a_quick_model_finishes_after_its_bricks_and_a_slow_one_may_finish_befor
     """A host that changes in between would be another for the model than for what it is compared with."""
     alone_at_the_end = {}
     for model_ms in (20.0, 200.0):
-        rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],)), MODEL, LARGE)
+        rounds, called = rounds_of(Adaptive(), MODEL, LARGE)
         number = 0
         done: dict[str, int] = {}
         while names := rounds.due():
@@ -80,43 +77,8 @@ def test_a_quick_model_finishes_after_its_bricks_and_a_slow_one_may_finish_befor
     assert alone_at_the_end[200.0] > 50
 
 
-def test_a_model_has_most_samples_where_most_of_its_bricks_are() -> None:
-    first, second = {JOBS[MODEL]: Portion(0.9, 0.9)}, {JOBS[MODEL]: Portion(0.1, 1.0)}
-    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
-    parts, _ = to_the_end(rounds, RESTLESS)
-    assert (sum(called[MODEL] in names for names in parts), len(parts)) == (18, 20)
-    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
-    rounds.add(JobSamples(JOBS[SMALL], 40.0))
-    parts, done = to_the_end(rounds, RESTLESS)
-    assert (sum(called[MODEL] in names for names in parts), len(parts)) == (2, 20)
-    assert called[MODEL] in done
-
-
-def test_a_model_without_bricks_in_its_last_batch_is_done_when_these_are() -> None:
-    first, second = {JOBS[MODEL]: Portion(1.0, 1.0)}, {JOBS[MODEL]: Portion(0.0, 1.0)}
-    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
-    parts, done = to_the_end(rounds, RESTLESS)
-    assert all(called[MODEL] in names for names in parts)
-    assert done == {called[LARGE]: 20}
-    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
-    rounds.add(JobSamples(JOBS[SMALL], 40.0))
-    parts, done = to_the_end(rounds, RESTLESS)
-    assert not any(called[MODEL] in names for names in parts)
-    assert called[MODEL] in done
-
-
-def test_a_steady_model_is_not_finished_before_its_last_batch() -> None:
-    rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
-    for _ in range(Adaptive().most):
-        rounds.count({called[MODEL]: [10.0]})
-        assert rounds.take_finished() == []
-    rounds.remove(called[LARGE])
-    rounds.begin(Batch((), (JOBS[MODEL],), part=2, parts=2))
-    assert [job.name for job, _ in rounds.take_finished()] == [called[MODEL]]
-
-
 def test_a_removed_job_has_no_more_rounds_and_no_samples() -> None:
-    rounds, called = rounds_of(FixedRuns(8), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
+    rounds, called = rounds_of(FixedRuns(8), LARGE, SMALL)
     rounds.count({name: [10.0] for name in rounds.due()})
     rounds.remove(called[SMALL])
     assert rounds.due() == [called[LARGE]]
@@ -128,7 +90,7 @@ def test_a_removed_job_has_no_more_rounds_and_no_samples() -> None:
 
 
 def test_a_restart_keeps_the_latest_rounds_and_reopens_finished_jobs() -> None:
-    rounds, called = rounds_of(FixedRuns(4), Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],)), MODEL, LARGE, SMALL)
+    rounds, called = rounds_of(FixedRuns(4), MODEL, LARGE, SMALL)
     for number in range(3):
         rounds.count({called[LARGE]: [float(number)], called[SMALL]: [float(number)]})
     rounds.count({called[LARGE]: [3.0]})
@@ -140,21 +102,8 @@ def test_a_restart_keeps_the_latest_rounds_and_reopens_finished_jobs() -> None:
     assert done.keys() == set(called.values())
 
 
-def test_a_restart_keeps_a_model_s_samples_of_earlier_batches() -> None:
-    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL)
-    rounds.count({called[MODEL]: [1.0]})
-    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), part=2, parts=2))
-    for sample_ms in (2.0, 3.0, 4.0):
-        rounds.count({called[MODEL]: [sample_ms]})
-    rounds.restart(1)
-    assert rounds.unfinished[called[MODEL]].samples_ms == [1.0, 4.0]
-    rounds.restart(0)
-    assert rounds.unfinished[called[MODEL]].samples_ms == [1.0]
-
-
 def test_samples_of_an_earlier_run_count_until_the_host_changes() -> None:
     rounds = Rounds(FixedRuns(8))
-    rounds.begin(Batch((JOBS[LARGE],)))
     samples = JobSamples(JOBS[LARGE], 40.0, (9.0,) * 5)
     rounds.add(samples)
     assert rounds.added_to() == []

@@ -11,8 +11,7 @@ from dlbricks_tui.measure import inside
 from dlbricks_tui.measure.events import RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Earlier
 from dlbricks_tui.measure.noise import HostTrack, Round, counting, quick_mode
-from dlbricks_tui.measure.renewal import LESS_KNOWN, renewed
-from dlbricks_tui.measure.results import CarrierOccurrence
+from dlbricks_tui.measure.results import LESS_KNOWN, CarrierOccurrence, renewed
 from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.protocol import Profiled

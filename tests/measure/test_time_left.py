@@ -14,7 +14,6 @@ from dlbricks_tui.host.load import Contention
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure import inside
-from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.carriers import carrier_jobs
 from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job
@@ -22,6 +21,7 @@ from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.plan import plan
+from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import (

@@ -4,6 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from dlbricks_tui.models.graph import LayerGraph
+
 Node = dict[str, Any]
 Document = dict[str, Any]
 
@@ -34,6 +36,12 @@ def document(nodes: Sequence[Node], *heads: int | tuple[int, int], version: int 
 def content(nodes: Sequence[Node], *heads: int | tuple[int, int], version: int | None = 10901) -> bytes:
     """Return the bytes of that file."""
     return json.dumps(document(nodes, *heads, version=version)).encode()
+
+
+def shared_layers(one: LayerGraph, other: LayerGraph) -> tuple[tuple[int, ...], ...]:
+    """Return for each layer of `one` the layers of `other` that stand for some of the same nodes."""
+    owner = {node: layer.index for layer in other.layers for node in layer.nodes}
+    return tuple(tuple(sorted({owner[node] for node in layer.nodes if node in owner})) for layer in one.layers)
 
 
 def small_network(data: str = "data", prefix: str = "") -> list[Node]:

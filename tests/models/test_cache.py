@@ -14,11 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.models import cache as cache_module
-from dlbricks_tui.models.cache import Cache, ReadModel, cache_key
+from dlbricks_tui.models.cache import Cache, CachedTypes, ReadModel, answer_key, cache_key, types_in
 from dlbricks_tui.models.errors import MissingShapeError
 from dlbricks_tui.models.graph import LayerGraph, TensorType
-from dlbricks_tui.models.type_cache import CachedTypes, read_types, write_types
-from dlbricks_tui.models.type_cache import cache_key as type_key
 from tests.bricks.graphs import chain, graphs
 
 KEY = cache_key("a fact", content=b"a file")
@@ -177,26 +175,27 @@ def test_written_types_are_read_back(found: CachedTypes, symbol: str | None, par
     if symbol is not None:
         found = CachedTypes(found.types, found.unknown, found.framework, symbol, tuple(parts))
     with TemporaryDirectory() as folder:
-        path = Path(folder, "types.json")
-        write_types(path, "key", found)
-        assert read_types(path, "key") == found
-        assert read_types(path, "other key") is None
+        cache = Cache(Path(folder))
+        cache.write_types("fused", "key", found)
+        assert cache.read_types("fused", "key") == found
+        assert cache.read_types("inferred", "key") is None
+        assert types_in(Path(folder, "fused", "key.json"), "other key") is None
 
 
 def test_equal_types_are_written_once(tmp_path: Path) -> None:
-    write_types(tmp_path / "types.json", "key", CachedTypes(((TensorType((1, 8)),),) * 1_000))
-    document = json.loads((tmp_path / "types.json").read_text())
+    Cache(tmp_path).write_types("fused", "key", CachedTypes(((TensorType((1, 8)),),) * 1_000))
+    document = json.loads((tmp_path / "fused" / "key.json").read_text())
     assert document["types"] == [[[1, 8], "float32"]]
 
 
 def test_a_cache_key_depends_on_everything_that_affects_the_answer() -> None:
     keys = {
-        type_key(b"a", {0: (1, 2)}),
-        type_key(b"b", {0: (1, 2)}),
-        type_key(b"a", {0: (1, 3)}),
-        type_key(b"a", {1: (1, 2)}),
-        type_key(b"a", {}),
-        type_key(b"a", {0: (1, 2)}, "fused"),
-        type_key(b"a", {0: (1, 2)}, "fused", "mxnet-1.9.1"),
+        answer_key(b"a", {0: (1, 2)}),
+        answer_key(b"b", {0: (1, 2)}),
+        answer_key(b"a", {0: (1, 3)}),
+        answer_key(b"a", {1: (1, 2)}),
+        answer_key(b"a", {}),
+        answer_key(b"a", {0: (1, 2)}, "fused"),
+        answer_key(b"a", {0: (1, 2)}, "fused", "mxnet-1.9.1"),
     }
     assert len(keys) == 7

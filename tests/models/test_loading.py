@@ -12,12 +12,12 @@ from dlbricks_tui.models.errors import (
     MissingShapeError,
     ModelError,
 )
-from dlbricks_tui.models.graph import LayerGraph, Level, Shape, shared_layers
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_file import GraphAnswer
-from tests.models.symbols import Node, content, node, small_network, variable
+from tests.models.symbols import Node, content, node, shared_layers, small_network, variable
 from tests.models.table_framework import TableFramework
 
 IMAGE = {"data": (1, 3, 32, 32)}
@@ -160,7 +160,7 @@ def test_an_input_that_inference_cannot_determine_has_to_be_given(tmp_path: Path
     for _ in range(2):
         with pytest.raises(MissingShapeError, match=r"does not say the shape of: right$") as refusal:
             loader.load(source, given={"left": (1, 2)})
-        assert refusal.value.inputs == ("right",)
+        assert list(refusal.value.examples) == ["right"]
     assert framework.asked == ["infer"]
     graph = loader.load(source, given={"left": (1, 2), "right": (1, 3)})
     assert graph.layers[0].outputs[0].shape == (1, 5)

@@ -15,7 +15,7 @@ from dlbricks_tui.models.graph import Feed, LayerGraph, Level, Origin, TensorTyp
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
+from sample_models.builders.symbol_writer import SymbolWriter
 from tests.models.onnx_models import LIGHT, floats, integers, loaded, model, small, with_everything
 from tests.models.table_framework import TableFramework
 

@@ -10,6 +10,7 @@ from onnx.helper import make_node, make_tensor
 from dlbricks_tui.models import composites
 from dlbricks_tui.models.composites import quantised_copy
 from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Numbers, TensorType
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.runtime.errors import WorkerDiedError, WorkerRefusedError
@@ -18,13 +19,17 @@ from tests.attack.damage import WAYS
 from tests.models.onnx_models import loaded, model, saved, small
 
 
-class Copier:
+class Copier(WorkerFramework):
     """Copies files and counts the copies."""
 
-    def __init__(self, quantiser: str = "copier-1", refusal: str = "") -> None:
-        self.quantiser = quantiser
+    def __init__(self, name: str = "copier-1", refusal: str = "") -> None:
+        self.name = name
         self.copies = 0
         self._refusal = refusal
+
+    @property
+    def quantiser(self) -> str:
+        return self.name
 
     def quantise(self, file: Path, copy: Path, inputs: Mapping[str, TensorType], values: Mapping[str, Numbers]) -> None:
         assert inputs == {"x": TensorType((1, 3, 16, 16), "float32")}

@@ -14,9 +14,9 @@ from dlbricks_tui.models.graph import Layer, LayerGraph, Shape
 from dlbricks_tui.models.kinds import Kind, kind_of
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
 from dlbricks_tui.models.neutral import SHARED_OPS
 from dlbricks_tui.models.onnx.neutral import ONNX_PREFIX, ONNX_TRANSLATIONS
+from sample_models.builders.symbol_writer import SymbolWriter
 from tests.models.onnx_models import floats, integers, loaded, model
 from tests.models.table_framework import Params, Rule, TableFramework
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import Level, NativeNode, shared_layers
+from dlbricks_tui.models.graph import Level, NativeNode
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.runtime import Runtime
-from tests.models.symbols import Document, Node, content, document, node, small_network, variable
+from tests.models.symbols import Document, Node, content, document, node, shared_layers, small_network, variable
 from tests.runtime.workers import framework_of
 
 pytestmark = pytest.mark.mxnet

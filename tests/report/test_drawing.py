@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dlbricks_tui.documents.grid import MEANINGS
+from dlbricks_tui.documents.layout import MEANINGS
 from dlbricks_tui.documents.parts import Grid
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Plot, Rows, Series, StraightLine
 from dlbricks_tui.report.drawing import Ink, draw, for_pages, ink_of, series_style, style_sheet

@@ -16,8 +16,8 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.queue import HostQueue
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState, RunFolder
-from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.control import create_run

@@ -11,7 +11,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
 from dlbricks_tui.estimate.prediction import stored
 from dlbricks_tui.estimate.prediction.nearest import NearestBricks
-from dlbricks_tui.estimate.prediction.other_systems import FEWEST_IN_COMMON
+from dlbricks_tui.estimate.prediction.stored import FEWEST_IN_COMMON
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import State, Tally

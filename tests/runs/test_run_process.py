@@ -26,10 +26,8 @@ from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.share.suites.running import start_detached
-from dlbricks_tui.store.entries import head_of, line_of
 from dlbricks_tui.store.errors import OtherVersionError
-from dlbricks_tui.store.files import journal_name
-from dlbricks_tui.store.middlewares import with_checksum, with_schema
+from dlbricks_tui.store.files import head_of, journal_name, line_of, sealed, with_checksum
 from tests.host.lines import turn_of
 from tests.runs.killing import (
     VICTIMS,
@@ -316,14 +314,14 @@ def test_a_run_that_cannot_start_is_reported_with_the_reason(site: Site) -> None
         start_detached(folder, site.data)
 
 
-OLDER, NEWER = b'{"table":"dlbricks","format":"dlbricks 0.1"}', with_schema(line_of(head_of()), 999)
+OLDER, NEWER = with_checksum(b'{"table":"dlbricks","format":"dlbricks 0.1"}'), sealed(line_of(head_of()), 999)
 
 
 @pytest.mark.parametrize("head", [OLDER, NEWER], ids=["older", "newer"])
 def test_a_store_of_another_version_is_refused_before_there_is_a_run(site: Site, head: bytes) -> None:
     journal = site.data.store / journal_name(0)
     journal.parent.mkdir(parents=True)
-    journal.write_bytes(with_checksum(head) + b"\n")
+    journal.write_bytes(head + b"\n")
     with pytest.raises(OtherVersionError):
         create_run(site.request(), site.data)
     assert not site.data.runs.exists()

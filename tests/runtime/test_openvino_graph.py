@@ -15,7 +15,7 @@ from dlbricks_tui.runtime.inside.openvino_graph import (
     numbers_of,
     separated,
 )
-from dlbricks_tui.runtime.inside.openvino_primitives import with_owners
+from dlbricks_tui.runtime.inside.openvino_profiler import with_owners
 from dlbricks_tui.runtime.protocol import Said
 
 
@@ -148,13 +148,13 @@ def test_a_conversion_has_the_number_of_the_node_that_stands_for_it() -> None:
     kept, conversions = separated(nodes)
     assert [it.name for it in kept] == ["node1", "node3"]
     assert kept[1].inputs == ("t1_0",), "it reads what the conversion reads"
-    assert numbers_of(executed(ops, kept), conversions) == [1, 2, 3]
+    assert numbers_of(executed(ops, kept), conversions, kept) == [1, 2, 3]
 
 
 def test_a_conversion_that_the_network_does_not_name_belongs_to_its_reader() -> None:
     nodes, ops = _with_conversion()
     kept, _ = separated(nodes)
-    assert numbers_of(executed(ops, kept), []) == [1, 3, 3]
+    assert numbers_of(executed(ops, kept), [], kept) == [1, 3, 3]
 
 
 def test_conversions_where_a_part_of_a_model_begins_or_ends_belong_to_no_node() -> None:
@@ -163,7 +163,7 @@ def test_conversions_where_a_part_of_a_model_begins_or_ends_belong_to_no_node() 
     conv = _Op("node1", "Convolution", [entering], "node1")
     leaving = _Op("node1_acdb_abcd_out", "Reorder", [conv])
     ops = [data, entering, conv, leaving, _Op("out", "Output", [leaving])]
-    assert numbers_of(executed(ops, [node(1, "Conv", "data0")]), []) == [NO_NODE, 1, NO_NODE]
+    assert numbers_of(executed(ops, [node(1, "Conv", "data0")]), [], []) == [NO_NODE, 1, NO_NODE]
 
 
 # The nodes of OpenVINO behind lines of oneDNN, which do not name them.

@@ -1,94 +1,61 @@
 import json
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.lines import ProtocolError, decode_reply, decode_request, encode
 from dlbricks_tui.runtime.protocol import (
-    ArrayType,
     Describe,
-    Described,
-    EngineOpened,
-    Explain,
-    Explained,
     Fuse,
-    Fused,
-    Generate,
-    Generated,
-    Held,
     Infer,
     Inferred,
     Load,
-    Loaded,
     Network,
-    NullCalls,
-    OpenEngine,
     Program,
     Reason,
-    Record,
-    Recorded,
-    Refused,
     Reply,
     Request,
-    Said,
-    Sample,
-    Sampled,
-    Tensor,
-    TracedOperator,
-    TracedRun,
-    TracedRuns,
-    TraceRuns,
-    Unload,
-    Unloaded,
     answers,
 )
 
-counts = st.integers(0, 2**40)
-texts = st.lists(st.text(), max_size=3).map(tuple)
-shapes = st.lists(counts, max_size=4).map(tuple)
-tensors = st.builds(Tensor, st.none() | shapes, st.none() | st.text())
-outputs = st.lists(st.lists(tensors, max_size=3).map(tuple), max_size=4).map(tuple)
-shapes_by_name = st.dictionaries(st.text(), shapes, max_size=3)
-texts_by_name = st.dictionaries(st.text(), st.text(), max_size=3)
-arrays = st.dictionaries(st.text(), st.builds(ArrayType, shapes, st.text()), max_size=3)
 numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
-numbers_by_name = st.dictionaries(st.text(), st.lists(numbers, max_size=3).map(tuple), max_size=3)
-places_by_name = st.dictionaries(st.text(), counts, max_size=3)
-networks = st.builds(Network, st.text(), arrays, arrays, st.text(), st.booleans(), numbers_by_name, places_by_name)
-held = st.builds(Held, shapes, st.text(), st.lists(numbers, max_size=3).map(tuple))
-programs = st.builds(Program, networks, st.none() | networks, st.none() | networks)
-lines = st.lists(st.builds(Said, st.text(), st.none() | counts), max_size=3).map(tuple)
-operators = st.lists(st.builds(TracedOperator, counts, st.text(), counts, counts), max_size=3).map(tuple)
-runs = st.lists(st.builds(TracedRun, counts, counts, counts, operators, lines), max_size=3).map(tuple)
-requests = st.one_of(
-    st.just(Describe()),
-    st.builds(Infer, st.text(), shapes_by_name, texts_by_name),
-    st.builds(Fuse, st.text(), shapes_by_name, texts_by_name, st.text()),
-    st.builds(Record, networks),
-    st.builds(OpenEngine, st.text(), counts),
-    st.builds(Generate, counts, counts),
-    st.builds(Load, st.text(), programs, st.none() | counts, st.booleans()),
-    st.builds(Sample, texts, counts, counts),
-    st.builds(TraceRuns, st.text(), counts, counts, st.booleans(), st.booleans()),
-    st.builds(NullCalls, counts),
-    st.builds(Explain, networks),
-    st.builds(Unload, texts),
-)
-replies = st.one_of(
-    st.builds(Described, st.text(), st.text(), st.text()),
-    st.builds(Inferred, outputs, st.lists(counts, max_size=3).map(tuple)),
-    st.builds(Fused, st.text(), outputs, st.lists(shapes, max_size=3).map(tuple)),
-    st.builds(Recorded, st.lists(st.none() | held, max_size=3).map(tuple)),
-    st.builds(EngineOpened, st.text(), st.floats(0, 1e9)),
-    st.builds(Generated, counts, shapes, counts, counts),
-    st.builds(Loaded, st.floats(0, 1e9), st.lists(shapes, max_size=3).map(tuple), counts),
-    st.builds(Sampled, st.lists(shapes, max_size=3).map(tuple)),
-    st.builds(TracedRuns, runs, st.booleans()),
-    st.builds(Explained, lines),
-    st.just(Unloaded()),
-    st.builds(Refused, st.sampled_from(Reason), st.text(), st.none() | counts),
-)
+PLAIN: dict[str, st.SearchStrategy[Any]] = {
+    "str": st.text(),
+    "bool": st.booleans(),
+    "int": st.integers(0, 2**40),
+    "float": st.floats(0, 1e9),
+    "Number": numbers,
+    "Value": numbers | st.text(),
+    "Reason": st.sampled_from(Reason),
+}
+
+
+def values_of(annotation: str) -> st.SearchStrategy[Any]:
+    """Return the values of a type as protocol.py spells it."""
+    if annotation.endswith(" | None"):
+        return st.none() | values_of(annotation.removesuffix(" | None"))
+    if annotation.startswith("tuple["):
+        return st.lists(values_of(annotation[len("tuple[") : -len(", ...]")]), max_size=3).map(tuple)
+    if annotation.startswith("Mapping[str, "):
+        return st.dictionaries(st.text(), values_of(annotation[len("Mapping[str, ") : -1]), max_size=3)
+    return PLAIN[annotation] if annotation in PLAIN else made(getattr(protocol, annotation))
+
+
+def made(kind: Any) -> st.SearchStrategy[Any]:
+    """Return all messages, or parts of them, of a class."""
+    names: Any = [it.type for it in fields(kind)] if is_dataclass(kind) else kind.__annotations__.values()
+    build: Callable[..., Any] = kind
+    return st.tuples(*[values_of(getattr(it, "__forward_arg__", it)) for it in names]).map(lambda it: build(*it))
+
+
+programs = made(Program)
+requests = st.one_of([made(kind) for kind in Request.__subclasses__()])
+replies = st.one_of([made(kind) for kind in Reply.__subclasses__()])
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

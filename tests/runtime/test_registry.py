@@ -9,7 +9,7 @@ import pytest
 
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerDiedError
-from dlbricks_tui.runtime.inside.packages import packages_of
+from dlbricks_tui.runtime.inside.answering import packages_of
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME, OPENVINO, TRAITS, Format

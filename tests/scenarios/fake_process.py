@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import JobAtWork, work_in_process
-from dlbricks_tui.scenarios.messages import (
+from dlbricks_tui.scenarios.scenario import (
     LOAD_TEST,
     LoadDone,
     LoadProgress,
@@ -24,9 +24,9 @@ from dlbricks_tui.scenarios.messages import (
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
+    ScenarioError,
     ScenarioOrder,
 )
-from dlbricks_tui.scenarios.scenario import ScenarioError
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, utc_now
 from tests.store.samples import load_test

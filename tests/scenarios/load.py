@@ -15,8 +15,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.scenarios.load_tests import Clocks
 from dlbricks_tui.scenarios.measuring import LoadRule, measure_scenario
-from dlbricks_tui.scenarios.messages import LOAD_TEST, ScenarioOrder
-from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind
+from dlbricks_tui.scenarios.scenario import LOAD_TEST, Scenario, ScenarioKind, ScenarioOrder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from tests.jobs.carrying import carried_out

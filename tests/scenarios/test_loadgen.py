@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.scenarios.load_tests import LoadTests
+from dlbricks_tui.scenarios.load_tests import LoadFinding, LoadTests, RateSearch, Searched
 from dlbricks_tui.scenarios.loadgen import (
     Latencies,
     LoadGenLog,
@@ -19,8 +19,6 @@ from dlbricks_tui.scenarios.loadgen import (
     read_latencies,
     read_verdict,
 )
-from dlbricks_tui.scenarios.progress import LoadFinding, Searched
-from dlbricks_tui.scenarios.rate_search import RateSearch
 from dlbricks_tui.scenarios.scenario import SCHEDULE_SEED, ScenarioError, ScenarioKind, percentile_of
 
 

@@ -25,10 +25,10 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.scenarios.load_tests import Clocks, LoadTests
+from dlbricks_tui.scenarios.load_tests import Clocks, LoadFinding, LoadTests
 from dlbricks_tui.scenarios.loadgen import LoadSettings
 from dlbricks_tui.scenarios.measuring import LoadRule
-from dlbricks_tui.scenarios.messages import (
+from dlbricks_tui.scenarios.scenario import (
     LOAD_TEST,
     LoadDone,
     LoadProgress,
@@ -36,10 +36,12 @@ from dlbricks_tui.scenarios.messages import (
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
+    Scenario,
+    ScenarioKind,
     ScenarioOrder,
+    fewest_queries,
+    measured_load,
 )
-from dlbricks_tui.scenarios.progress import LoadFinding
-from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind, fewest_queries, measured_load
 from dlbricks_tui.scenarios.serving import Serving
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import NoRoomError, StoreError
@@ -77,8 +79,8 @@ def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
     LoadGen goes on with a search that has ended early, in which every rate passes, until it has found the highest.
     """
-    monkeypatch.setattr("dlbricks_tui.scenarios.rate_search._STEP", 30.0)
-    monkeypatch.setattr("dlbricks_tui.scenarios.rate_search._BOUNDS_IN_A_TEST", 1.25)
+    monkeypatch.setattr("dlbricks_tui.scenarios.load_tests._STEP", 30.0)
+    monkeypatch.setattr("dlbricks_tui.scenarios.load_tests._BOUNDS_IN_A_TEST", 1.25)
 
 
 def why(host: Host) -> str:
@@ -204,7 +206,7 @@ def test_an_offline_test_that_ends_too_early_is_repeated_with_more_samples(
 
 def test_the_highest_rate_is_found_and_confirmed(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"_STEP": 1.0, "_RESOLUTION": 0.5, "_BOUNDS_IN_A_TEST": 3, "_CONFIRM": 0.3}.items():
-        monkeypatch.setattr(f"dlbricks_tui.scenarios.rate_search.{name}", value)
+        monkeypatch.setattr(f"dlbricks_tui.scenarios.load_tests.{name}", value)
     # Two hundred a second in the long run. A rate that is expected far too high is not tried.
     assert host.measure(scenario(ScenarioKind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"), first_rate=1e6)
     (record,) = host.records()
@@ -394,10 +396,10 @@ def open_batch() -> ModelProto:
 QUICK_PROCESS = """
 import sys
 from dataclasses import replace
-from dlbricks_tui.scenarios import measuring, process
+from dlbricks_tui.scenarios import measuring
 usual = measuring.LoadRule.of
 measuring.LoadRule.of = lambda scenario: replace(usual(scenario), warm_seconds=0.05)
-process.main(*sys.argv[1:])
+measuring.main(*sys.argv[1:])
 """
 
 

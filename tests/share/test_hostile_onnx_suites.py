@@ -26,9 +26,8 @@ from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError
 from dlbricks_tui.share.networks.onnx_network import onnx_network
 from dlbricks_tui.share.suites import onnx_checks, suite_files
-from dlbricks_tui.share.suites.manifest import Manifest, SuiteBrick, sha256
 from dlbricks_tui.share.suites.onnx_excerpts import OnnxReader
-from dlbricks_tui.share.suites.suite_files import open_suite, write_suite
+from dlbricks_tui.share.suites.suite_files import Manifest, SuiteBrick, open_suite, sha256, write_suite
 from tests.models.onnx_models import small
 from tests.models.table_framework import TableFramework
 
@@ -57,7 +56,7 @@ def changed(change: Change) -> bytes:
 
 
 def refused(folder: Path, content: bytes, most_bytes: int = GIBIBYTE) -> str:
-    framework = Unopened()
+    framework: Any = Unopened()
     loader = Loader(folder / "cache", framework, framework)
     with pytest.raises(BrokenBrickError) as error:
         OnnxReader(loader, Level.FUSED, folder, most_bytes).read(content)

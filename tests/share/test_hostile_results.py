@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites import results_file
-from dlbricks_tui.share.suites.manifest import sha256
 from dlbricks_tui.share.suites.results_file import read_results
+from dlbricks_tui.share.suites.suite_files import sha256
 from tests.share.trio import Trio
 
 Document = dict[str, Any]

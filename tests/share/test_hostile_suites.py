@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError
-from dlbricks_tui.share.suites import manifest
-from dlbricks_tui.share.suites.manifest import read_manifest
-from dlbricks_tui.share.suites.suite_files import SuiteFolder, network_name
+from dlbricks_tui.share.suites import suite_files
+from dlbricks_tui.share.suites.suite_files import SuiteFolder, network_name, read_manifest
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from tests.models.table_framework import TableFramework
 from tests.share.trio import GIBIBYTE, Trio
@@ -137,7 +136,7 @@ def test_a_huge_or_deep_manifest_is_refused_before_it_is_created(content: bytes,
 
 
 def test_too_many_bricks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest, "MOST_BRICKS", 5)
+    monkeypatch.setattr(suite_files, "MOST_BRICKS", 5)
     brick = {"id": "0" * 32, "format": "MXNet", "layers": 1, "bytes": 1, "sha256": "0" * 64}
     head = {**HEAD, "suite": "0" * 32, "level": "fused"}
     content = json.dumps({**head, "bricks": [brick] * 6}).encode()

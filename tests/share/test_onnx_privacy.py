@@ -21,9 +21,9 @@ from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.suites.exporting import assemble, chosen_decoys
+from dlbricks_tui.share.suites.key_file import seed_of
 from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking
 from dlbricks_tui.share.suites.packing import PackedBrick, SuiteModel, SuitePair
-from dlbricks_tui.share.suites.seed import seed_of
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
 from tests.share.onnx_network import SECRET, network

@@ -19,8 +19,8 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.share.networks.mxnet_network import packed
 from dlbricks_tui.share.suites import packing
 from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys
+from dlbricks_tui.share.suites.key_file import seed_of
 from dlbricks_tui.share.suites.packing import MXNetPacking, SuiteModel
-from dlbricks_tui.share.suites.seed import seed_of
 from tests.models.table_framework import TableFramework
 from tests.share.telling_apart import Exported, by_memory, by_regression, told
 from tests.share.trio import PRIVATE_WIDTHS, SECRET, Trio

@@ -9,9 +9,7 @@ from typing import Any
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import SCHEMA, TABLE_OF, TABLES, Document, fields_of
-from dlbricks_tui.store.entries import EntryKind, JournalEntry, line_of
-from dlbricks_tui.store.files import NumberedDocument, write_tinydb_file
-from dlbricks_tui.store.middlewares import with_checksum, with_schema
+from dlbricks_tui.store.files import EntryKind, JournalEntry, NumberedDocument, line_of, sealed, write_tinydb_file
 from dlbricks_tui.store.records import (
     BrickForm,
     EndToEnd,
@@ -146,7 +144,7 @@ def counts(store: ResultsDatabase) -> dict[str, int]:
 def line_of_record(record: Record, schema: int = SCHEMA, doc_id: int = 1, **changed: Any) -> bytes:
     """Return a record as a line of a journal, with the changed values, of a schema."""
     entry = JournalEntry(EntryKind.PUT, TABLE_OF[type(record)], doc_id, {**fields_of(record), **changed})
-    return with_checksum(with_schema(line_of(entry), schema))
+    return sealed(line_of(entry), schema)
 
 
 def write_file(path: Path, *documents: Document) -> Path:
@@ -155,7 +153,7 @@ def write_file(path: Path, *documents: Document) -> Path:
     def numbered(number: int, document: Document) -> NumberedDocument:
         content = {name: value for name, value in document.items() if name not in ("table", "schema")}
         line = line_of(JournalEntry(EntryKind.PUT, document["table"], number, content))
-        return NumberedDocument(document["table"], number, with_checksum(with_schema(line, document["schema"])))
+        return NumberedDocument(document["table"], number, sealed(line, document["schema"]))
 
     with path.open("wb") as file:
         write_tinydb_file(file, [numbered(number, each) for number, each in enumerate(documents, 1)])

@@ -18,7 +18,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.errors import StoreBusyError, StoreError
 from dlbricks_tui.store.index import INDEX_NAME
-from dlbricks_tui.store.lock import StoreLock
+from dlbricks_tui.store.journal import writing_alone
 from dlbricks_tui.store.records import BrickForm, Measurement
 from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
 from dlbricks_tui.store.verification import verify
@@ -103,16 +103,19 @@ def test_selected_results_can_be_read_after_two_compactions_by_others(tmp_path: 
 def test_readers_do_not_wait_for_the_lock_and_a_writer_that_waits_too_long_names_its_process(tmp_path: Path) -> None:
     with ResultsDatabase(tmp_path) as store:
         store.add(measurement())
-    with StoreLock(tmp_path / "lock"):
+    with writing_alone(tmp_path / "lock"):
         with ResultsDatabase(tmp_path) as reader:
             assert len(reader.select()) == 1
-        with pytest.raises(StoreBusyError, match=f"process {os.getpid()} .* locked"):
-            StoreLock(tmp_path / "lock", patience_seconds=0.01).__enter__()
+        with (
+            pytest.raises(StoreBusyError, match=f"process {os.getpid()} .* locked"),
+            writing_alone(tmp_path / "lock", patience_seconds=0.01),
+        ):
+            pass
 
 
 def test_a_writer_waits_until_the_lock_is_free(tmp_path: Path) -> None:
     with ResultsDatabase(tmp_path) as store:
-        lock = StoreLock(tmp_path / "lock")
+        lock = writing_alone(tmp_path / "lock")
         lock.__enter__()
         release = threading.Timer(0.05, lock.__exit__, (None, None, None))
         release.start()
@@ -122,7 +125,7 @@ def test_a_writer_waits_until_the_lock_is_free(tmp_path: Path) -> None:
 
 def test_the_lock_is_released_when_its_process_ends(tmp_path: Path) -> None:
     if (pid := os.fork()) == 0:
-        StoreLock(tmp_path / "lock").__enter__()
+        writing_alone(tmp_path / "lock").__enter__()
         os.kill(os.getpid(), signal.SIGKILL)
     assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGKILL
     assert (tmp_path / "lock").read_text().strip() == str(pid)

@@ -13,11 +13,20 @@ from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.store import published
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.dlbricks_2019 import checkout as checkout_module
-from dlbricks_tui.store.dlbricks_2019.checkout import BrokenFileError, PublishedModels, Row, TimesFile, systems_of
-from dlbricks_tui.store.dlbricks_2019.results import RUNTIME, SystemReport, import_checkout, parse_numbers
 from dlbricks_tui.store.errors import ExchangeError
+from dlbricks_tui.store.published import (
+    RUNTIME,
+    BrokenFileError,
+    PublishedModels,
+    Row,
+    SystemReport,
+    TimesFile,
+    import_checkout,
+    parse_numbers,
+    systems_of,
+)
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, RuntimeRecord
 from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.store.statistics import summarise
@@ -83,7 +92,7 @@ def test_a_checkout_has_a_folder_for_each_system_and_a_file_for_each_model(tmp_p
 def test_a_file_in_another_layout_counts_as_broken(
     tmp_path: Path, content: bytes, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkout_module, "_MOST_BYTES", 500_000)
+    monkeypatch.setattr(published, "_MOST_BYTES", 500_000)
     time_model(tmp_path, "a", "Tiny Net", [1.0]).write_bytes(content)
     with pytest.raises(BrokenFileError, match=complaint):
         only_file(tmp_path).rows()
@@ -107,7 +116,7 @@ def test_any_bytes_give_rows_or_a_broken_file(tmp_path_factory: pytest.TempPathF
     path = tmp_path_factory.getbasetemp() / "any.csv"
     path.write_bytes(content)
     try:
-        assert all(row.line > 1 for row in TimesFile(path, checkout_module._MODEL_COLUMNS).rows())
+        assert all(row.line > 1 for row in TimesFile(path, published._MODEL_COLUMNS).rows())
     except BrokenFileError as broken:
         assert str(broken)
 

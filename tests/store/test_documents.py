@@ -19,11 +19,10 @@ from dlbricks_tui.store.documents import (
     to_document,
     to_record,
 )
-from dlbricks_tui.store.entries import EntryKind, JournalEntry, entry_on, line_of
 from dlbricks_tui.store.errors import OtherVersionError
+from dlbricks_tui.store.files import EntryKind, JournalEntry, entry_on, line_of
 from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.labels import kind_of_label, label_of
-from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
 from dlbricks_tui.store.records import Constants, Facts, Record, Statistics
 from tests.store.samples import end_to_end, failure, form, measurement, run, runtime, system
 
@@ -167,14 +166,14 @@ def test_a_label_tells_the_kind_of_its_brick(label: str, kind: str) -> None:
 
 
 def older(folder: Path) -> tinydb.TinyDB:
-    return tinydb.TinyDB(folder, storage=SchemaMiddleware(ChecksumMiddleware(JournalStorage)))
+    return tinydb.TinyDB(folder, storage=JournalStorage)
 
 
 def newer(folder: Path) -> tinydb.TinyDB:
     def rename_age(line: bytes) -> bytes:
         return line.replace(b'"age"', b'"years"')
 
-    return tinydb.TinyDB(folder, storage=SchemaMiddleware(ChecksumMiddleware(JournalStorage), 2, {1: rename_age}))
+    return tinydb.TinyDB(folder, storage=JournalStorage, schema=2, migrations={1: rename_age})
 
 
 def test_documents_of_an_older_schema_are_migrated_as_they_are_read(tmp_path: Path) -> None:
@@ -194,7 +193,6 @@ def test_documents_of_an_older_schema_are_migrated_as_they_are_read(tmp_path: Pa
 def test_a_schema_without_a_migration_is_damage(tmp_path: Path) -> None:
     with older(tmp_path) as database:
         database.insert({"age": 7})
-    storage = SchemaMiddleware(ChecksumMiddleware(JournalStorage), 2)
-    with tinydb.TinyDB(tmp_path, storage=storage) as database:
+    with tinydb.TinyDB(tmp_path, storage=JournalStorage, schema=2) as database:
         assert database.all() == []
-    assert [each.reason for each in storage.generation.damage] == ["has the unknown schema 1"] * 2
+    assert [each.reason for each in database.storage.generation.damage] == ["has the unknown schema 1"] * 2

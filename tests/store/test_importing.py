@@ -19,8 +19,8 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import Document, to_document
 from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
 from dlbricks_tui.store.exporting import ExportFormat, export_all, export_format, export_selection
+from dlbricks_tui.store.files import with_checksum
 from dlbricks_tui.store.importing import ImportReport, import_file
-from dlbricks_tui.store.middlewares import with_checksum
 from dlbricks_tui.store.records import BrickForm, Measurement, RuntimeRecord, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 from tests.store.samples import (

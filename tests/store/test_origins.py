@@ -11,7 +11,7 @@ from dlbricks_tui.measure.known import Conditions, known_in
 from dlbricks_tui.store.claims import Claim, conflicting_claims
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.records import EndToEnd, Import, Measurement, Record
-from dlbricks_tui.store.selections import LEAST_FIRST, equal, newest_of_each
+from dlbricks_tui.store.selections import LEAST_FIRST, equal
 from dlbricks_tui.store.statistics import summarise
 from tests.store.samples import (
     brick,
@@ -91,11 +91,11 @@ def test_a_result_that_is_known_or_restored_keeps_its_origin(store: ResultsDatab
 
 def test_own_results_count_before_signed_ones_and_those_before_unsigned_ones(store: ResultsDatabase) -> None:
     assert store.select(order=LEAST_FIRST).values("id") == [UNSIGNED.uuid, SIGNED.uuid, OWN.uuid]
-    assert newest_of_each(store.select(), ("brick",)).values("id") == [OWN.uuid]
+    assert store.select(order=LEAST_FIRST).values("id")[-1:] == [OWN.uuid]
     assert store.records(Measurement)[-1] == OWN
     store.delete([OWN.uuid])
     store.refresh()
-    assert newest_of_each(store.select(), ("brick",)).values("id") == [SIGNED.uuid]
+    assert store.select(order=LEAST_FIRST).values("id")[-1:] == [SIGNED.uuid]
 
 
 def test_records_of_others_replace_no_own_ones(tmp_path: Path) -> None:

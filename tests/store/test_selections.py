@@ -15,12 +15,10 @@ from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.selections import (
     OLDEST_FIRST,
     Combination,
-    Pair,
     SortOrder,
     checked_columns,
     combinations,
     equal,
-    newest_by_pair,
     parse_order,
 )
 from dlbricks_tui.store.statistics import summarise
@@ -194,23 +192,6 @@ def test_a_summary_has_everything_but_the_samples_and_a_part_of_a_selection_keep
     found = store.select(order=[SortOrder("when", descending=True)])
     assert found[1:3].values("id") == [BLOCKED.uuid, DOUBTFUL.uuid]
     assert found[1:3].result(1) == DOUBTFUL
-
-
-def test_pairs_match_contexts_and_use_the_newest_result(store: ResultsDatabase, tmp_path: Path) -> None:
-    bricks = store.select(equal(of="brick"))
-    newest = newest_by_pair(bricks)
-    assert {pair: summary.id for pair, summary in newest.items()} == {
-        Pair(brick(0), "plain"): DOUBTFUL.uuid,
-        Pair(brick(0), "blocked"): BLOCKED.uuid,
-        Pair(POOLING.key, "plain"): SLOW.uuid,
-    }
-    assert newest_by_pair(store.select(equal(of="brick"), order=[SortOrder("trimmed_mean_ms")])) == newest
-    assert newest_by_pair(store.select(equal(system="nowhere"))) == {}
-    # Of equally old measurements the one stored last counts.
-    with ResultsDatabase(tmp_path) as other:
-        other.add(measurement(1.0), measurement(2.0, uuid="0d" * 16))
-        (summary,) = newest_by_pair(other.select(order=OLDEST_FIRST)).values()
-        assert summary.id == "0d" * 16
 
 
 def test_results_are_counted_by_series(store: ResultsDatabase) -> None:

@@ -15,7 +15,7 @@ import tinydb
 import tinydb.database
 import tinydb.storages
 
-from dlbricks_tui.store.database import ResultsDatabase, results_storage
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.journal import JournalStorage
 
 
@@ -33,14 +33,8 @@ class JSONStorage(JournalStorage):
         super().__init__(path)
 
 
-def _with_middlewares(folder: Path, **_: Any) -> JournalStorage:
-    return results_storage(folder)
-
-
 class Indexed(ResultsDatabase):
-    """Our database, with all middlewares unless a test names a storage."""
-
-    default_storage_class = staticmethod(_with_middlewares)
+    """Our database, which a test may give another storage."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         tinydb.database.TinyDB.__init__(self, *arguments, **options)

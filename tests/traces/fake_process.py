@@ -19,8 +19,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.traces.file import trace_path, write_trace
-from dlbricks_tui.traces.messages import TRACE, LevelDone, LevelStarted, RoundStarted, TraceDone, TraceOrder
-from dlbricks_tui.traces.trace import TraceError
+from dlbricks_tui.traces.trace import TRACE, LevelDone, LevelStarted, RoundStarted, TraceDone, TraceError, TraceOrder
 from tests.traces.sample_traces import sample_trace
 
 

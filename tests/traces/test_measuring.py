@@ -16,11 +16,9 @@ from dlbricks_tui.runtime.protocol import TracedRun, TracedRuns
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.traces import measuring
-from dlbricks_tui.traces.levels import Instruments, LevelRound, MeasuredLevel, level_trace
-from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted
-from dlbricks_tui.traces.spans import TracedNetwork
+from dlbricks_tui.traces.spans import Instruments, LevelRound, MeasuredLevel, TracedNetwork, level_trace
 from dlbricks_tui.traces.threads import ThreadsError
-from dlbricks_tui.traces.trace import TraceError, TraceLevel, TrackKind
+from dlbricks_tui.traces.trace import LevelDone, LevelStarted, RoundStarted, TraceError, TraceLevel, TrackKind
 from tests.host.lines import turn_of
 from tests.runs.fake_worker import LINE_NS, PROFILER_NS
 from tests.runs.runs import MODEL, Site

@@ -19,11 +19,9 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.runtime.process import INSIDE
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.traces.chrome import chrome_json
 from dlbricks_tui.traces.file import read_trace
-from dlbricks_tui.traces.messages import TRACE, LevelDone, TraceDone, TraceOrder
-from dlbricks_tui.traces.perfetto import perfetto_bytes
-from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceLevel, TrackKind
+from dlbricks_tui.traces.formats import chrome_json, perfetto_bytes
+from dlbricks_tui.traces.trace import TRACE, LevelDone, LevelTrace, Trace, TraceDone, TraceLevel, TraceOrder, TrackKind
 from tests.models.onnx_models import floats, model, saved
 from tests.runs.runs import Site
 from tests.traces.perfetto_files import Read, values

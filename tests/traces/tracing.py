@@ -15,8 +15,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.traces.file import read_trace, trace_path, write_trace
 from dlbricks_tui.traces.measuring import trace_model
-from dlbricks_tui.traces.messages import TRACE, TraceDone, TraceOrder
-from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceLevel, Track, TrackKind
+from dlbricks_tui.traces.trace import TRACE, LevelTrace, Trace, TraceDone, TraceLevel, TraceOrder, Track, TrackKind
 from tests.jobs.carrying import carried_out
 from tests.runs.runs import FAKE, MODEL, Site
 

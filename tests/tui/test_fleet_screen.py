@@ -93,8 +93,7 @@ async def test_keys_lead_through_the_panels_and_pause_add_and_cancel_hosts(
     new: DataFolder, fleet: FleetFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr(FleetFolder, "pause_host", lambda _, host: asked.append(("pause", host)))
-    monkeypatch.setattr(FleetFolder, "cancel_host", lambda _, host: asked.append(("cancel", host)))
+    monkeypatch.setattr(FleetFolder, "command_host", lambda _, host, what: asked.append((what, host)))
     # The process of this fleet run is that of the tests.
     monkeypatch.setattr(FleetFolder, "cancel", lambda it: asked.append(("cancel",)))
     request = FleetRequest(run=Site(tmp_path / "site").request(), hosts=(HostEntry(name="c7i"), HostEntry(name="m8g")))

@@ -19,7 +19,6 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
 from dlbricks_tui.runs.request import InputShape, read_request
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -32,6 +31,7 @@ from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from sample_models.builders.symbol_writer import SymbolWriter
 from tests.documents.outlines import sample
 from tests.models.onnx_models import saved, small, with_everything
 from tests.models.table_framework import TableFramework

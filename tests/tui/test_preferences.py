@@ -8,7 +8,7 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.config.config import Sources
 from dlbricks_tui.folders import THEMES, DataFolder
 from dlbricks_tui.tui import preferences as tailoring
 from dlbricks_tui.tui.app import DlbricksApp

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.analysis.jobs import ProofDone
-from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.analysis.proving import ProofDone, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.answers import analysing as lacking
 from dlbricks_tui.folders import DataFolder

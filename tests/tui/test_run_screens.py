@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.analysis.jobs import PROOF, ProofOrder
-from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError

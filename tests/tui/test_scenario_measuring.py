@@ -17,16 +17,16 @@ from dlbricks_tui.answers import scenarios
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, JobEnded, Waiting, to_line
 from dlbricks_tui.jobs.folder import stored_request
-from dlbricks_tui.scenarios.messages import (
+from dlbricks_tui.scenarios.scenario import (
     LoadDone,
     LoadProgress,
     LoadReady,
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
+    PredictedLoad,
     ScenarioOrder,
 )
-from dlbricks_tui.scenarios.scenario import PredictedLoad
 from dlbricks_tui.settings.loads import KIND
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.scenario.panels import ScenarioSettings

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.analysis.jobs import PROOF, ProofOrder
-from dlbricks_tui.analysis.proving import RoundsDone
+from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.answers.analysing import MeasuringPlan
 from dlbricks_tui.config.config import Config

@@ -14,8 +14,15 @@ from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceDone, TraceOrder
-from dlbricks_tui.traces.trace import TraceError, TraceLevel
+from dlbricks_tui.traces.trace import (
+    LevelDone,
+    LevelStarted,
+    RoundStarted,
+    TraceDone,
+    TraceError,
+    TraceLevel,
+    TraceOrder,
+)
 from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen
 from dlbricks_tui.tui.trace.screen import TraceScreen
 from tests.jobs.carrying import stands_for_processes

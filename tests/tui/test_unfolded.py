@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.documents.lines import Line, width_of
 from dlbricks_tui.documents.outline import OutlineNode
-from dlbricks_tui.documents.part_latencies import PartLatency
+from dlbricks_tui.documents.part_details import PartLatency
 from dlbricks_tui.tui.workbench.tree import TreeRow, heading_line, tree_line
 from dlbricks_tui.tui.workbench.unfolded import Unfolded
 from tests.bricks.graphs import chain

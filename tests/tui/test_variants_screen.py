@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.documents.matrix import cell_parts, matrix_columns, matrix_rows
+from dlbricks_tui.documents.ranking import cell_parts, matrix_columns, matrix_rows
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -33,8 +33,7 @@ from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.variants.screen import VariantsPanel, VariantsScreen
 from dlbricks_tui.tui.widgets.form import FormRows
 from dlbricks_tui.tui.workbench import work
-from tests.documents.test_matrix import FULL, ranking_of, with_threads
-from tests.documents.test_ranking import MIXED
+from tests.documents.test_ranking import FULL, MIXED, ranking_of, with_threads
 from tests.estimate.stored import brick_records, model_record
 from tests.estimate.test_ranking import timed
 from tests.models.table_framework import TableFramework

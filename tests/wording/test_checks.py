@@ -1,3 +1,7 @@
+"""Changes, what-ifs, and the best systems."""
+
+from dataclasses import replace
+
 import pytest
 
 from dlbricks_tui.models.graph import Level
@@ -11,7 +15,11 @@ from dlbricks_tui.wording.checks import (
     unmeasured_line,
     verdict_counts,
     verdict_line,
+    what_if_words,
 )
+from dlbricks_tui.wording.fleets import machines_answer, machines_question
+from tests.estimate.test_accuracy import incomplete
+from tests.estimate.test_comparison import on, ranked
 
 
 @pytest.mark.parametrize(("p_value", "told"), [(None, ""), (0.0421, "p = 0.042"), (0.0001, "p < 0.001")])
@@ -44,3 +52,49 @@ def test_a_check_says_what_it_does() -> None:
     assert check_heading("a.toml", "3 d ago", 2, 4, 0.03).startswith(
         "checking 2 combinations of a.toml, measured 3 d ago, each in 4 processes;"
     )
+
+
+@pytest.mark.parametrize(
+    ("what_if", "words"),
+    [
+        ("parallel-2", "run 2 branches at once"),
+        ("kernels-avx2", "use avx2 kernels"),
+        ("kernels-default", "use all kernels"),
+        ("kernels-basic", "optimise less: basic"),
+        ("runtime-onnxruntime", "run it in ONNX Runtime"),
+        ("runtime-mix", "mix the fastest runtimes"),
+        ("runtime-default-engine", "use the default engine"),
+        ("fusion", "fuse more layers"),
+        ("fusion-off", "fuse no layers"),
+        ("precision-int8", "compute in int8"),
+        ("threads-1", "use 1 thread"),
+        ("batch-8", "use batches of 8"),
+        ("runtime-of-a-later-version", "runtime-of-a-later-version"),
+    ],
+)
+def test_a_what_if_is_told_in_plain_words(what_if: str, words: str) -> None:
+    assert what_if_words(what_if) == words
+
+
+def test_the_question_names_the_model_if_there_is_one() -> None:
+    assert machines_question("net") == "Which system is quickest and cheapest for net?"
+    assert machines_question("") == "Which system is quickest and cheapest for a model?"
+
+
+def test_the_quickest_and_the_cheapest_system_are_told_with_latency_and_cost() -> None:
+    told = machines_answer("net", ranked(on("c5.xlarge", 6), on("c5.2xlarge", 4), on("mine", 5)))
+    assert told.startswith(
+        "c5.2xlarge (4.000 ms: MXNet, default threads, batch 1) is the quickest of 3 systems; "
+        "c5.xlarge (6.000 ms: MXNet, default threads, batch 1) is the cheapest: $ "
+    )
+    assert machines_answer("net", ranked(on("c5.xlarge", 4), on("mine", 5))).startswith(
+        "c5.xlarge (4.000 ms: MXNet, default threads, batch 1) is the quickest of 2 systems, and the cheapest: $ "
+    )
+
+
+def test_what_is_missing_for_an_answer_is_told() -> None:
+    assert machines_answer("net", ()) == "net was not measured on any system."
+    only = machines_answer("net", ranked(on("mine", 5)))
+    assert only == "Only mine (5.000 ms: MXNet, default threads, batch 1) has results of it."
+    told = machines_answer("net", ranked(on("mine", 5), replace(incomplete(), end_to_end=None)))
+    assert "is the quickest of 2 systems" in told and "write prices into prices.toml" in told

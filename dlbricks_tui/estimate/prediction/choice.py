@@ -9,12 +9,13 @@ import numpy as np
 
 from dlbricks_tui.estimate.estimate import Estimate
 from dlbricks_tui.estimate.knowledge import Pair
+from dlbricks_tui.estimate.prediction.nearest import LEAST_MS
 from dlbricks_tui.estimate.prediction.transfer import Deviations, Numbers
 
 # The bricks among which the most informative ones are chosen: those with the largest shares of the models.
 _MOST_CANDIDATES = 600
-# Numbers that keep divisors and roots away from zero.
-_LEAST_VARIANCE, _LEAST_MS = 1e-6, 3e-4
+# Keeps divisors and roots away from zero.
+_LEAST_VARIANCE = 1e-6
 
 
 class Trial(NamedTuple):
@@ -92,7 +93,7 @@ def _shares(system: Deviations, models: Sequence[Mapping[Pair, float]], used: Se
     expected_ms = np.array([latency.value_ms for latency in system.predict(used)])
     times = np.array([[model.get(pair, 0.0) for pair in used] for model in models])
     latencies_ms = times * expected_ms
-    return np.asarray(latencies_ms / np.maximum(_LEAST_MS, latencies_ms.sum(axis=1, keepdims=True)))
+    return np.asarray(latencies_ms / np.maximum(LEAST_MS, latencies_ms.sum(axis=1, keepdims=True)))
 
 
 # An interval whose ends differ by such a factor tells little, unless its upper end is less than a share of the model.

@@ -163,10 +163,11 @@ class WithPrior:
 
     def predict(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
         """Return the latency of each brick, of which neither may know any like it; None if its shapes are not known."""
-        return first_known(bricks, self.own.from_alike, self._by_prior)
-
-    def _by_prior(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
-        return [None if latency is None else self._scaled(latency) for latency in self.prior.predict(bricks)]
+        return first_known(
+            bricks,
+            self.own.from_alike,
+            lambda left: [None if it is None else self._scaled(it) for it in self.prior.predict(left)],
+        )
 
     def _scaled(self, latency: Latency) -> Latency:
         speed, unknown = (1.0, _UNKNOWN_SYSTEM) if self.speed is None else (self.speed, 1.0)

@@ -9,8 +9,8 @@ from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.estimate import Estimate, Options, estimate
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.lookup import BrickResults
+from dlbricks_tui.estimate.prediction.nearest import Example, train
 from dlbricks_tui.estimate.prediction.stored import examples_of
-from dlbricks_tui.estimate.prediction.training import Example, train
 from dlbricks_tui.estimate.system_estimate import Offer, best_offer, offers_for
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import Way, by_id
@@ -105,7 +105,7 @@ def _score(name: str, basis: PredictionBasis, whole: Estimate, predicted: Estima
         raise ValueError(f"{name} has no estimate")
     refused = [place for place, part in enumerate(predicted.parts) if not part.counts]
     refused_ms = milliseconds(sum(whole.parts[place].paid_ps for place in refused))
-    interval = replace(guess.doubt, lacking_ms=0.0).around(guess.sequential_ms)
+    interval = guess.doubt._replace(lacking_ms=0.0).around(guess.sequential_ms)
     return Score(
         name,
         basis,

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from dlbricks_tui.estimate.knowledge import Latency, Pair
 from dlbricks_tui.estimate.prediction.features import features_of
+from dlbricks_tui.estimate.prediction.nearest import LEAST_MS, conformal_quantile
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-# Latencies below this are of clocks and not of bricks.
-_LEAST_MS = 3e-4
 # Numbers that keep matrices invertible, and roots away from zero.
 _LEAST_VARIANCE = 1e-6
 _SIGMAS = 1.96
@@ -110,7 +109,8 @@ class Deviations:
         held = {self.places[pair]: latency_ms for pair, latency_ms in latencies_ms.items() if pair in self.places}
         measured = np.array(sorted(held), dtype=np.intp)
         measured = measured[:: math.ceil(len(measured) / _MOST_MEASURED) or 1]
-        logs = _logarithms([held[place] for place in measured.tolist()])
+        latencies = np.array([held[place] for place in measured.tolist()], dtype=np.float64)
+        logs = np.log(np.maximum(LEAST_MS, latencies))
         return replace(self, measured=measured, found=logs - self.means[measured])
 
     def covariance(self, some: Places, others: Places) -> Numbers:
@@ -194,21 +194,29 @@ class Deviations:
         """
         apart, expected = self._left_out(self._inverse, self._own)
         scores = np.abs(apart) / np.sqrt(np.maximum(_LEAST_VARIANCE, expected))
-        return max(1.0, _quantile(scores, 0.95) / _SIGMAS) if len(scores) else 1.0
+        return max(1.0, conformal_quantile(scores.tolist(), 0.95) / _SIGMAS) if len(scores) else 1.0
 
 
 def deviations(bricks: Iterable[KnownBrick], law: Law = USUAL) -> Deviations:
     """Return what is known of a system before anything is measured on it."""
     held = tuple(bricks)
     systems = sorted({system for brick in held for system in brick.latencies_ms})
-    logs = np.array([[_log(brick.latencies_ms.get(system)) for system in systems] for brick in held])
+
+    def log(latency_ms: float | None) -> float:
+        return math.nan if latency_ms is None else math.log(max(LEAST_MS, latency_ms))
+
+    logs = np.array([[log(brick.latencies_ms.get(system)) for system in systems] for brick in held])
     logs = _completed(logs.reshape(len(held), len(systems)))
     means = logs.mean(axis=1)
+    differences: Numbers = logs - means[:, None]
+    if len(held):
+        # What a known system has in all bricks tells nothing about one brick.
+        differences -= differences.mean(axis=0, keepdims=True)
     return Deviations(
         tuple(brick.pair for brick in held),
         law,
         means,
-        _centred(logs - means[:, None]),
+        differences,
         np.unique([brick.kind for brick in held], return_inverse=True)[1],
         np.array([brick.work for brick in held]) - means,
         np.zeros(0, dtype=np.intp),
@@ -229,22 +237,3 @@ def _completed(logs: Numbers) -> Numbers:
         lacking = ~known[:, system]
         found[lacking, system] = means[lacking] + usual
     return found
-
-
-def _centred(differences: Numbers) -> Numbers:
-    # What a known system has in all bricks tells nothing about one brick.
-    return differences - differences.mean(axis=0, keepdims=True) if len(differences) else differences
-
-
-def _logarithms(latencies_ms: Sequence[float]) -> Numbers:
-    return np.asarray(np.log(np.maximum(_LEAST_MS, np.asarray(latencies_ms, dtype=np.float64))))
-
-
-def _log(latency_ms: float | None) -> float:
-    return math.nan if latency_ms is None else math.log(max(_LEAST_MS, latency_ms))
-
-
-def _quantile(scores: Numbers, confidence: float) -> float:
-    """Return the score that a new one exceeds with a probability of at most 1 - confidence."""
-    place = min(len(scores), math.ceil((len(scores) + 1) * confidence))
-    return float(np.sort(scores)[place - 1])

@@ -9,10 +9,16 @@ from typing import TypeAlias
 from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.fleet.driving.choosing import ModelOnHost, ParcelWork, model_on_host, plan_for, seconds_inside
-from dlbricks_tui.fleet.driving.host_work import HostWork, SharedPools
-from dlbricks_tui.fleet.driving.orders import HostComparison, HostLatency
-from dlbricks_tui.fleet.driving.pools import BrickPool
+from dlbricks_tui.fleet.driving.orders import (
+    HostComparison,
+    HostLatency,
+    ModelOnHost,
+    ParcelWork,
+    model_on_host,
+    plan_for,
+    seconds_inside,
+)
+from dlbricks_tui.fleet.driving.pools import BrickPool, HostWork, SharedPools
 from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
@@ -114,7 +120,9 @@ class Answering:
             begin = self._clock()
             pool = next(iter(self._changed))
             for name, model in self._changed.pop(pool).items():
-                found = self._found[pool, name] = self._composed(pool, model)
+                inquiry = Inquiry(self._store, model.decomposition, None, self._predictors)
+                way = pool.conditions.system, pool.conditions.runtime
+                found = self._found[pool, name] = inquiry.on(*way) or inquiry.empty(*way)
                 for host in self._pools.members(pool):
                     told = self._told(pool, name, found, host)
                     latest = self._latest[told.model, told.runtime]
@@ -173,7 +181,14 @@ class Answering:
         known = self._latest[model, runtime]
         # Hosts of one system have one estimate.
         names_of = {names[0]: names for _, names in self._equal()}
-        comparison = HostComparison([_latency(known.get(name), name) for name in names_of])
+        latencies = []
+        for name in names_of:
+            found = known.get(name)
+            if found is None or None in (found.sequential_ms, found.low_ms, found.high_ms):
+                latencies.append(HostLatency(name, None))
+            else:
+                latencies.append(HostLatency(name, found.sequential_ms, found.low_ms or 0.0, found.high_ms or 0.0))
+        comparison = HostComparison(latencies)
         self._comparisons[model, runtime] = comparison
         order = comparison.order
         ranks = tuple([tuple([name for host in rank for name in names_of[host]]) for rank in order.ranks])
@@ -196,11 +211,6 @@ class Answering:
         # Without any result of its system, an estimate says little, and its interval often fails.
         if found and pool.measured:
             self._changed.setdefault(pool, {}).update(found)
-
-    def _composed(self, pool: BrickPool, model: CutModel) -> SystemEstimate:
-        inquiry = Inquiry(self._store, model.decomposition, None, self._predictors)
-        system, runtime = pool.conditions.system, pool.conditions.runtime
-        return inquiry.on(system, runtime) or inquiry.empty(system, runtime)
 
     def _told(self, pool: BrickPool, model: str, found: SystemEstimate, host: HostWork) -> HostEstimate:
         # A sum that leaves layers out tells nothing about the model.
@@ -227,25 +237,16 @@ class Answering:
         )
 
 
-def _latency(found: HostEstimate | None, host: str) -> HostLatency:
-    if found is None or found.sequential_ms is None or found.low_ms is None or found.high_ms is None:
-        return HostLatency(host, None)
-    return HostLatency(host, found.sequential_ms, found.low_ms, found.high_ms)
-
-
 def _works(pool: BrickPool, jobs: Iterable[Job]) -> list[ParcelWork]:
     """Return what can be measured at once: the bricks of a network, or each brick alone."""
     part = pool.part
     if part.request.method is not Method.INSIDE:
-        return [
-            ParcelWork("", (job.key.brick,), expected_seconds(Method.ALONE, part.request.rule, [job])) for job in jobs
-        ]
+        rule = part.request.rule
+        return [ParcelWork((job.key.brick,), expected_seconds(Method.ALONE, rule, [job])) for job in jobs]
     open_keys = {job.key for job in jobs}
     works = []
-    for sha256, parcel in {parcel.sha256: parcel for parcel in part.parcels.values()}.items():
+    for parcel in {parcel.sha256: parcel for parcel in part.parcels.values()}.values():
         keys = part.keys_in(parcel)
-        bricks = tuple([key.brick for key in keys if key in open_keys])
-        if bricks:
-            latency_ms = sum(part.jobs[key].expected_ms for key in keys)
-            works.append(ParcelWork(sha256, bricks, seconds_inside(latency_ms)))
+        if bricks := tuple([key.brick for key in keys if key in open_keys]):
+            works.append(ParcelWork(bricks, seconds_inside(sum(part.jobs[key].expected_ms for key in keys))))
     return works

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dlbricks_tui.estimate.comparison import Prices
 from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.fleet.driving.answering import Answering
-from dlbricks_tui.fleet.driving.host_work import CurrentTask, HostWork, SharedPools
 from dlbricks_tui.fleet.driving.pools import (
     TASK_SECONDS,
     BrickPool,
-    ChosenBricks,
+    CurrentTask,
+    HostWork,
+    SharedPools,
+    holding,
     next_bricks,
     probe_bricks,
     task_of,
@@ -25,13 +27,10 @@ from dlbricks_tui.fleet.driving.results import (
     FleetResults,
     ImpossibleError,
     MessageMeter,
-    check_progress,
     check_report,
     check_result,
     read_messages,
-    read_outcome,
     reason_against,
-    shown,
 )
 from dlbricks_tui.fleet.engine.engine import (
     CallLost,
@@ -45,14 +44,15 @@ from dlbricks_tui.fleet.engine.engine import (
     TaskOver,
 )
 from dlbricks_tui.fleet.errors import FleetError, MessageError
-from dlbricks_tui.fleet.folder import FleetControl, HostAdded, HostCancelled, HostPaused, HostUnpaused
+from dlbricks_tui.fleet.folder import FleetControl, HostAdded, HostCommanded
 from dlbricks_tui.fleet.messages import (
     HostMessage,
+    HostReport,
     ResultFound,
     TaskEnded,
     TaskNote,
     TaskProgress,
-    report_from,
+    message_in,
 )
 from dlbricks_tui.fleet.parcels import FleetWorkload
 from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostBrickFailed, HostEntry, ResultStored, TaskGiven
@@ -60,7 +60,6 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Statistics
 
 # A host that is away for longer is given up.
 PATIENCE_SECONDS = 600.0
@@ -71,6 +70,9 @@ _SECONDS_BETWEEN_PROGRESS = 1.0
 _MOST_FAILURES = 2
 # A host that lost a call and is there is asked again.
 _SECONDS_TO_ASK_AGAIN = 5.0
+
+
+_MESSAGES: tuple[type[HostMessage], ...] = (TaskProgress, ResultFound, TaskNote)
 
 
 class Driver:
@@ -103,6 +105,7 @@ class Driver:
         self._results = FleetResults(store, control.state.run, workload.digests)
         self.pools = SharedPools(workload, store, control.state)
         self._answering = Answering(request.question, store, predictors, prices, self.hosts, self.pools, tell)
+        self._parcels = tuple({it.sha256: None for part in workload.parts for it in part.parcels.values()})
         # True while no host may begin a task.
         self._is_paused = False
         self._is_stopping = False
@@ -230,7 +233,7 @@ class Driver:
             self._change(host, FleetHostState.REFUSED, fault)
             return
         self._resume_task_before(host)
-        self._calls.report(host.name)
+        self._calls.report(host.name, self._parcels)
 
     def _resume_task_before(self, host: HostWork) -> None:
         """Let the run of an earlier task go on, which may be paused. The next task waits for it."""
@@ -246,12 +249,10 @@ class Driver:
             self._change(host, FleetHostState.FAILED, error)
             return
         try:
-            report = report_from(text)
+            report = message_in(text, HostReport)
             system = check_report(report)
-        except MessageError as wrong:
-            self._finish(host, FleetHostState.DISTRUSTED, f"it returned a report that {wrong}")
-            return
-        except ImpossibleError as lie:
+        except (MessageError, ImpossibleError) as wrong:
+            lie = f"a report that {wrong}" if isinstance(wrong, MessageError) else wrong
             self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
             return
         against = reason_against(report, [part.request for part in self._workload.parts])
@@ -259,6 +260,7 @@ class Driver:
             self._change(host, FleetHostState.REFUSED, against)
             return
         self.pools.join(host, report, system)
+        host.lacks = set(report.lacks)
         for pool in host.pools:
             # Another host of the same system may have measured bricks before.
             self._answering.note_all(pool)
@@ -267,17 +269,13 @@ class Driver:
         self._change(host, FleetHostState.IDLE)
         self._next(host)
 
-    def _heard(self, host: HostWork, read: Callable[[], Sequence[HostMessage]]) -> None:
-        """Take what a host has returned, unless it is not trusted."""
+    def _said(self, host: HostWork, texts: Sequence[str]) -> None:
         if host.state is FleetHostState.DISTRUSTED:
             return
         try:
-            self._keep(host, read())
+            self._keep(host, read_messages(host.meter, texts, *_MESSAGES))
         except ImpossibleError as lie:
             self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
-
-    def _said(self, host: HostWork, texts: Sequence[str]) -> None:
-        self._heard(host, lambda: read_messages(host.meter, texts))
         current = host.current
         if current is None or current.progress is None or host.is_over:
             return
@@ -293,21 +291,28 @@ class Driver:
             self._change(host, host.working_state, current.note)
 
     def _over(self, host: HostWork, task: str, text: str, error: str) -> None:
-        """Take the end of a task: its results once more, and the bricks that have none."""
+        """Take the end of a task, and the bricks that have no result."""
         if host.current is None or host.current.task.id != task:
             return
-        if not error:
-            self._heard(host, lambda: read_outcome(host.meter, text))
+        ended = None
+        if error:
+            # It may have lost its parcels, or have none of those that came with the task.
+            host.lacks.update(host.current.task.parcels)
+        else:
+            try:
+                (ended,) = read_messages(host.meter, [text], TaskEnded)
+            except ImpossibleError as lie:
+                self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
         current = host.end_task(self._clock())
         if current is None:
             return
-        ended = current.ended
-        is_finished = not error and ended is not None and ended.state == "finished"
+        is_finished = ended is not None and (ended.task, ended.state) == (task, "finished")
         is_complete = is_finished and not current.is_probe and self._budget_left(host) != 0.0
         self._tell_failed(current.pool, host, current.pool.hand_back(host.name, is_complete=is_complete))
         if is_finished or current.has_results:
             host.failures = 0
-            host.grow()
+            # Its next task is twice as large, up to the time of a task.
+            host.most_bricks = None if host.most_bricks is None else 2 * host.most_bricks
         else:
             host.failures += 1
         if host.failures >= _MOST_FAILURES and not host.is_over:
@@ -321,7 +326,8 @@ class Driver:
         host.is_there = host.is_there and not is_gone
         host.ask_after = self._clock() + _SECONDS_TO_ASK_AGAIN
         if host.current is not None:
-            host.shrink(len(host.current.task.bricks))
+            # One of the bricks may be the cause: the next task has half as many.
+            host.most_bricks = max(1, len(host.current.task.bricks) // 2)
             host.task_before = host.current.task.id
         ended = host.end_task(self._clock())
         if not host.is_over:
@@ -353,11 +359,13 @@ class Driver:
                     self._calls.add(entry)
                 except FleetError as error:
                     self._change(host, FleetHostState.FAILED, str(error))
-            case HostPaused(host=name) | HostUnpaused(host=name) if name in self.hosts:
-                self.hosts[name].is_paused = isinstance(command, HostPaused)
-                self._pause_or_resume(self.hosts[name])
-            case HostCancelled(host=name) if name in self.hosts and not self.hosts[name].is_over:
-                self._finish(self.hosts[name], FleetHostState.CANCELLED, "")
+            case HostCommanded(host=name, what=what) if name in self.hosts:
+                host = self.hosts[name]
+                if what != "cancel":
+                    host.is_paused = what == "pause"
+                    self._pause_or_resume(host)
+                elif not host.is_over:
+                    self._finish(host, FleetHostState.CANCELLED, "")
 
     def _pause_or_resume(self, host: HostWork) -> None:
         if host.is_over:
@@ -381,7 +389,7 @@ class Driver:
             self._change(host, FleetHostState.DONE)
         elif host.state is FleetHostState.LOST and host.is_there and now >= host.ask_after:
             host.ask_after = now + _SECONDS_TO_ASK_AGAIN
-            self._calls.report(host.name)
+            self._calls.report(host.name, self._parcels)
         elif host.state in (FleetHostState.LOST, FleetHostState.CONNECTING) and away > self._patience_seconds:
             what = "did not come back" if host.state is FleetHostState.LOST else "did not join"
             because = f": {host.message}" if host.message else ""
@@ -408,9 +416,19 @@ class Driver:
             self._change(host, FleetHostState.DONE, "its time budget is spent")
             return
         for pool in host.pools:
-            chosen = self._chosen(pool, host)
-            if chosen is not None and chosen.jobs:
-                self._give(host, pool, chosen, seconds_left)
+            if not pool.free:
+                continue
+            is_probe = False
+            if self._probe_seconds and not pool.is_probed:
+                pool.is_probed = True
+                # What fits in a task needs no probe before it.
+                is_probe = pool.free_seconds > TASK_SECONDS
+            if is_probe:
+                jobs = probe_bricks(pool, self._store, self._probe_seconds, host.most_bricks)
+            else:
+                jobs = next_bricks(pool, self._answering.wanted(pool), TASK_SECONDS, host.most_bricks)
+            if jobs:
+                self._give(host, pool, jobs, seconds_left, is_probe=is_probe)
                 return
         free = any(pool.free for pool in host.pools)
         why = "for results of other hosts" if free else "for other hosts of its system, which measure what is left"
@@ -427,27 +445,21 @@ class Driver:
         budget = self._budget_seconds
         return None if budget is None else max(0.0, budget - host.seconds_spent(self._clock()))
 
-    def _chosen(self, pool: BrickPool, host: HostWork) -> ChosenBricks | None:
-        """Return what a host measures next; None if nothing of the pool is free."""
-        if not pool.free:
-            return None
-        if self._probe_seconds and not pool.is_probed:
-            pool.is_probed = True
-            # What fits in a task needs no probe before it.
-            if pool.free_seconds > TASK_SECONDS:
-                return probe_bricks(pool, self._store, self._probe_seconds, host.most_bricks)
-        return next_bricks(pool, self._answering.wanted(pool), TASK_SECONDS, host.most_bricks)
-
-    def _give(self, host: HostWork, pool: BrickPool, chosen: ChosenBricks, seconds_left: float | None) -> None:
-        task = task_of(pool, chosen, seconds_left, self._probe_seconds)
-        pool.take(host.name, [job.key for job in chosen.jobs])
-        levels = {job.key.brick: job.graph.level for job in chosen.jobs}
+    def _give(
+        self, host: HostWork, pool: BrickPool, jobs: Sequence[Job], seconds_left: float | None, *, is_probe: bool
+    ) -> None:
+        limits = [it for it in (seconds_left, self._probe_seconds if is_probe else None) if it is not None]
+        parcels = holding(pool, jobs)
+        task = task_of(pool, jobs, parcels, min(limits, default=None), is_probe=is_probe)
+        pool.take(host.name, [job.key for job in jobs])
+        levels = {job.key.brick: job.graph.level for job in jobs}
         meter = MessageMeter(len(levels), self._clock)
         allowed = Allowed(pool.conditions, levels)
-        host.current = CurrentTask(task, pool, allowed, meter, chosen.is_probe, self._clock())
+        host.current = CurrentTask(task, pool, allowed, meter, is_probe, self._clock())
         # A driver that resumes the fleet run ends what its predecessor has left behind.
         self._tell(TaskGiven(host=host.name, task=task.id))
-        self._calls.carry_out(host.name, task, chosen.parcels)
+        self._calls.carry_out(host.name, task, [it for it in parcels if it.sha256 in host.lacks])
+        host.lacks.difference_update(task.parcels)
         self._change(host, host.working_state)
 
     def _tell_failed(self, pool: BrickPool, host: HostWork, failed: Mapping[JobKey, Job]) -> None:
@@ -469,13 +481,9 @@ class Driver:
         for message in messages:
             match message:
                 case TaskProgress():
-                    current.progress = check_progress(message)
+                    current.progress = message
                 case TaskNote():
-                    current.note = shown(message.text)
-                case TaskEnded():
-                    current.ended = TaskEnded(task=message.task, state=message.state, reason=shown(message.reason))
-                case ResultFound():
-                    pass
+                    current.note = message.text
         if not records:
             return
         pool = current.pool
@@ -483,17 +491,16 @@ class Driver:
         current.has_results |= bool(stored.measured or stored.failed)
         new = pool.learn(stored.measured)
         for key, job in new.items():
-            self._tell(_stored(host, job, stored.measured[key]))
+            found = stored.measured[key]
+            self._tell(
+                ResultStored(
+                    host=host.name,
+                    brick=key.brick,
+                    label=job.label,
+                    trimmed_mean_ms=found.trimmed_mean_ms,
+                    low_ms=found.low_ms,
+                    high_ms=found.high_ms,
+                )
+            )
         self._tell_failed(pool, host, pool.give_up(stored.failed))
         self._answering.note(pool, stored.measured)
-
-
-def _stored(host: HostWork, job: Job, statistics: Statistics) -> ResultStored:
-    return ResultStored(
-        host=host.name,
-        brick=job.key.brick,
-        label=job.label,
-        trimmed_mean_ms=statistics.trimmed_mean_ms,
-        low_ms=statistics.low_ms,
-        high_ms=statistics.high_ms,
-    )

@@ -1,24 +1,28 @@
-"""The bricks that the hosts of one system still have to measure."""
+"""The hosts of a fleet run: their states, their tasks, and the pools of bricks that hosts of one system share."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from dlbricks_tui.estimate.prediction.choice import Limit
-from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
-from dlbricks_tui.fleet.driving.results import is_of
-from dlbricks_tui.fleet.messages import Parcel, Task
-from dlbricks_tui.fleet.parcels import FleetPart
+from dlbricks_tui.estimate.prediction.stored import OtherSystems
+from dlbricks_tui.fleet.driving.results import Allowed, MessageMeter, identity_there, is_of
+from dlbricks_tui.fleet.messages import HostReport, Parcel, Task, TaskProgress
+from dlbricks_tui.fleet.parcels import FleetPart, FleetWorkload
+from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry, HostProgress
 from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.folder import JobState, Tally
 from dlbricks_tui.measure.jobs import Job, JobKey
-from dlbricks_tui.measure.known import Conditions, Known
+from dlbricks_tui.measure.known import Conditions, Known, known_in
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.stopping import StoppingRule
 from dlbricks_tui.measure.time_left import expected_seconds
 from dlbricks_tui.runs.planning import PROBE_RULE, informative
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Statistics, new_uuid
+from dlbricks_tui.runtime.runtime import numbered_identity
+from dlbricks_tui.store.database import ResultsDatabase, processors_of
+from dlbricks_tui.store.records import Statistics, System, new_uuid
 
 # A host that goes away costs no more than its task, and each task has a worker to start.
 TASK_SECONDS = 40.0
@@ -26,6 +30,8 @@ TASK_SECONDS = 40.0
 _MOST_TIMES_ASKED = 2
 # A host that goes away so many times while it measures a brick alone does so because of the brick.
 _MOST_LOSSES = 2
+# A host in one of these states gets no more work in this fleet run.
+FINAL = frozenset(FleetHostState(name) for name in ("done", "cancelled", "refused", "distrusted", "failed"))
 
 
 class BrickPool:
@@ -36,8 +42,8 @@ class BrickPool:
         self.conditions = conditions
         found = plan(part.models, known, part.request.rule, False, (), part.request.method)
         # The bricks that still need samples, and those of them that are in no task.
-        self._left = {job.key: part.jobs[job.key] for job in found.jobs if job.key in part.jobs}
-        self._free = dict(self._left)
+        self.left: dict[JobKey, Job] = {job.key: part.jobs[job.key] for job in found.jobs if job.key in part.jobs}
+        self.free = dict(self.left)
         self._in_flight: dict[str, frozenset[JobKey]] = {}
         # The bricks that cannot be measured on this system, and why.
         self.failed = {job.key: reason for job, reason in found.failed.items() if job.key in part.jobs}
@@ -46,12 +52,12 @@ class BrickPool:
         self._asked = Counter[JobKey]()
         self._losses = Counter[JobKey]()
         # The bricks that had enough samples before the fleet run, which may have been resumed.
-        own = [key for key in self.measured if key not in self._left and is_of(fleet, known.runs.get(key, ""))]
+        own = [key for key in self.measured if key not in self.left and is_of(fleet, known.runs.get(key, ""))]
         self.reused = self.done - len(own)
         # True once a host of the system has had its probe.
         self.is_probed = False
-        self._seconds = expected_seconds(part.request.method, part.request.rule, self._left.values())
-        self._left_at_first = len(self._left)
+        self._seconds = expected_seconds(part.request.method, part.request.rule, self.left.values())
+        self._left_at_first = len(self.left)
 
     @property
     def total(self) -> int:
@@ -61,28 +67,18 @@ class BrickPool:
     @property
     def done(self) -> int:
         """The number of its bricks with enough samples."""
-        return self.total - len(self._left) - len(self.failed)
-
-    @property
-    def left(self) -> Mapping[JobKey, Job]:
-        """The bricks that still need samples."""
-        return self._left
-
-    @property
-    def free(self) -> Mapping[JobKey, Job]:
-        """The bricks that still need samples and are in no task."""
-        return self._free
+        return self.total - len(self.left) - len(self.failed)
 
     @property
     def free_seconds(self) -> float:
         """About the time that the free bricks take on one host."""
-        return self._seconds * len(self._free) / max(1, self._left_at_first)
+        return self._seconds * len(self.free) / max(1, self._left_at_first)
 
     def take(self, host: str, keys: Iterable[JobKey]) -> None:
         """Note that a host measures bricks."""
         self._in_flight[host] = frozenset(keys)
         for key in self._in_flight[host]:
-            self._free.pop(key, None)
+            self.free.pop(key, None)
 
     def learn(self, measured: Mapping[JobKey, Statistics]) -> dict[JobKey, Job]:
         """Note results that are stored, and return the bricks that had none before."""
@@ -91,13 +87,14 @@ class BrickPool:
         for key, statistics in known.items():
             self.measured[key] = statistics
             self.failed.pop(key, None)
-            if self._is_enough(self.part.jobs[key], statistics):
+            request, job = self.part.request, self.part.jobs[key]
+            if request.method is Method.INSIDE or request.rule.stop(statistics, job.share) is not None:
                 self._drop(key)
         return new
 
     def give_up(self, reasons: Mapping[JobKey, str]) -> dict[JobKey, Job]:
         """Note bricks that this system cannot measure, and return those that are new."""
-        new = {key: self._left[key] for key in reasons if key in self._left and key not in self.measured}
+        new = {key: self.left[key] for key in reasons if key in self.left and key not in self.measured}
         for key in new:
             self._drop(key)
             self.failed[key] = reasons[key]
@@ -131,26 +128,13 @@ class BrickPool:
 
     def _released(self, host: str) -> list[JobKey]:
         """Return the bricks in the task of a host that still need samples; they are free again."""
-        waiting = [key for key in self._in_flight.pop(host, ()) if key in self._left]
-        self._free.update((key, self._left[key]) for key in waiting)
+        waiting = [key for key in self._in_flight.pop(host, ()) if key in self.left]
+        self.free.update((key, self.left[key]) for key in waiting)
         return waiting
 
     def _drop(self, key: JobKey) -> None:
-        self._left.pop(key, None)
-        self._free.pop(key, None)
-
-    def _is_enough(self, job: Job, statistics: Statistics) -> bool:
-        request = self.part.request
-        return request.method is Method.INSIDE or request.rule.stop(statistics, job.share) is not None
-
-
-@dataclass(frozen=True)
-class ChosenBricks:
-    """The bricks of a task, and the parcels that hold them."""
-
-    jobs: tuple[Job, ...]
-    parcels: tuple[Parcel, ...]
-    is_probe: bool = False
+        self.left.pop(key, None)
+        self.free.pop(key, None)
 
 
 def next_bricks(
@@ -159,7 +143,7 @@ def next_bricks(
     most_seconds: float = TASK_SECONDS,
     most_bricks: int | None = None,
     rule: StoppingRule | None = None,
-) -> ChosenBricks:
+) -> tuple[Job, ...]:
     """Return the first of the wanted bricks that a host can measure in so many seconds, at least one.
 
     Inside of networks a brick costs the time of its network, so the other bricks of that come along.
@@ -175,21 +159,19 @@ def next_bricks(
         if seconds([*found, *group]) > most_seconds:
             # One network more than fits in the time would be too much; the first one is begun in any case.
             if request.method is Method.INSIDE:
-                group = [] if found else group
-            else:
-                group = group[: max(_fitting(group, found, seconds, most_seconds), 0 if found else 1)]
-            found += group
-            break
+                return tuple(found or group)[:most_bricks]
+            sizes = range(1, len(group) + 1)
+            fitting = bisect_right(sizes, most_seconds, key=lambda size: seconds([*found, *group[:size]]))
+            return tuple(found + group[: max(fitting, 0 if found else 1)])[:most_bricks]
         found += group
         if most_bricks is not None and len(found) >= most_bricks:
             break
-    jobs = tuple(found[:most_bricks])
-    return ChosenBricks(jobs, holding(pool, jobs))
+    return tuple(found[:most_bricks])
 
 
 def probe_bricks(
     pool: BrickPool, store: ResultsDatabase, seconds: float, most_bricks: int | None = None
-) -> ChosenBricks:
+) -> tuple[Job, ...]:
     """Return the bricks that tell most about a system in a few seconds.
 
     Where no other system has results of the bricks, these are the ones that are expected to take most of the time.
@@ -206,9 +188,8 @@ def probe_bricks(
         wanted = []
     if not wanted:
         by_time = sorted(free, key=lambda job: -job.expected_ms * sum(use.times for use in job.uses))
-        return replace(next_bricks(pool, by_time, seconds, most_bricks, PROBE_RULE), is_probe=True)
-    jobs = tuple(wanted[:most_bricks])
-    return ChosenBricks(jobs, holding(pool, jobs), is_probe=True)
+        return next_bricks(pool, by_time, seconds, most_bricks, PROBE_RULE)
+    return tuple(wanted[:most_bricks])
 
 
 def holding(pool: BrickPool, jobs: Iterable[Job]) -> tuple[Parcel, ...]:
@@ -222,18 +203,15 @@ def holding(pool: BrickPool, jobs: Iterable[Job]) -> tuple[Parcel, ...]:
     return tuple(found.values())
 
 
-def task_of(pool: BrickPool, chosen: ChosenBricks, seconds_left: float | None, probe_seconds: float) -> Task:
-    """Return the task that measures some bricks; `seconds_left` are those of the time budget of the host."""
+def task_of(
+    pool: BrickPool, jobs: Sequence[Job], parcels: Sequence[Parcel], seconds: float | None, *, is_probe: bool
+) -> Task:
+    """Return the task that measures some bricks, which these parcels hold, in so many seconds."""
     request = pool.part.request
-    budgets = [it for it in (seconds_left, probe_seconds if chosen.is_probe else None) if it is not None]
-    keys = tuple(dict.fromkeys(job.key.brick for job in chosen.jobs))
-    run = replace(
-        request,
-        rule=PROBE_RULE if chosen.is_probe else request.rule,
-        time_budget_seconds=min(budgets, default=None),
-        only=keys,
-    )
-    return Task(id=new_uuid(), request=run, parcels=tuple(it.sha256 for it in chosen.parcels), bricks=keys)
+    keys = tuple(dict.fromkeys(job.key.brick for job in jobs))
+    rule = PROBE_RULE if is_probe else request.rule
+    run = replace(request, rule=rule, time_budget_seconds=seconds, only=keys)
+    return Task(id=new_uuid(), request=run, parcels=tuple(it.sha256 for it in parcels), bricks=keys)
 
 
 def _groups(pool: BrickPool, wanted: Iterable[Job]) -> Iterator[list[Job]]:
@@ -252,13 +230,190 @@ def _groups(pool: BrickPool, wanted: Iterable[Job]) -> Iterator[list[Job]]:
         yield group
 
 
-def _fitting(
-    group: Sequence[Job], found: Sequence[Job], seconds: Callable[[Sequence[Job]], float], most_seconds: float
-) -> int:
-    """Return how many jobs of a group fit in the time beside those that were found."""
-    low, high = 0, len(group)
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = seconds([*found, *group[:middle]]) <= most_seconds
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return low
+@dataclass(slots=True, eq=False)
+class CurrentTask:
+    """The task of a host, what the host may return for it, and what it has told so far."""
+
+    task: Task
+    pool: BrickPool
+    allowed: Allowed
+    meter: MessageMeter
+    is_probe: bool
+    began: float
+    progress: TaskProgress | None = None
+    note: str = ""
+    # True once the host has returned a result or a failure of a brick.
+    has_results: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class HostWork:
+    """A host of a fleet run, as its driver knows it."""
+
+    entry: HostEntry
+    # Counts messages that are about no current task.
+    stray: MessageMeter
+    # The time at which it came into its state.
+    since: float
+    state: FleetHostState = FleetHostState.CONNECTING
+    message: str = ""
+    is_there: bool = False
+    is_paused: bool = False
+    # When to ask it again, after a call that was lost.
+    ask_after: float = 0.0
+    system: System | None = None
+    # One for each part of the fleet run.
+    pools: tuple[BrickPool, ...] = ()
+    current: CurrentTask | None = None
+    # The task that it had when it went away, or when the driver before this one ended.
+    task_before: str = ""
+    # The most bricks of a task; None: as many as fit in its time.
+    most_bricks: int | None = None
+    # The parcels of the fleet run that it has not been sent yet.
+    lacks: set[str] = field(default_factory=set)
+    # Tasks that failed one after another without a result.
+    failures: int = 0
+    spent_seconds: float = 0.0
+    disturbed_rounds: int = 0
+    disturbed_seconds: float = 0.0
+    told: HostProgress | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name in the fleet."""
+        return self.entry.name
+
+    @property
+    def is_over(self) -> bool:
+        """True if it gets no more work."""
+        return self.state in FINAL
+
+    @property
+    def has_work(self) -> bool:
+        """True if bricks are left that it may have to measure."""
+        return any(pool.left for pool in self.pools)
+
+    @property
+    def working_state(self) -> FleetHostState:
+        """The state that its task amounts to."""
+        if self.current is None:
+            return FleetHostState.IDLE
+        return FleetHostState.PROBING if self.current.is_probe else FleetHostState.MEASURING
+
+    @property
+    def meter(self) -> MessageMeter:
+        """The meter that counts what it sends now."""
+        return self.stray if self.current is None else self.current.meter
+
+    def seconds_spent(self, now: float) -> float:
+        """Return the seconds that it has had tasks for."""
+        return self.spent_seconds + (now - self.current.began if self.current else 0.0)
+
+    def change(self, state: FleetHostState, message: str, now: float) -> bool:
+        """Change its state, and return True if it was another one."""
+        if (state, message) == (self.state, self.message):
+            return False
+        if state is not self.state:
+            self.since = now
+        self.state, self.message = state, message
+        return True
+
+    def changed(self) -> HostChanged:
+        """Return the event that tells its state."""
+        system = self.system
+        return HostChanged(
+            host=self.name,
+            state=self.state.value,
+            message=self.message,
+            system="" if system is None else system.id,
+            system_name="" if system is None else system.name,
+        )
+
+    def new_progress(self, seconds_left: float | None) -> HostProgress | None:
+        """Return the event that tells its progress; None if that has been told."""
+        now = None if self.current is None else self.current.progress
+        found = HostProgress(
+            host=self.name,
+            bricks=sum(pool.done for pool in self.pools),
+            of=sum(pool.total for pool in self.pools),
+            failed=sum(len(pool.failed) for pool in self.pools),
+            seconds_left=seconds_left,
+            disturbed_rounds=self.disturbed_rounds + (now.disturbed_rounds if now else 0),
+            disturbed_seconds=self.disturbed_seconds + (now.disturbed_seconds if now else 0.0),
+        )
+        if self.told is not None and replace(self.told, when=found.when) == found:
+            return None
+        self.told = found
+        return found
+
+    def end_task(self, now: float) -> CurrentTask | None:
+        """Forget the current task, and return it."""
+        ended, self.current = self.current, None
+        if ended is not None:
+            self.spent_seconds += now - ended.began
+            if ended.progress is not None:
+                self.disturbed_rounds += ended.progress.disturbed_rounds
+                self.disturbed_seconds += ended.progress.disturbed_seconds
+        return ended
+
+
+class SharedPools:
+    """A pool for each part and each system with its runtime. Hosts of the same system share the bricks."""
+
+    def __init__(self, workload: FleetWorkload, store: ResultsDatabase, state: JobState) -> None:
+        self._workload = workload
+        self._store = store
+        # Results since then count where everything is to be measured again.
+        self._started = state.started
+        self._fleet = state.run
+        # By the number of the part.
+        self._pools: dict[tuple[int, Conditions], BrickPool] = {}
+        self._members: defaultdict[BrickPool, list[HostWork]] = defaultdict(list)
+
+    def join(self, host: HostWork, report: HostReport, system: System) -> None:
+        """Give a host the pools of its system."""
+        self.leave(host)
+        host.system = system
+        found = []
+        for number, part in enumerate(self._workload.parts):
+            # The report was checked: the host has the runtime.
+            identity = numbered_identity(identity_there(part.request.runtime, report) or "", processors_of(system))
+            conditions = Conditions(system.id, identity, part.request.method.id)
+            if (number, conditions) not in self._pools:
+                known = known_in(self._store, conditions, part.jobs, self._started if part.request.again else "")
+                known = replace(known, failed={}) if part.request.retry_failed else known
+                self._pools[number, conditions] = BrickPool(part, conditions, known, self._fleet)
+            found.append(self._pools[number, conditions])
+        host.pools = tuple(found)
+        for pool in found:
+            self._members[pool].append(host)
+
+    def leave(self, host: HostWork) -> None:
+        """Take a host out of its pools, as its system may have changed."""
+        for pool in host.pools:
+            self._members[pool].remove(host)
+        host.pools = ()
+
+    @property
+    def all(self) -> Sequence[BrickPool]:
+        """All pools."""
+        return tuple(self._pools.values())
+
+    def members(self, pool: BrickPool) -> Sequence[HostWork]:
+        """Return the hosts that share a pool."""
+        return tuple(self._members[pool])
+
+    @property
+    def bricks(self) -> Tally:
+        """The bricks of all hosts, those of equal hosts once."""
+        reused = sum(pool.reused for pool in self.all)
+        measured = sum(pool.done for pool in self.all) - reused
+        return Tally(sum(it.total for it in self.all), measured, reused, sum(len(it.failed) for it in self.all))
+
+    def seconds_left(self, host: HostWork) -> float | None:
+        """Return the seconds that a host still needs: the rest of its task, and its share of the free bricks."""
+        if host.is_over or not host.pools:
+            return None
+        progress = None if host.current is None else host.current.progress
+        now = 0.0 if progress is None else progress.seconds_left or 0.0
+        return now + sum(pool.free_seconds / len(self._members[pool]) for pool in host.pools)

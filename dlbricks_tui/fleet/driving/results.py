@@ -5,13 +5,13 @@ docs/how-it-works/fleet.md says.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from dlbricks_tui import __version__
 from dlbricks_tui.fleet.errors import FleetError, MessageError
-from dlbricks_tui.fleet.messages import HostMessage, HostReport, TaskProgress, message_from, outcome_from
+from dlbricks_tui.fleet.messages import HostReport, Message, TaskProgress, message_in
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.models.graph import Level
@@ -20,7 +20,7 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import TABLES, BrokenDocumentError, to_record
+from dlbricks_tui.store.documents import TABLES, BrokenDocumentError
 from dlbricks_tui.store.records import (
     BrickForm,
     Fact,
@@ -37,14 +37,9 @@ from dlbricks_tui.store.records import (
 from dlbricks_tui.store.statistics import mean_statistics
 from dlbricks_tui.store.verification import check_plausible
 
-# The kinds of records that hosts return.
-Returned = Measurement | Failure | Provenance | System | RuntimeRecord | BrickForm
-_RETURNED: tuple[type[Returned], ...] = (
-    *(Measurement, Failure, Provenance),
-    *(System, RuntimeRecord, BrickForm),
-)
-
-_MOST_FACTS = 64
+# The records that hosts return.
+Returned = Measurement | Failure | System | RuntimeRecord
+_MOST_FACTS, _MOST_RUNTIMES = 64, 100
 # The newest result of a brick counts, so clocks must not differ much.
 _CLOCK_TOLERANCE = timedelta(minutes=10)
 # A brick has a record for each of its places in the networks. A host tells its progress a few times a second at most.
@@ -75,7 +70,9 @@ def check_report(report: HostReport) -> System:
         if datetime.fromisoformat(report.clock).tzinfo is None:
             raise ValueError("has a clock without a time zone")
     except (ValueError, BrokenDocumentError) as error:
-        raise ImpossibleError(f"a report that {_in_a_line(error)}") from None
+        raise ImpossibleError(f"a report that {printable(str(error)[:300])}") from None
+    if len(report.runtimes) > _MOST_RUNTIMES:
+        raise ImpossibleError(f"a report of {len(report.runtimes):,} runtimes")
     if not system.id or not system.cores or not system.memory_bytes or len(system.facts) > _MOST_FACTS:
         raise ImpossibleError("a report of an impossible system")
     return system
@@ -125,35 +122,36 @@ def identity_there(requested: Runtime, report: HostReport) -> str | None:
 def check_result(document: Mapping[str, Any], allowed: Allowed) -> Returned:
     """Return the record in a document of a host; raise ImpossibleError if the host cannot have measured it."""
     kind = TABLES.get(str(document.get("table")))
-    if kind not in _RETURNED:
+    if kind not in (Measurement, Failure, System, RuntimeRecord):
         raise ImpossibleError(f"a record of the kind {_short(str(document.get('table')))!r}")
     try:
-        # The forms of bricks are long, and known here.
-        record: Record = to_record(document) if kind is BrickForm else checked_record(kind, document)
+        record: Record = checked_record(kind, document)
         check_plausible(record)
     except (ValueError, BrokenDocumentError) as error:
-        raise ImpossibleError(f"a record that {_in_a_line(error)}") from None
+        raise ImpossibleError(f"a record that {printable(str(error)[:300])}") from None
+    conditions = allowed.conditions
     match record:
-        case System() | RuntimeRecord():
-            _check_definition(record, allowed)
-        case BrickForm():
-            if record.key not in allowed.bricks:
-                raise ImpossibleError(f"brick {_short(record.key)!r}, which it was not given")
+        case System() if record.id != conditions.system:
+            raise ImpossibleError(f"a system {_short(record.id)!r} that is not its own")
+        case RuntimeRecord():
+            if record.id != conditions.runtime:
+                raise ImpossibleError(f"a runtime {_short(record.id)!r} that is not its own")
+            if not record.id.startswith(f"{record.framework}-{record.version} "):
+                raise ImpossibleError("a runtime of another framework or version than it names")
         case Measurement() | Failure():
-            _check_conditions(record, allowed)
-            _check_brick(record, allowed)
-        case Provenance():
-            _check_conditions(record, allowed)
-        case _:
-            raise ImpossibleError(f"a {type(record).__name__}")
-    return record
+            for name, what in (("system", "host"), ("runtime", "runtime"), ("protocol", "method")):
+                if (value := getattr(record, name)) != getattr(conditions, name):
+                    raise ImpossibleError(f"a result of another {what}, {_short(value)!r}")
+            level = allowed.bricks.get(record.brick)
+            if level is None:
+                raise ImpossibleError(f"a result of brick {_short(record.brick)!r}, which it was not given")
+            if record.level is not level:
+                raise ImpossibleError(f"a result of brick {_short(record.brick)!r} at another level")
+    return record  # type: ignore[return-value]
 
 
-def check_progress(progress: TaskProgress) -> TaskProgress:
-    """Return the progress of a task with texts that can be shown; raise ImpossibleError if it cannot be true."""
-    if progress.done > progress.of:
-        raise ImpossibleError(f"that {progress.done:,} of {progress.of:,} bricks are done")
-    return replace(progress, waits_for=shown(progress.waits_for))
+def _short(text: str) -> str:
+    return printable(text[:40])
 
 
 def shown(text: str) -> str:
@@ -175,11 +173,7 @@ class MessageMeter:
     def count(self, text: str) -> None:
         """Count a message; raise ImpossibleError if that is one too many."""
         self._bytes += len(text)
-        self.count_more(1)
-
-    def count_more(self, messages: int) -> None:
-        """Count messages that came in one text; raise ImpossibleError if these are too many."""
-        self._messages += messages
+        self._messages += 1
         seconds = self._clock() - self._began
         if self._messages > _MESSAGES + _MESSAGES_PER_BRICK * self._bricks + _MESSAGES_PER_SECOND * seconds:
             raise ImpossibleError(f"{self._messages:,} messages about {self._bricks} bricks within {seconds:.0f} s")
@@ -187,58 +181,24 @@ class MessageMeter:
             raise ImpossibleError(f"{self._bytes:,} bytes about {self._bricks} bricks within {seconds:.0f} s")
 
 
-def read_messages(meter: MessageMeter, texts: Iterable[str]) -> Sequence[HostMessage]:
-    """Return messages that a host has sent; raise ImpossibleError for texts that are none, or for too many."""
+def read_messages(meter: MessageMeter, texts: Iterable[str], *kinds: type[Message]) -> Sequence[Message]:
+    """Return messages that a host has sent; raise ImpossibleError for texts that are none of these kinds, or too many.
+
+    All that they say can be shown.
+    """
     found = []
     for text in texts:
         meter.count(text)
         try:
-            found.append(message_from(text))
+            message = message_in(text, *kinds)
         except MessageError as error:
             raise ImpossibleError(f"a message that {shown(str(error)[:200])}") from None
+        if isinstance(message, TaskProgress) and message.done > message.of:
+            raise ImpossibleError(f"that {message.done:,} of {message.of:,} bricks are done")
+        texts_of = {it.name for it in fields(message)} & {"text", "reason", "waits_for"}
+        changes: Any = {name: shown(getattr(message, name)) for name in texts_of}
+        found.append(replace(message, **changes))
     return found
-
-
-def read_outcome(meter: MessageMeter, text: str) -> Sequence[HostMessage]:
-    """Return everything that a task has found once more, as messages may be lost; raise ImpossibleError as above."""
-    meter.count(text)
-    try:
-        found = outcome_from(text)
-    except MessageError as error:
-        raise ImpossibleError(f"an outcome that {shown(str(error)[:200])}") from None
-    meter.count_more(len(found))
-    return found
-
-
-def _check_definition(record: System | RuntimeRecord, allowed: Allowed) -> None:
-    expected = allowed.conditions.system if isinstance(record, System) else allowed.conditions.runtime
-    if record.id != expected:
-        what = "system" if isinstance(record, System) else "runtime"
-        raise ImpossibleError(f"a {what} {_short(record.id)!r} that is not its own")
-    if isinstance(record, RuntimeRecord) and not expected.startswith(f"{record.framework}-{record.version} "):
-        raise ImpossibleError("a runtime of another framework or version than it names")
-
-
-def _check_conditions(record: Measurement | Failure | Provenance, allowed: Allowed) -> None:
-    for name, what in (("system", "host"), ("runtime", "runtime"), ("protocol", "method")):
-        if (value := getattr(record, name)) != getattr(allowed.conditions, name):
-            raise ImpossibleError(f"a result of another {what}, {_short(value)!r}")
-
-
-def _check_brick(record: Measurement | Failure, allowed: Allowed) -> None:
-    level = allowed.bricks.get(record.brick)
-    if level is None:
-        raise ImpossibleError(f"a result of brick {_short(record.brick)!r}, which it was not given")
-    if record.level is not level:
-        raise ImpossibleError(f"a result of brick {_short(record.brick)!r} at another level")
-
-
-def _short(text: str) -> str:
-    return printable(text[:40])
-
-
-def _in_a_line(error: Exception) -> str:
-    return printable(str(error)[:300])
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,46 +257,37 @@ class FleetResults:
     def keep(self, host: str, records: Sequence[Returned], jobs: Mapping[JobKey, Job]) -> StoredNews:
         """Store the records of a message durably, and return which bricks they are about.
 
-        A result of a brick in another context than any in the models is kept and tells nothing new.
+        A result of a brick in another context than any in the models is kept and tells nothing new. Raise
+        ImpossibleError if a result has the UUID of one of another system.
         """
         forms = {job.key.brick: job.canonical for job in jobs.values()}
+        index, record_of = self._store.generation.index, self._store.generation.record
         kept: list[Record] = []
         measured: dict[JobKey, list[Statistics]] = {}
         failed: dict[JobKey, str] = {}
         for record in records:
-            match record:
-                case Measurement():
-                    kept.append(BrickForm(key=record.brick, canonical=forms[record.brick]))
-                    kept.append(replace(record, run=run_of(self._fleet, host)))
-                    if record.good:
-                        measured.setdefault(JobKey(record.brick, record.context), []).append(record.statistics)
-                case Failure():
-                    kept.append(replace(record, run=run_of(self._fleet, host)))
-                    reason = f"{record.reason}: {record.message}" if record.message else record.reason
-                    failed[JobKey(record.brick, record.context)] = reason
-                case Provenance():
-                    kept.append(replace(record, run=run_of(self._fleet, host), models=self._models))
-                case RuntimeRecord():
-                    kept.append(record)
-                case _:
-                    # The report has described the system, and the bricks are known here.
-                    continue
-        self._refuse_stolen(records)
+            # The report has described the system.
+            if isinstance(record, System):
+                continue
+            if isinstance(record, RuntimeRecord):
+                kept.append(record)
+                continue
+            key, record = JobKey(record.brick, record.context), replace(record, run=run_of(self._fleet, host))
+            if isinstance(record, Failure):
+                failed[key] = f"{record.reason}: {record.message}" if record.message else record.reason
+            else:
+                row = index.row_of_uuid(record.uuid)
+                known = None if row is None else record_of(row)
+                if known is not None and not (
+                    isinstance(known, Measurement) and replace(known, run=record.run) == record
+                ):
+                    raise ImpossibleError("a result with the identity of another one")
+                kept.append(BrickForm(key=record.brick, canonical=forms[record.brick]))
+                if record.good:
+                    measured.setdefault(key, []).append(record.statistics)
+            kept.append(record)
         self._store.add(*kept)
         return StoredNews(
             {key: mean_statistics(found) for key, found in measured.items() if key in jobs},
             {key: reason for key, reason in failed.items() if key in jobs and key not in measured},
         )
-
-    def _refuse_stolen(self, records: Sequence[Returned]) -> None:
-        """Raise ImpossibleError if a result has the UUID of one of another system."""
-        for record in records:
-            if isinstance(record, Measurement):
-                row = self._store.generation.index.row_of_uuid(record.uuid)
-                known = None if row is None else self._store.generation.record(row)
-                if known is not None and not _is_same(known, record):
-                    raise ImpossibleError("a result with the identity of another one")
-
-
-def _is_same(known: Record, record: Measurement) -> bool:
-    return isinstance(known, Measurement) and replace(known, run=record.run) == record

@@ -13,7 +13,7 @@ from dlbricks_tui.estimate.comparison import read_prices
 from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.driving.driver import PATIENCE_SECONDS, Driver
-from dlbricks_tui.fleet.driving.host_work import HostWork
+from dlbricks_tui.fleet.driving.pools import HostWork
 from dlbricks_tui.fleet.engine.engine import Engine, News
 from dlbricks_tui.fleet.engine.scheduler import PLAIN, check_address, set_up
 from dlbricks_tui.fleet.folder import FleetControl, FleetFolder, read_fleet_request
@@ -85,7 +85,7 @@ def execute_fleet(
         def end(state: State, message: str) -> JobState:
             # Told before the state changes: viewers stop reading events at a final state.
             events.tell(FleetEnded(state=state.value, message=message, seconds=control.seconds))
-            return control.end(state, message)
+            return control.change(state, message)
 
         events.tell(
             FleetStarted(

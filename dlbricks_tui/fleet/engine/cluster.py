@@ -27,10 +27,10 @@ from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine import worker as worker_module
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
 from dlbricks_tui.fleet.engine.scheduler import LOOPBACK, SETTINGS
-from dlbricks_tui.fleet.engine.ssh import SECONDS_TO_CLOSE, HostRefusedError, SshError, connected, shell_path
+from dlbricks_tui.fleet.engine.ssh import SECONDS_TO_CLOSE, HostRefusedError, SshError, connected
 from dlbricks_tui.fleet.engine.worker import MARK, SECONDS_BETWEEN_SIGNS
 from dlbricks_tui.fleet.errors import FleetError, last_line
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.request import HostEntry, shell_path
 from dlbricks_tui.fleet.setting_up.host_script import ENVIRONMENT
 from dlbricks_tui.printable import printable
 from dlbricks_tui.regular_files import open_log
@@ -184,17 +184,22 @@ class HostWorker(ProcessInterface):  # type: ignore[misc]
             log = _Log(self._log)
             logging = asyncio.create_task(log.follow(process.stderr))
             try:
-                hello = await _hello(process.stdout.readline)
-                if not hello:
-                    await asyncio.wait((logging,), timeout=_SECONDS_TO_END)
-                _check(hello, await _status(process) if not hello else None, log.last_line)
-                port_here = await ssh.forward_here(_port(hello))
+                port_here = await ssh.forward_here(await _greeted(process, log, logging))
                 process.stdin.write(json.dumps(self._settings(port_there, port_here)).encode() + b"\n")
                 self._connected_at = time.monotonic()
-                await _give_signs(process)
+                # Signs that the driver is there, until the worker ends.
+                while not await _has_ended(process, SECONDS_BETWEEN_SIGNS):
+                    with suppress(BrokenPipeError):
+                        process.stdin.write(b"\n")
                 await asyncio.wait((logging,), timeout=SECONDS_TO_CLOSE)
             finally:
-                await _end(process)
+                # A worker ends with its input, or else by a signal.
+                with suppress(OSError):
+                    process.stdin.write_eof()
+                if not await _has_ended(process, _SECONDS_TO_END):
+                    with suppress(OSError):
+                        process.kill()
+                process.close()
                 logging.cancel()
             if ssh.is_closed:
                 return f"its connection ended: {ssh.fault}"
@@ -225,74 +230,50 @@ def seconds_before_retry(failures: int, noise: Callable[[], float] = random.rand
     return min(_SECONDS_BEFORE_RETRY * 2.0 ** min(failures, 16), _MOST_SECONDS_BEFORE_RETRY) * (0.75 + 0.25 * noise())
 
 
-def _check(hello: Mapping[str, Any], status: int | None, last_line: str) -> None:
-    """Raise HostRefusedError unless the host has the same dlbricks and dask; an empty hello: the worker has ended."""
-    if not hello:
-        if status in _NO_SUCH_COMMAND or "No module named" in last_line:
+async def _has_ended(process: "asyncssh.SSHClientProcess[bytes]", seconds: float) -> bool:
+    """Wait for the end of a process, but not for longer; return True if it has ended."""
+    with suppress(OSError, asyncio.TimeoutError):
+        await asyncio.wait_for(process.wait_closed(), seconds)
+        return True
+    return False
+
+
+async def _greeted(process: "asyncssh.SSHClientProcess[bytes]", log: "_Log", logging: "asyncio.Task[None]") -> int:
+    """Return the port of a worker, which tells its versions before it gets its settings.
+
+    Raise HostRefusedError unless the host has the same dlbricks and dask.
+    """
+    hello: Any = {}
+    try:
+        for _ in range(_MOST_LINES_BEFORE_HELLO):
+            line = await asyncio.wait_for(process.stdout.readline(), _SECONDS_TO_START)
+            if line.startswith(MARK.encode()) and len(line) < _LONGEST_LINE:
+                hello = json.loads(line.removeprefix(MARK.encode()))
+            if hello or not line:
+                break
+        else:
+            raise ValueError("no hello")
+    except asyncio.TimeoutError:
+        raise SshError(f"it did not answer within {_SECONDS_TO_START:.0f} seconds") from None
+    except ValueError:
+        raise SshError("it answered with something else than settings; check this host") from None
+    if not hello or not isinstance(hello, dict):
+        await asyncio.wait((logging,), timeout=_SECONDS_TO_END)
+        await _has_ended(process, _SECONDS_TO_END)
+        status = process.exit_status
+        if status in _NO_SUCH_COMMAND or "No module named" in log.last_line:
             raise HostRefusedError(f"dlbricks is not installed there: `{_INSTALL}` sets it up")
-        raise SshError(f"its worker does not start: {last_line or f'status {status}'}")
+        raise SshError(f"its worker does not start: {log.last_line or f'status {status}'}")
     if "lacks" in hello:
         raise HostRefusedError(f"its dlbricks lacks {hello['lacks']}: `{_INSTALL}` sets it up")
     for package, here in (("dlbricks", __version__), ("distributed", metadata.version("distributed"))):
         if hello.get(package) != here:
             there = str(hello.get(package))[:40]
             raise HostRefusedError(f"it has {package} {there}, and this machine {here}: `{_INSTALL}` makes them equal")
-
-
-def _port(hello: Mapping[str, Any]) -> int:
     port = hello.get("port")
     if type(port) is not int or not 0 < port < 2**16:
         raise SshError("its worker told no port; check this host")
     return port
-
-
-async def _hello(read: Callable[[], Awaitable[bytes]]) -> Mapping[str, Any]:
-    """Return what a worker tells before it gets its settings; empty: it has ended."""
-
-    async def found() -> Mapping[str, Any]:
-        for _ in range(_MOST_LINES_BEFORE_HELLO):
-            line = await read()
-            if not line:
-                return {}
-            if line.startswith(MARK.encode()) and len(line) < _LONGEST_LINE:
-                told = json.loads(line.removeprefix(MARK.encode()))
-                return told if isinstance(told, dict) else {}
-        raise ValueError("no hello")
-
-    try:
-        return await asyncio.wait_for(found(), _SECONDS_TO_START)
-    except asyncio.TimeoutError:
-        raise SshError(f"it did not answer within {_SECONDS_TO_START:.0f} seconds") from None
-    except ValueError:
-        raise SshError("it answered with something else than settings; check this host") from None
-
-
-async def _give_signs(process: "asyncssh.SSHClientProcess[bytes]") -> None:
-    """Tell the worker that its driver is there, until it ends."""
-    ended = asyncio.ensure_future(process.wait_closed())
-    try:
-        while not (await asyncio.wait((ended,), timeout=SECONDS_BETWEEN_SIGNS))[0]:
-            with suppress(BrokenPipeError):
-                process.stdin.write(b"\n")
-    finally:
-        ended.cancel()
-
-
-async def _end(process: "asyncssh.SSHClientProcess[bytes]") -> None:
-    """End a worker by the end of its input, and else by a signal."""
-    with suppress(OSError, asyncio.TimeoutError):
-        process.stdin.write_eof()
-        await asyncio.wait_for(process.wait_closed(), _SECONDS_TO_END)
-    if process.exit_status is None:
-        with suppress(OSError):
-            process.kill()
-    process.close()
-
-
-async def _status(process: "asyncssh.SSHClientProcess[bytes]") -> int | None:
-    with suppress(asyncio.TimeoutError):
-        await asyncio.wait_for(process.wait_closed(), _SECONDS_TO_END)
-    return process.exit_status
 
 
 class _Log:

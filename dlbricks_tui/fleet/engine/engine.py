@@ -1,31 +1,32 @@
 """The engine of a fleet: dask.distributed, reduced to calls of hosts by name and events on a queue.
 
 Each host runs one call at a time. A task is never repeated or given to another host: the driver decides what happens
-after a loss. All methods return at once, and dask runs in a thread, so a host that is slow or gone delays no other one.
+after a loss. Calls return at once, so a host that is slow or gone delays no other one. Hosts answer by events of dask.
 
-Hosts answer with text only. Dask's own protocol is another matter: its scheduler, clients and workers unpickle what
-their peers send. docs/how-it-works/fleet.md says what this means for the trust in hosts.
+Dask's scheduler, clients and workers unpickle what their peers send. docs/how-it-works/fleet.md says what this means
+for the trust in hosts.
 """
 
 import asyncio
-import json
+import os
 import secrets
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import CancelledError
-from concurrent.futures import Future as ThreadFuture
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dlbricks_tui.fleet.engine import on_worker
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.engine.scheduler import SECONDS_TO_CONNECT, connect, reason_of, set_up
 from dlbricks_tui.fleet.errors import FleetError, HostError
-from dlbricks_tui.fleet.messages import Parcel, Task, task_text
+from dlbricks_tui.fleet.messages import MOST_MESSAGE_BYTES, Parcel, Task, text_of
 from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.folders import data_folder
 from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
@@ -36,19 +37,18 @@ if TYPE_CHECKING:
 
 # Dask tells when hosts come and go. It is asked as well, should that message be lost.
 _SECONDS_BETWEEN_LOOKS = 15.0
-_SECONDS_BETWEEN_CHECKS = 1.0
-# Hosts that join together are looked for together.
-_SECONDS_TO_GATHER = 0.1
 _SECONDS_TO_CLOSE = 3.0
-# For so long a scheduler that is gone is looked for.
-_SECONDS_TO_RETURN = 600.0
+# For so long a scheduler that is gone is looked for, ever more rarely.
+_SECONDS_TO_RETURN, _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 600.0, 1.0, 30.0
 _LONGEST_NAME = 100
 # A task sends a few messages a second. More would fill the memory of the driver.
 _MOST_MESSAGES = 200_000
-_LONGEST_MESSAGE = 1 << 24
-_LONGEST_ANSWER = 1 << 28
 # More than these wait until the driver has looked after everything else.
 _MOST_AT_ONCE = 5_000
+# Letters of the reason in an error of a host.
+_LONGEST_REASON = 500
+# Between two heartbeats of a worker; dask's own answer would be half a second.
+HEARTBEAT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class TaskOver:
-    """The end of a task of a host, with everything that it has sent once more, or the reason why there is nothing."""
+    """The end of a task of a host as JSON, or the reason why there is none."""
 
     host: str
     task: str
@@ -112,18 +112,21 @@ class CallLost:
 News: TypeAlias = HostJoined | HostLeft | HostUnreachable | HostSaid | Reported | TaskOver | CallLost
 
 
-@dataclass(slots=True)
-class _Listening:
-    """The messages of a task that is carried out."""
+@dataclass(slots=True, eq=False)
+class _Call:
+    """A call of a host that is not over, and the news of its end: of an answer, or of an error."""
 
     host: str
+    news: Callable[[str, str], News]
+    future: Any = None
     messages: int = 0
+    is_answered: bool = False
 
 
 class Engine:
     """The hosts of one dask scheduler. A `cluster` reaches them, and puts what goes wrong on `events`.
 
-    News of the hosts come in the order in which they happened.
+    News of a host come in the order in which they happened.
     """
 
     def __init__(
@@ -140,35 +143,27 @@ class Engine:
         self._log = log
         self._cluster = cluster
         self._topic = f"dlbricks-{secrets.token_hex(16)}"
-        self._thread: threading.Thread | None = None
-        # Everything below belongs to the event loop's thread.
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Client | None = None
+        # The connection of the client: dask makes another one, which has no subscriptions.
+        self._connection: Any = None
         # The address of each host's worker.
         self._workers: dict[str, str] = {}
-        # The parcels that each host has, as far as this driver knows.
-        self._held: dict[str, set[str]] = {}
         # By a token that is known to one host alone, so no other one can send messages in its name.
-        self._listening: dict[str, _Listening] = {}
-        # The work that is open, and its host. Kept until it ends: the loop itself has weak references only.
-        self._open: dict[asyncio.Task[None], str] = {}
-        self._closing = asyncio.Event()
-        self._changed = asyncio.Event()
+        self._calls: dict[str, _Call] = {}
+        # Set by threads of dask when hosts may have come or gone.
+        self._changed = threading.Event()
+        self._next_look = self._give_up = 0.0
+        self._wait_seconds = _FIRST_WAIT_SECONDS
 
     def start(self) -> None:
         """Connect to the scheduler, and begin to watch for hosts; raise FleetError if it cannot be used."""
         set_up(self._log)
-        started: ThreadFuture[None] = ThreadFuture()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="fleet engine", daemon=True)
-        self._thread.start()
-        started.result()
+        self._connect()
 
     def close(self) -> None:
         """Give up all calls, and disconnect; this takes a few seconds at most."""
         try:
-            if self._thread is not None:
-                self._in_loop(self._closing.set)
-                self._thread.join(_SECONDS_TO_CLOSE)
+            self._disconnect()
         finally:
             if self._cluster is not None:
                 self._cluster.close()
@@ -181,25 +176,23 @@ class Engine:
             )
         self._cluster.add_hosts([entry])
 
-    def report(self, host: str) -> None:
-        """Ask a host for its report: `Reported`, unless the host goes away."""
-        self._call(host, lambda: self._asked(host, on_worker.call, "report"), partial(Reported, host))
+    def report(self, host: str, parcels: Sequence[str]) -> None:
+        """Ask a host for its report, with those of the parcels that it lacks: `Reported`, unless the host goes away."""
+        self._call(host, partial(Reported, host), "report", list(parcels))
 
     def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
-        """Send a host the parcels that it lacks, and then a task: `TaskOver`, unless the host goes away."""
-        self._call(host, lambda: self._carried_out(host, task, parcels), partial(TaskOver, host, task.id))
+        """Send a host some parcels and a task: `TaskOver`, unless the host goes away."""
+        sent = [(it.sha256, it.suffix, it.content) for it in parcels]
+        self._call(host, partial(TaskOver, host, task.id), "carry_out", text_of(task), sent)
 
     def control(self, host: str, task: str, what: str) -> None:
         """Pause, resume or cancel a task by its id; a host that is gone ignores it."""
-
-        def begin() -> None:
-            if worker := self._workers.get(host):
-                self._begin(host, self._run_there(on_worker.call, "control", task, what, workers=[worker]))
-
-        self._in_loop(begin)
+        if worker := self._workers.get(host):
+            self._run_there(here, "control", task, what, workers=[worker])
 
     def wait(self, seconds: float) -> Sequence[News]:
         """Return what has happened, after a while if nothing has."""
+        self._look()
         found: list[News] = []
         with suppress(Empty):
             found.append(self.events.get(timeout=seconds))
@@ -207,185 +200,126 @@ class Engine:
                 found.append(self.events.get_nowait())
         return found
 
-    def _call(self, host: str, work: Callable[[], Awaitable[str]], news: Callable[[str, str], News]) -> None:
-        if not self._in_loop(lambda: self._begin(host, self._answered(host, work, news))):
+    def _call(self, host: str, news: Callable[[str, str], News], function: str, *arguments: Any) -> None:
+        client, worker, token = self._client, self._workers.get(host), secrets.token_hex(16)
+        if client is None or worker is None:
             self.events.put(CallLost(host))
-
-    def _begin(self, host: str, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._open[task] = host
-        task.add_done_callback(lambda it: self._open.pop(it, None))
-
-    async def _answered(self, host: str, work: Callable[[], Awaitable[str]], news: Callable[[str, str], News]) -> None:
-        """Tell the answer of a host, or why there is none."""
-        try:
-            found = news(await work(), "")
-        except HostError as error:
-            found = news("", str(error))
-        except CancelledError:
-            found = CallLost(host)
-        self.events.put(found)
-
-    async def _carried_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> str:
-        held = self._held.setdefault(host, set())
-        if unsure := {it.sha256: it for it in parcels if it.sha256 not in held}:
-            lacking = _hashes(await self._asked(host, on_worker.call, "missing", list(unsure)))
-            for parcel in (unsure[sha256] for sha256 in unsure.keys() & lacking):
-                await self._asked(host, on_worker.call, "take", parcel.sha256, parcel.suffix, parcel.content)
-            held.update(unsure)
-        token = secrets.token_hex(16)
-        self._listening[token] = _Listening(host)
-        try:
-            return await self._asked(host, on_worker.carry_out, task_text(task), self._topic, token)
-        finally:
-            del self._listening[token]
-
-    async def _asked(self, host: str, function: Callable[..., str], *arguments: Any) -> str:
-        """Let a host call a function, and return its answer.
-
-        Raise HostError with the reason if there is none, or CancelledError if the host is not there.
-        """
-        from distributed.scheduler import KilledWorker
-
-        worker = self._workers.get(host)
-        if worker is None or self._client is None:
-            raise CancelledError
-        future = None
-        try:
-            future = self._client.submit(
-                function,
-                *arguments,
-                key=f"{function.__name__}-{secrets.token_hex(8)}",
-                workers=[worker],
-                allow_other_workers=False,
-                retries=0,
-                pure=False,
-            )
-            return on_worker.answer_in(await future, _LONGEST_ANSWER)
-        except KilledWorker:
-            raise CancelledError from None
-        except (HostError, CancelledError):
-            raise
-        # Anything that dask raises, or that the host has raised before it came to our function.
-        except Exception as error:
-            raise HostError(reason_of(error)) from error
-        finally:
-            # The scheduler forgets it, and does not try it again.
-            if future is not None:
-                future.release()
+            return
+        self._calls[token] = called = _Call(host, news)
+        called.future = client.submit(
+            ask,
+            *(self._topic, token, function, *arguments),
+            key=f"{function}-{token[:16]}",
+            workers=[worker],
+            allow_other_workers=False,
+            retries=0,
+            pure=False,
+        )
+        called.future.add_done_callback(partial(self._ended, token))
 
     def _hear(self, event: Any) -> None:
-        """Pass on a message of a host."""
+        """Pass on a message or the answer of a host; a thread of dask calls this."""
         try:
-            _, (token, text) = event
-            heard = self._listening[token]
-        # Of a task that is over, or not of our hosts.
+            _, (token, is_answer, text) = event
+            called = self._calls[token]
+        # Of a call that is over, or not of our hosts.
         except (ValueError, TypeError, KeyError):
             return
-        heard.messages += 1
-        if isinstance(text, str) and len(text) <= _LONGEST_MESSAGE and heard.messages <= _MOST_MESSAGES:
-            self.events.put(HostSaid(heard.host, text))
+        called.messages += 1
+        if (
+            called.is_answered
+            or not isinstance(text, str)
+            or len(text) > MOST_MESSAGE_BYTES
+            or called.messages > _MOST_MESSAGES
+        ):
+            return
+        called.is_answered |= bool(is_answer)
+        self.events.put(called.news(text, "") if is_answer else HostSaid(called.host, text))
 
-    def _in_loop(self, function: Callable[[], object]) -> bool:
-        """Run a function in the loop's thread soon; return False if the loop has ended."""
-        # Raised by a loop that is closed.
-        with suppress(RuntimeError):
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(function)
-                return True
-        return False
+    def _ended(self, token: str, future: Any) -> None:
+        """Tell the end of a call without an answer; a thread of dask calls this."""
+        from distributed.scheduler import KilledWorker
 
-    def _run(self, started: "ThreadFuture[None]") -> None:
-        try:
-            asyncio.run(self._live(started))
-        # For the thread that waits for the start.
-        except BaseException as error:
-            if started.done():
-                raise
-            started.set_exception(error)
+        called = self._calls.pop(token, None)
+        # Its host has left, or it was answered.
+        if called is None or called.is_answered:
+            return
+        error = future.exception() if future.status == "error" else None
+        if future.status == "finished":
+            self.events.put(called.news("", "the host answered with something else than text"))
+        elif error is None or isinstance(error, KilledWorker):
+            self.events.put(CallLost(called.host))
+        else:
+            reason = str(error) if isinstance(error, HostError) else reason_of(error)
+            self.events.put(called.news("", printable(reason)[:_LONGEST_REASON]))
 
-    async def _live(self, started: "ThreadFuture[None]") -> None:
-        """Serve one connection after another, until the engine is closed or the scheduler is gone for good."""
-        self._client = await connect(self._address, self._security)
-        self._loop = asyncio.get_running_loop()
-        started.set_result(None)
-        while self._client is not None:
-            client = self._client
-            await self._serve(client)
-            self._compare({})
-            self._client = None
-            with suppress(Exception):
-                await asyncio.wait_for(client.close(), _SECONDS_TO_CLOSE - 1)
-            if not self._closing.is_set():
-                self._client = await self._connected_again()
-
-    async def _connected_again(self) -> "Client | None":
-        """Return a new connection once the scheduler is there again, or None."""
-        loop = asyncio.get_running_loop()
-        give_up, wait = loop.time() + _SECONDS_TO_RETURN, 1.0
-        while loop.time() < give_up:
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), wait)
-                return None
-            with suppress(FleetError):
-                return await connect(self._address, self._security)
-            wait = min(2 * wait, 30.0)
-        return None
-
-    async def _serve(self, client: "Client") -> None:
-        """Watch for hosts until the connection is lost or the engine is closed."""
-        connection = client.scheduler_comm
+    def _connect(self) -> None:
+        client = self._client = connect(self._address, self._security)
+        self._connection = client.scheduler_comm
         client.subscribe_topic(self._topic, self._hear)
         client.subscribe_topic("all", lambda _: self._changed.set())
         # These would print what hosts send, and load pickled warnings.
         for topic in ("print", "warn"):
             client.subscribe_topic(topic, lambda _: None)
-        loop = asyncio.get_running_loop()
-        look = loop.time()
-        while not self._closing.is_set() and client.status == "running" and client.scheduler_comm is connection:
-            if self._changed.is_set() or loop.time() >= look:
-                self._changed.clear()
-                await asyncio.sleep(_SECONDS_TO_GATHER)
-                # The connection may be lost meanwhile, which is found above.
-                with suppress(OSError, asyncio.TimeoutError):
-                    identity = await asyncio.wait_for(client.scheduler.identity(), SECONDS_TO_CONNECT)
-                    self._compare(identity["workers"])
-                look = loop.time() + _SECONDS_BETWEEN_LOOKS
-            await self._next_event()
+        self._wait_seconds = _FIRST_WAIT_SECONDS
+        self._changed.set()
 
-    async def _next_event(self) -> None:
-        """Wait until hosts have changed or the engine is closed, at most until the connection has to be checked."""
-        waiting = [asyncio.ensure_future(it.wait()) for it in (self._closing, self._changed)]
-        await asyncio.wait(waiting, timeout=_SECONDS_BETWEEN_CHECKS, return_when=asyncio.FIRST_COMPLETED)
-        for each in waiting:
-            each.cancel()
+    def _disconnect(self) -> None:
+        self._compare({})
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(Exception):
+                client.close(timeout=_SECONDS_TO_CLOSE - 1)
+
+    def _look(self) -> None:
+        """Look for hosts that have come or gone, or for the scheduler if that has gone."""
+        now, client = time.monotonic(), self._client
+        if client is None:
+            if self._next_look <= now < self._give_up:
+                try:
+                    self._connect()
+                except FleetError:
+                    self._next_look = now + self._wait_seconds
+                    self._wait_seconds = min(2 * self._wait_seconds, _LONGEST_WAIT_SECONDS)
+        elif client.status != "running" or client.scheduler_comm is not self._connection:
+            self._disconnect()
+            self._next_look, self._give_up = now + self._wait_seconds, now + _SECONDS_TO_RETURN
+        elif self._changed.is_set() or now >= self._next_look:
+            self._changed.clear()
+            # The connection may be lost meanwhile, which is found next time.
+            with suppress(OSError, asyncio.TimeoutError):
+                identity = client.sync(client.scheduler.identity, callback_timeout=SECONDS_TO_CONNECT)
+                self._compare(identity["workers"])
+            self._next_look = now + _SECONDS_BETWEEN_LOOKS
 
     def _compare(self, workers: Mapping[str, Mapping[str, Any]]) -> None:
         """Note which hosts have joined and left; `workers` are those of the scheduler, by address."""
         found = {name_of(worker): (str(address), worker) for address, worker in workers.items()}
         for host in [host for host, address in self._workers.items() if found.get(host, ("",))[0] != address]:
-            self._leave(host)
-        for host, (address, worker) in found.items():
-            if host not in self._workers:
-                self._workers[host] = address
-                self.events.put(HostJoined(host, fault_of(worker)))
-                for nanny in (False, True) if worker.get("nanny") else (False,):
-                    self._begin(host, self._run_there(on_worker.calm, workers=[address], nanny=nanny))
+            del self._workers[host]
+            for token in [token for token, called in tuple(self._calls.items()) if called.host == host]:
+                # The scheduler forgets it, and does not try it again.
+                if (called := self._calls.pop(token, None)) is not None:
+                    called.future.release()
+            self.events.put(HostLeft(host))
+        new = {host: found[host] for host in found if host not in self._workers}
+        for host, (address, worker) in new.items():
+            self._workers[host] = address
+            self.events.put(HostJoined(host, fault_of(worker)))
+        for nanny in (False, True):
+            if calm_there := [address for address, worker in new.values() if worker.get("nanny") or not nanny]:
+                self._run_there(calm, workers=calm_there, nanny=nanny)
 
-    def _leave(self, host: str) -> None:
-        del self._workers[host]
-        # Its folder may be another one when it returns.
-        self._held.pop(host, None)
-        for work in [work for work, of in self._open.items() if of == host]:
-            work.cancel()
-        self.events.put(HostLeft(host))
+    def _run_there(self, function: Callable[..., object], *arguments: str, **where: Any) -> None:
+        """Call a function in the event loop of workers, beside their tasks; a host that is gone ignores it."""
+        client = self._client
 
-    async def _run_there(self, function: Callable[..., object], *arguments: str, **where: Any) -> None:
-        """Call a function in the event loop of a worker, beside its task; a host that is gone ignores it."""
-        if self._client is not None:
+        def run() -> None:
             with suppress(Exception):
-                running = self._client.run(function, *arguments, on_error="ignore", **where)
-                await asyncio.wait_for(running, SECONDS_TO_CONNECT)
+                client.run(function, *arguments, on_error="ignore", **where)  # type: ignore[union-attr]
+
+        # It waits for the hosts.
+        threading.Thread(target=run, daemon=True).start()
 
 
 def name_of(worker: Mapping[str, Any]) -> str:
@@ -404,10 +338,66 @@ def fault_of(worker: Mapping[str, Any]) -> str:
     )
 
 
-def _hashes(text: str) -> frozenset[str]:
-    """Return the hashes in the answer to a question for missing parcels."""
+def ask(topic: str, token: str, function: str, *arguments: Any) -> None:
+    """Call a function of this host, and log what it tells and answers under a topic, with the token of this call."""
+    from distributed import get_worker
+
+    worker = get_worker()
+
+    def log(is_answer: bool, text: str) -> None:
+        worker.log_event(topic, [token, is_answer, text])
+
+    log(True, here(function, *arguments, *([partial(log, False)] if function == "carry_out" else ())))
+
+
+def here(function: str, *arguments: Any) -> Any:
+    """Call a function of the host's side, which driver and scheduler never load.
+
+    Raise HostError with a reason in one line: nothing else travels of an error.
+    """
+    # Variables that dask sets for its workers, such as OMP_NUM_THREADS=1: a run here inherits them.
+    import dask.config
+
+    for key in ("pre-spawn-environ", "environ"):
+        for name, value in (dask.config.get(f"distributed.nanny.{key}", None) or {}).items():
+            if os.environ.get(name) == str(value):
+                del os.environ[name]
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return frozenset()
-    return frozenset(it for it in found if isinstance(it, str)) if isinstance(found, list) else frozenset()
+        at_host = import_module("dlbricks_tui.fleet.at_host")
+        return getattr(at_host, function)(str(data_folder().path), *arguments)
+    except UserError as error:
+        reason = str(error)
+    except Exception as error:  # noqa: BLE001
+        reason = f"{type(error).__name__}: {error}"
+    raise HostError(" ".join(reason.split())[:_LONGEST_REASON])
+
+
+def calm(dask_worker: Any) -> None:
+    """Let a worker, or the process that watches it, wake rarely for its life; dask calls this in its event loop.
+
+    Nearly everything that it does by the clock would disturb what its host measures.
+    """
+    for name, callback in dask_worker.periodic_callbacks.items():
+        if name in ("tick", "ticks"):
+            # Slower ones would each log that the process is busy.
+            callback.stop()
+        elif name != "heartbeat":
+            callback.callback_time = max(callback.callback_time, 1000 * HEARTBEAT_SECONDS)
+        elif callback.is_running():
+            # The scheduler sets the interval of this one with each answer.
+            callback.stop()
+            _heartbeats(dask_worker).start()
+
+
+def _heartbeats(worker: Any) -> Any:
+    from tornado.ioloop import PeriodicCallback
+
+    async def beat() -> None:
+        if worker.status.name in ("running", "paused"):
+            await worker.heartbeat()
+        else:
+            # A worker stops its own callbacks only.
+            callback.stop()
+
+    callback = PeriodicCallback(beat, 1000 * HEARTBEAT_SECONDS)
+    return callback

@@ -5,6 +5,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,7 +71,10 @@ def check_address(address: str, allow_plain: bool) -> SplitResult:
         usable = False
     if not usable:
         raise FleetError(f"{address[:80]!r} is no address of a scheduler: write it like tls://10.0.0.1:8786")
-    if place.scheme == PLAIN and not allow_plain and not _is_loopback(place.hostname or ""):
+    is_loopback = place.hostname == "localhost"
+    with suppress(ValueError):
+        is_loopback |= ipaddress.ip_address(place.hostname or "").is_loopback
+    if place.scheme == PLAIN and not allow_plain and not is_loopback:
         raise FleetError(
             f"{address[:80]} has neither encryption nor certificates: anybody on its network could run programs on all "
             "hosts; start it with TLS (docs/guides/many-hosts.md), or give --allow-plain on a network of your own"
@@ -78,23 +82,15 @@ def check_address(address: str, allow_plain: bool) -> SplitResult:
     return place
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-async def connect(address: str, security: "Security | None") -> "Client":
+def connect(address: str, security: "Security | None") -> "Client":
     """Return a connection to a scheduler; raise FleetError with the reason if there is none."""
     from distributed import Client
 
-    # Dask itself would try for long, and call everything a timeout.
-    await _check(address, security)
+    # In a thread: the caller may have an event loop, as in a notebook.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, check_scheduler(address, security)).result()
     try:
-        return await Client(
-            address, security=security, asynchronous=True, set_as_default=False, timeout=SECONDS_TO_CONNECT
-        )
+        return Client(address, security=security, set_as_default=False, timeout=SECONDS_TO_CONNECT)
     # Of many kinds: no scheduler, one of another version of dask, one that closes the connection.
     except Exception as error:
         raise FleetError(f"no dask scheduler can be used at {address}: {reason_of(error)}") from error
@@ -115,8 +111,11 @@ def reason_of(error: BaseException) -> str:
     return first_line(error)
 
 
-async def _check(address: str, security: "Security | None") -> None:
-    """Connect to a scheduler and hang up, to learn what is wrong with its address or the certificates."""
+async def check_scheduler(address: str, security: "Security | None") -> None:
+    """Connect to a scheduler and hang up; raise FleetError for what is wrong with its address or the certificates.
+
+    Dask itself would try for long, and call everything a timeout.
+    """
     place = urlsplit(address)
     context = None
     if place.scheme == SECURE:
@@ -168,9 +167,7 @@ async def _greeting(host: str, port: int, context: ssl.SSLContext | None) -> Non
     try:
         # With TLS 1.3 the other side refuses our certificate after the handshake.
         first = await asyncio.wait_for(reader.read(1), _SECONDS_TO_GREET)
-    except (asyncio.TimeoutError, TimeoutError):
-        first = b""
-    except ConnectionError:
+    except (asyncio.TimeoutError, TimeoutError, ConnectionError):
         first = b""
     finally:
         writer.close()

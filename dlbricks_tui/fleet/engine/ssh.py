@@ -10,7 +10,9 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -32,11 +34,11 @@ _PORT = 22
 _MOST_JUMPS = 8
 _CHUNK_BYTES = 1 << 17
 _NO_JUMP = "none"
-# As OpenSSH reads them.
-_USERS_KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
-_KNOWN_HOSTS_OF_ALL = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
-
-
+# The files with the keys of known servers, by option, as OpenSSH reads them.
+_KNOWN_HOSTS = (
+    ("UserKnownHostsFile", ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")),
+    ("GlobalKnownHostsFile", ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")),
+)
 # No command of the doctor prints more.
 MOST_OUTPUT_BYTES = 1 << 20
 
@@ -58,33 +60,13 @@ class Finished:
     err: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Hop:
-    """A server on the way to a host, or the host itself."""
-
-    address: str
-    port: int | None = None
-    user: str = ""
-    key: str = ""
-    jump: str = ""
-    is_jump: bool = False
-
-    @property
-    def command(self) -> str:
-        """The command that connects to it, once, as a user would type it."""
-        parts = ["ssh"]
-        for option, value in (("-p", self.port), ("-i", self.key), ("-J", self.jump)):
-            parts += [option, str(value)] if value else []
-        return shlex.join([*parts, f"{self.user}@{self.address}" if self.user else self.address, "true"])
-
-
 @asynccontextmanager
 async def connected(entry: HostEntry) -> AsyncIterator["SshConnection"]:
     """Open a connection to a host, and close it afterwards.
 
     Raise SshError or HostRefusedError with one line that says what to do.
     """
-    hop = _Hop(entry.address or entry.name, entry.port, entry.user, entry.key, entry.jump)
+    hop = replace(entry, address=entry.address or entry.name)
     async with AsyncExitStack() as opened:
         try:
             ssh, client = await asyncio.wait_for(_connect(hop, None, opened, 0), SECONDS_TO_CONNECT)
@@ -135,7 +117,7 @@ class _Client(asyncssh.SSHClient):
 
 
 async def _connect(
-    hop: _Hop, via: asyncssh.SSHClientConnection | None, opened: AsyncExitStack, depth: int
+    hop: HostEntry, via: asyncssh.SSHClientConnection | None, opened: AsyncExitStack, depth: int
 ) -> tuple[asyncssh.SSHClientConnection, _Client]:
     """Connect to a hop, and before to the hops in front of it; `opened` closes all of them."""
     client = _Client()
@@ -149,11 +131,36 @@ async def _connect(
             raise HostRefusedError(f"{_named(hop)} has more than {_MOST_JUMPS} jump hosts: correct ProxyJump")
         for jump in jumps:
             via, _ = await _connect(jump, via, opened, depth + 1)
+        files = [_existing(asked.config.get(option) or usual) for option, usual in _KNOWN_HOSTS]
+        # OpenSSH, too, passes over keys that do not exist; without any, the usual ones are tried.
+        keys = [hop.key] if hop.key else _existing(asked.config.get("IdentityFile"))
+        # An agent with many keys is asked for this one only.
+        identities = _existing([f"{hop.key}.pub"]) if hop.key else []
+        log_in = partial(
+            asyncssh.connect,
+            hop.address,
+            port=hop.port or (),
+            username=hop.user or (),
+            tunnel=via,
+            client_factory=lambda: client,
+            # There is no way to do without.
+            known_hosts=[file for found in files for file in found],
+            client_keys=keys or (),
+            ignore_encrypted=True,
+            agent_identities=identities or (),
+            password_auth=False,
+            kbdint_auth=False,
+            agent_forwarding=False,
+            x11_forwarding=False,
+            login_timeout=SECONDS_TO_CONNECT,
+            keepalive_interval=_SECONDS_BETWEEN_KEEPALIVES,
+            keepalive_count_max=_KEEPALIVES,
+        )
         try:
-            ssh = await _log_in(hop, via, asked, client)
+            ssh = await log_in()
         except (asyncssh.ConnectionLost, ConnectionResetError):
             # A busy sshd ends some connections without a word (MaxStartups).
-            ssh = await _log_in(hop, via, asked, client)
+            ssh = await log_in()
     except FleetError:
         raise
     # asyncssh raises many kinds of errors, such as those of a configuration file that cannot be read.
@@ -163,73 +170,25 @@ async def _connect(
     return ssh, client
 
 
-async def _log_in(
-    hop: _Hop,
-    via: asyncssh.SSHClientConnection | None,
-    asked: asyncssh.SSHClientConnectionOptions,
-    client: _Client,
-) -> asyncssh.SSHClientConnection:
-    """Connect to a server, directly or through the connection to its jump host, with the user's keys."""
-    return await asyncssh.connect(
-        hop.address,
-        port=hop.port or (),
-        username=hop.user or (),
-        tunnel=via,
-        client_factory=lambda: client,
-        known_hosts=_known_hosts(asked),
-        client_keys=_keys(hop, asked) or (),
-        ignore_encrypted=True,
-        agent_identities=_identities(hop.key) or (),
-        password_auth=False,
-        kbdint_auth=False,
-        agent_forwarding=False,
-        x11_forwarding=False,
-        login_timeout=SECONDS_TO_CONNECT,
-        keepalive_interval=_SECONDS_BETWEEN_KEEPALIVES,
-        keepalive_count_max=_KEEPALIVES,
-    )
-
-
 async def _close(ssh: asyncssh.SSHClientConnection) -> None:
     ssh.close()
     with suppress(asyncio.TimeoutError, asyncssh.Error, OSError):
         await asyncio.wait_for(ssh.wait_closed(), SECONDS_TO_CLOSE)
 
 
-def _jumps(hop: _Hop, configured: object) -> list[_Hop]:
-    """Return the jump hosts of a hop, the first one first."""
+def _jumps(hop: HostEntry, configured: object) -> list[HostEntry]:
+    """Return the jump hosts of a hop, the first one first; they have no names."""
     found = hop.jump or (configured if isinstance(configured, str) else "")
     if not found or found.lower() == _NO_JUMP:
         return []
-    jumps: list[_Hop] = []
-    for text in found.split(","):
-        user, _, place = text.strip().rpartition("@")
+    jumps: list[HostEntry] = []
+    for text in map(str.strip, found.split(",")):
+        user, _, place = text.rpartition("@")
         address, _, port = place.rpartition(":") if ":" in place else (place, "", "")
         before = ",".join(it.strip() for it in found.split(",")[: len(jumps)])
-        jumps.append(_Hop(address, int(port) if port.isdigit() else None, user, jump=before, is_jump=True))
+        number = int(port) if port.isdigit() else None
+        jumps.append(HostEntry(name="", address=address, port=number, user=user, jump=before))
     return jumps
-
-
-def _keys(hop: _Hop, asked: asyncssh.SSHClientConnectionOptions) -> list[str]:
-    """Return the files of private keys to try; empty: the usual ones."""
-    if hop.key:
-        return [hop.key]
-    # OpenSSH, too, passes over those that do not exist.
-    return _existing(asked.config.get("IdentityFile"))
-
-
-def _identities(key: str) -> list[str]:
-    """Return the public key of a private one: an agent with many keys is asked for this one only."""
-    public = Path(f"{key}.pub")
-    return [str(public)] if key and public.is_file() else []
-
-
-def _known_hosts(asked: asyncssh.SSHClientConnectionOptions) -> list[str]:
-    """Return the files with the keys of known servers. There is no way to do without."""
-    files: list[str] = []
-    for option, usual in (("UserKnownHostsFile", _USERS_KNOWN_HOSTS), ("GlobalKnownHostsFile", _KNOWN_HOSTS_OF_ALL)):
-        files += _existing(asked.config.get(option) or usual)
-    return files
 
 
 def _existing(names: object) -> list[str]:
@@ -238,23 +197,33 @@ def _existing(names: object) -> list[str]:
     return [str(path) for path in paths if path.is_file()]
 
 
-def _fault(hop: _Hop, error: Exception, client: _Client) -> FleetError:
+def _fault(hop: HostEntry, error: Exception, client: _Client) -> FleetError:
     """Return an error of asyncssh as one line that says what to do."""
     name = _named(hop)
+    # The command that connects to it, once, as a user would type it.
+    options = [(it, str(value)) for it, value in (("-p", hop.port), ("-i", hop.key), ("-J", hop.jump)) if value]
+    place = f"{hop.user}@{hop.address}" if hop.user else hop.address
+    command = shlex.join(["ssh", *chain(*options), place, "true"])
     match error:
         case asyncssh.HostKeyNotVerifiable() if "revoked" in str(error):
             return HostRefusedError(f"{name} has a key that is marked as revoked in known_hosts; check this host")
         case asyncssh.HostKeyNotVerifiable():
             seen = f" (it shows {client.fingerprint})" if client.fingerprint else ""
             return HostRefusedError(
-                f"{name} is not in known_hosts with this key{seen}: run `{hop.command}` once, and compare the key"
+                f"{name} is not in known_hosts with this key{seen}: run `{command}` once, and compare the key"
             )
         case asyncssh.KeyExchangeFailed() if "host key" in str(error):
             return HostRefusedError(
-                f"{name} has none of the keys that known_hosts has for it: run `{hop.command}`, and check this host"
+                f"{name} has none of the keys that known_hosts has for it: run `{command}`, and check this host"
             )
         case asyncssh.PermissionDenied():
-            return HostRefusedError(_denied(hop, name))
+            cure = "correct user and key in the hosts file"
+            if hop.key and _is_encrypted(hop.key):
+                cure = f"{hop.key} has a passphrase: give it to your agent with `ssh-add {shlex.quote(hop.key)}`"
+            elif not hop.key:
+                cure = f"name user and key in the hosts file, or try `{command}`; keys with a passphrase need ssh-add"
+            whom = f" for {hop.user}" if hop.user else ""
+            return HostRefusedError(f"{name} accepts none of your keys{whom}: {cure}")
         case asyncssh.ConfigParseError():
             return HostRefusedError(f"your SSH configuration cannot be read: {first_line(error)}")
         case asyncssh.ChannelOpenError():
@@ -272,15 +241,6 @@ def _fault(hop: _Hop, error: Exception, client: _Client) -> FleetError:
     return HostRefusedError(f"{name}: {first_line(error)}; correct the hosts file or your SSH configuration")
 
 
-def _denied(hop: _Hop, name: str) -> str:
-    cure = "correct user and key in the hosts file"
-    if hop.key and _is_encrypted(hop.key):
-        cure = f"{hop.key} has a passphrase: give it to your agent with `ssh-add {shlex.quote(hop.key)}`"
-    elif not hop.key:
-        cure = f"name user and key in the hosts file, or try `{hop.command}`; keys with a passphrase need ssh-add"
-    return f"{name} accepts none of your keys{f' for {hop.user}' if hop.user else ''}: {cure}"
-
-
 def _is_encrypted(key: str) -> bool:
     try:
         asyncssh.read_private_key(key)
@@ -291,15 +251,9 @@ def _is_encrypted(key: str) -> bool:
     return False
 
 
-def _named(hop: _Hop) -> str:
+def _named(hop: HostEntry) -> str:
     place = hop.address if hop.port in (None, _PORT) else f"{hop.address} port {hop.port}"
-    return f"jump host {place}" if hop.is_jump else place
-
-
-def shell_path(path: str) -> str:
-    """Return a path as shells take it; a leading `~/` stays the user's home folder there."""
-    home = "~/" if path.startswith("~/") else ""
-    return home + shlex.quote(path.removeprefix(home))
+    return place if hop.name else f"jump host {place}"
 
 
 class SshConnection:

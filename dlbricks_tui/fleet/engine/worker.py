@@ -26,8 +26,8 @@ from urllib.parse import urlsplit
 from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.engine.on_worker import calm
-from dlbricks_tui.fleet.engine.scheduler import LOOPBACK, check_address, connect, reason_of, set_up
+from dlbricks_tui.fleet.engine.engine import calm
+from dlbricks_tui.fleet.engine.scheduler import LOOPBACK, check_address, check_scheduler, reason_of, set_up
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.setting_up.host_script import ENVIRONMENT
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
@@ -80,7 +80,7 @@ async def _run_again(scheduler: str, name: str, security: "Security | None", tel
     while not stopping.is_set():
         try:
             # One line for a wrong address or certificate. The worker itself would try for long.
-            await (await connect(scheduler, security)).close()
+            await check_scheduler(scheduler, security)
             with tempfile.TemporaryDirectory(prefix="dlbricks-worker-", ignore_cleanup_errors=True) as folder:
                 worker = _worker(scheduler, name, security, folder, protocol=urlsplit(scheduler).scheme)
                 await _serve(worker, stopping, joined)
@@ -136,7 +136,10 @@ async def _run_for_driver() -> None:
         from distributed.security import Security
     except ImportError as error:
         return _tell(lacks=error.name or str(error))
-    port = _free_port()
+    with socket.socket() as free:
+        free.bind((LOOPBACK, 0))
+        # No process uses it now. If another one takes it meanwhile, the driver starts this one again.
+        port = free.getsockname()[1]
     _tell(dlbricks=__version__, distributed=metadata.version("distributed"), port=port)
     settings = _read_settings()
     data = Path(settings["folder"]).expanduser()
@@ -238,13 +241,6 @@ def _read_settings() -> dict[str, Any]:
         line += sign
     found: dict[str, Any] = json.loads(line)
     return found
-
-
-def _free_port() -> int:
-    """Return a port that no process uses now. If another one takes it meanwhile, the driver starts this one again."""
-    with socket.socket() as free:
-        free.bind((LOOPBACK, 0))
-        return int(free.getsockname()[1])
 
 
 if __name__ == "__main__":

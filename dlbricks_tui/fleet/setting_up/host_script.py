@@ -31,14 +31,12 @@ ENVIRONMENTS = "venvs"
 LOCK_VARIABLE = "DLBRICKS_HOST_LOCK"
 LOCK = "/tmp/dlbricks-measuring.lock"
 TICKETS = ".queue"
-
 # Files on their way to the host.
 INCOMING = "incoming"
 # In an environment that is complete; it tells what is in it.
 COMPLETE = "complete"
 
-_LOCK = "lock"
-_BEGUN = "begun"
+_LOCK, _BEGUN = "lock", "begun"
 _SECONDS_TO_SEND = 24 * 3600
 _SECONDS_BETWEEN_TRIES = 0.5
 _MOST_IN_AN_OUTPUT = 20000
@@ -51,16 +49,16 @@ _CPU = Path("/sys/devices/system/cpu")
 _VECTORS = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sve", "sve"), ("asimd", "neon"))
 _SECONDS_TO_WATCH = 0.5
 _SECONDS_TO_START = 60
-_MOST_CHARACTERS = 300
-_MOST_IN_A_PATH = 4096
+# Letters of a text in the facts.
+_MOST_CHARACTERS = 4096
 
 
 def tell(folder: str, packages: list[str]) -> None:
     """Print the facts: about the host, the folder there, and the versions of these packages in its environment."""
-    first = _milliseconds()
+    first = int(time.time() * 1000)
     facts = {**_python(), **_machine(), **_place(Path(folder).expanduser().absolute(), packages)}
-    clock = {"clock_first": first, "clock_last": _milliseconds()}
-    _tell(**facts, **clock)
+    bounded = {name: it[:_MOST_CHARACTERS] if isinstance(it, str) else it for name, it in facts.items()}
+    _tell(**bounded, clock_first=first, clock_last=int(time.time() * 1000))
 
 
 def content_of(files: dict[str, Path]) -> str:
@@ -87,7 +85,7 @@ def _python() -> dict[str, object]:
     return {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
-        "executable": _bounded(sys.executable),
+        "executable": sys.executable,
         "others": [name for name in _PYTHONS if shutil.which(name)],
         "makes_environments": _has("venv") and _has("ensurepip"),
     }
@@ -104,26 +102,26 @@ def _has(module: str) -> bool:
 def _machine() -> dict[str, object]:
     flags = _field("/proc/cpuinfo", "flags") or _field("/proc/cpuinfo", "Features")
     memory = _field("/proc/meminfo", "MemAvailable").split()
+    governors = {_text(path)[:40] for path in _CPU.glob("cpu[0-9]*/cpufreq/scaling_governor")}
     before = _processor_times()
     time.sleep(_SECONDS_TO_WATCH)
     after = _processor_times()
+    busy = stolen = None
+    if before and after:
+        busy, stolen = ((after[part] - before[part]) / max(1, after[2] - before[2]) for part in (0, 1))
     return {
         "operating_system": platform.system(),
         "machine": platform.machine(),
-        "libc": _bounded(" ".join(platform.libc_ver()).strip()),
-        "cpu": _bounded(_field("/proc/cpuinfo", "model name")),
+        "libc": " ".join(platform.libc_ver()).strip(),
+        "cpu": _field("/proc/cpuinfo", "model name"),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         "vectors": next((name for flag, name in _VECTORS if flag in flags.split()), ""),
-        "governors": _governors(),
-        "busy": _share(before, after, 0),
-        "stolen": _share(before, after, 1),
+        "governors": sorted(governors)[:8],
+        "busy": busy,
+        "stolen": stolen,
         "free_memory": int(memory[0]) * 1024 if memory and memory[0].isdigit() else None,
         "measuring": _measuring(),
     }
-
-
-def _governors() -> list[str]:
-    return sorted({_text(path)[:40] for path in _CPU.glob("cpu[0-9]*/cpufreq/scaling_governor")})[:8]
 
 
 def _processor_times() -> tuple[int, int, int] | None:
@@ -134,12 +132,6 @@ def _processor_times() -> tuple[int, int, int] | None:
     times = [int(word) for word in words]
     idle, stolen = times[3] + times[4], times[7]
     return sum(times) - idle - stolen, stolen, sum(times)
-
-
-def _share(before: tuple[int, int, int] | None, after: tuple[int, int, int] | None, part: int) -> float | None:
-    if before is None or after is None:
-        return None
-    return (after[part] - before[part]) / max(1, after[2] - before[2])
 
 
 def _measuring() -> str:
@@ -154,35 +146,33 @@ def _measuring() -> str:
             with (Path(folder) / name).open("rb") as file:
                 ticket = json.loads(file.readline(1 << 14).decode())
                 described = "{kind} of {title} by {user} (process {pid})".format(**ticket)
-                measures = ticket["measures"] is True and _is_locked(file.fileno())
+                if ticket["measures"] is True:
+                    fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return described
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        if measures:
-            return _bounded(described)
     return ""
 
 
-def _is_locked(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False
-
-
 def _place(folder: Path, packages: list[str]) -> dict[str, object]:
-    there = _nearest(folder)
+    there = folder
+    # The nearest folder above it that exists.
+    while not there.exists():
+        there = there.parent
+    obstacle = ""
+    if not there.is_dir():
+        obstacle = f"{there} is a file"
+    elif not os.access(str(there), os.W_OK | os.X_OK):
+        obstacle = f"this user may not write to {there}"
     link = folder / ENVIRONMENT
     found: dict[str, object] = {
-        "folder": _bounded(str(folder), _MOST_IN_A_PATH),
-        "obstacle": _obstacle(there),
+        "folder": str(folder),
+        "obstacle": obstacle,
         "free_disk": shutil.disk_usage(str(there)).free,
         # False: something that `--install` has not made is in its place.
         "replaceable": link.is_symlink() or not link.exists(),
-        "interpreter": "",
-        "environment_python": "",
-        "dlbricks": "",
-        "content": "",
+        **dict.fromkeys(("interpreter", "environment_python", "dlbricks", "content"), ""),
         "packages": {},
     }
     # The link is resolved: a process keeps its packages when the link changes.
@@ -192,10 +182,13 @@ def _place(folder: Path, packages: list[str]) -> dict[str, object]:
     if not version:
         return found
     site = environment / "lib" / ("python" + ".".join(version.split(".")[:2])) / "site-packages"
-    versions = _versions(site)
+    versions = {}
+    for path in site.glob("*.dist-info"):
+        name, _, its_version = path.name[: -len(".dist-info")].partition("-")
+        versions[name.lower().replace("_", "-").replace(".", "-")] = its_version
     ours = package_files(site / PACKAGE)
     found.update(
-        interpreter=_bounded(str(python), _MOST_IN_A_PATH),
+        interpreter=str(python),
         environment_python=version,
         dlbricks=versions.get(PACKAGE.replace("_", "-"), ""),
         content=content_of(ours) if ours else "",
@@ -204,44 +197,15 @@ def _place(folder: Path, packages: list[str]) -> dict[str, object]:
     return found
 
 
-def _versions(site: Path) -> dict[str, str]:
-    """Return the versions of the packages that are installed in a folder, by their normal names."""
-    found = {}
-    for path in site.glob("*.dist-info"):
-        name, _, version = path.name[: -len(".dist-info")].partition("-")
-        found[name.lower().replace("_", "-").replace(".", "-")] = _bounded(version)
-    return found
-
-
-def _nearest(folder: Path) -> Path:
-    """Return the folder, or the nearest one above it that exists."""
-    while not folder.exists():
-        folder = folder.parent
-    return folder
-
-
-def _obstacle(there: Path) -> str:
-    if not there.is_dir():
-        return _bounded(f"{there} is a file")
-    if not os.access(str(there), os.W_OK | os.X_OK):
-        return _bounded(f"this user may not write to {there}")
-    return ""
-
-
 def _version_of(python: Path) -> str:
     """Return the version of an interpreter; empty if there is none that starts."""
     command = [str(python), "-I", "-c", "import platform; print(platform.python_version())"]
+    nothing = subprocess.DEVNULL
     try:
-        asked = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_SECONDS_TO_START,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        printed = subprocess.check_output(command, stdin=nothing, stderr=nothing, timeout=_SECONDS_TO_START)
+    except (OSError, subprocess.SubprocessError):
         return ""
-    return "" if asked.returncode else _bounded(asked.stdout.decode(errors="replace").strip(), 40)
+    return printed.decode(errors="replace").strip()[:40]
 
 
 def _field(path: str, name: str) -> str:
@@ -265,14 +229,6 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-def _bounded(text: str, most: int = _MOST_CHARACTERS) -> str:
-    return text[:most]
-
-
-def _milliseconds() -> int:
-    return int(time.time() * 1000)
-
-
 def prepare(folder: str, token: str) -> None:
     """Make the folder that files are sent to, which only this user can read."""
     try:
@@ -280,7 +236,7 @@ def prepare(folder: str, token: str) -> None:
         incoming.mkdir(mode=0o700, parents=True)
         (incoming / _BEGUN).touch()
     except OSError as error:
-        _tell(state="failed", step="folder", output=str(error), is_full=_is_full(error))
+        _tell_failure("folder", str(error))
     else:
         _tell(state="prepared", incoming=str(incoming))
 
@@ -312,9 +268,9 @@ def install(
             if _taken(lock.fileno(), seconds_to_wait):
                 _make(place, incoming, json.dumps([content, extras, versions], sort_keys=True), options)
             else:
-                _tell(state="failed", step="lock")
+                _tell_failure("lock")
     except OSError as error:
-        _tell(state="failed", step="folder", output=str(error), is_full=_is_full(error))
+        _tell_failure("folder", str(error))
     finally:
         shutil.rmtree(str(incoming), ignore_errors=True)
 
@@ -340,29 +296,32 @@ def _make(place: Path, incoming: Path, content: str, options: list[str]) -> None
     link, target = place / ENVIRONMENT, place / ENVIRONMENTS / f"{platform.python_version()}-{incoming.name}"
     before = Path(os.path.realpath(str(link)))
     if link.exists() and not link.is_symlink():
-        return _tell(state="failed", step="link")
-    if _made_meanwhile(before, incoming, content):
+        return _tell_failure("link")
+    complete, begun = before / COMPLETE, incoming / _BEGUN
+    # Another host that shares the folder may have made the same environment since this one began.
+    is_same = complete.is_file() and begun.is_file() and complete.read_text() == content
+    if is_same and complete.stat().st_mtime > begun.stat().st_mtime:
         return _tell(state="done", environment=str(before))
     pip = [str(target / "bin" / "python"), *_PIP, "install", *options]
     for step, command in (("venv", [sys.executable, "-m", "venv", str(target)]), ("pip", pip)):
         output = _failure_of(command, incoming)
         if output is not None:
             shutil.rmtree(str(target), ignore_errors=True)
-            return _tell(state="failed", step=step, output=output, is_full=_says_full(output))
+            return _tell_failure(step, output)
     (target / COMPLETE).write_text(content)
-    _lead(link, target)
-    _remove_others(target.parent, (target, before))
-    _remove_stranded(incoming.parent)
+    # The link leads to the environment in one step.
+    draft = link.with_name(f"{ENVIRONMENT}.{os.getpid()}.new")
+    draft.symlink_to(Path(ENVIRONMENTS) / target.name)
+    draft.replace(link)
+    # The last one is kept, too: another host that shares the folder may use it.
+    for folder in target.parent.iterdir():
+        if folder.is_dir() and folder not in (target, before) and not _in_use(folder):
+            shutil.rmtree(str(folder), ignore_errors=True)
+    # Of installations whose connection was lost long ago.
+    for folder in incoming.parent.iterdir():
+        if folder.stat().st_mtime < time.time() - _SECONDS_TO_SEND:
+            shutil.rmtree(str(folder), ignore_errors=True)
     return _tell(state="done", environment=str(target))
-
-
-def _made_meanwhile(environment: Path, incoming: Path, content: str) -> bool:
-    """True if another host that shares the folder has made the same environment since this one began."""
-    try:
-        complete, begun = environment / COMPLETE, incoming / _BEGUN
-        return complete.read_text() == content and complete.stat().st_mtime > begun.stat().st_mtime
-    except OSError:
-        return False
 
 
 def _failure_of(command: list[str], temporary: Path) -> str | None:
@@ -376,42 +335,15 @@ def _failure_of(command: list[str], temporary: Path) -> str | None:
     return done.stdout.decode(errors="replace")[-_MOST_IN_AN_OUTPUT:] if done.returncode else None
 
 
-def _lead(link: Path, target: Path) -> None:
-    """Let the link lead to an environment, in one step."""
-    draft = link.with_name(f"{ENVIRONMENT}.{os.getpid()}.new")
-    draft.symlink_to(Path(ENVIRONMENTS) / target.name)
-    draft.replace(link)
-
-
-def _remove_others(environments: Path, kept: tuple[Path, ...]) -> None:
-    """Remove the environments that no process uses any more, and what interrupted installations left.
-
-    The last one is kept, too: another host that shares the folder may use it.
-    """
-    for folder in environments.iterdir():
-        if folder.is_dir() and folder not in kept and not _in_use(folder):
-            shutil.rmtree(str(folder), ignore_errors=True)
-
-
-def _remove_stranded(incoming: Path) -> None:
-    """Remove the files of installations whose connection was lost long ago."""
-    for folder in incoming.iterdir():
-        if folder.stat().st_mtime < time.time() - _SECONDS_TO_SEND:
-            shutil.rmtree(str(folder), ignore_errors=True)
-
-
 def _in_use(folder: Path) -> bool:
     """True if the command of a process names the folder, or if that is unknown."""
     commands = list(Path("/proc").glob("[0-9]*/cmdline"))
     return not commands or any(str(folder).encode() in _content(path) for path in commands)
 
 
-def _is_full(error: OSError) -> bool:
-    return error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def _says_full(output: str) -> bool:
-    return any(os.strerror(number) in output for number in (errno.ENOSPC, errno.EDQUOT))
+def _tell_failure(step: str, output: str = "") -> None:
+    is_full = any(os.strerror(number) in output for number in (errno.ENOSPC, errno.EDQUOT))
+    _tell(state="failed", step=step, output=output, is_full=is_full)
 
 
 def _tell(**facts: object) -> None:

@@ -7,25 +7,22 @@ import re
 import secrets
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 import dlbricks_tui
-from dlbricks_tui.fleet.engine.ssh import Connect, SshConnection, shell_path
+from dlbricks_tui.fleet.engine.ssh import Connect, SshConnection
 from dlbricks_tui.fleet.errors import FleetError, last_line
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.request import HostEntry, shell_path
 from dlbricks_tui.fleet.setting_up import host_script
-from dlbricks_tui.fleet.setting_up.doctor import examine, for_each
-from dlbricks_tui.fleet.setting_up.host_facts import answer_in, script
-from dlbricks_tui.fleet.setting_up.host_script import PACKAGE, content_of, package_files
-from dlbricks_tui.fleet.setting_up.judging import (
+from dlbricks_tui.fleet.setting_up.doctor import (
     BYTES_TO_INSTALL,
     Examination,
     FindingVerdict,
@@ -33,8 +30,13 @@ from dlbricks_tui.fleet.setting_up.judging import (
     Readiness,
     Wanted,
     WantedPackage,
+    answer_in,
+    examine,
+    for_each,
     in_bytes,
+    script,
 )
+from dlbricks_tui.fleet.setting_up.host_script import PACKAGE, content_of, package_files
 from dlbricks_tui.folders import SAMPLE_MODELS, THEMES
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.runtime import Runtime
@@ -66,14 +68,33 @@ _ERROR = re.compile(r"^ERROR: (.+)$", re.MULTILINE)
 
 def wanted(runtimes: Sequence[Runtime]) -> Wanted:
     """Return what hosts need to measure by these runtimes as this machine would."""
-    found = _distribution()
+    ours = _distribution()
     frameworks = tuple(dict.fromkeys(it.framework for it in runtimes))
-    versions = {**_installed(_ALWAYS), **dict(_package(it) for it in runtimes)}
-    offered = found.metadata.get_all("Provides-Extra") or []
+    versions = {name: version for name in _ALWAYS if (version := _version(name))}
+    for runtime in runtimes:
+        packages = traits_of(runtime.framework).packages
+        here = ((name, version) for name in packages if (version := _version(name)))
+        # A runtime is known without the number of its post-release.
+        fits = (it for it in here if it[1].split(".post")[0] == runtime.version.split(".post")[0])
+        name, version = next(fits, (packages[0], runtime.version))
+        versions[name] = version
+    # Under which this dlbricks needs a package.
+    conditions: dict[str, str] = {}
+    for text in ours.requires or []:
+        with suppress(InvalidRequirement):
+            requirement = Requirement(text)
+            if requirement.marker is not None:
+                conditions.setdefault(canonicalize_name(requirement.name), str(requirement.marker))
+    found = []
+    for name, version in versions.items():
+        stated = metadata.metadata(name).get_all("Requires-Python") if _version(name) == version else None
+        pythons, condition = (stated or [""])[0], conditions.get(name, "")
+        found.append(WantedPackage(name=name, version=version, pythons=pythons, condition=condition))
+    offered = ours.metadata.get_all("Provides-Extra") or []
     return Wanted(
         dlbricks=dlbricks_tui.__version__,
         content=content_of(own_files()),
-        packages=tuple(_wanted_package(found, name, version) for name, version in versions.items()),
+        packages=tuple(found),
         extras=(_FLEET, *(each for each in frameworks if each in offered)),
         frameworks=frameworks,
         python=".".join(platform.python_version_tuple()[:2]),
@@ -92,12 +113,19 @@ def write_wheel(folder: Path) -> Path:
     """Write the wheel of this dlbricks into a folder, and return its path."""
     found = _distribution()
     stem = f"{PACKAGE}-{dlbricks_tui.__version__}"
-    described = {"METADATA": found.read_text("METADATA"), "entry_points.txt": found.read_text("entry_points.txt")}
     contents = {name: path.read_bytes() for name, path in sorted(own_files().items())}
-    contents |= {f"{stem}.dist-info/{name}": text.encode() for name, text in described.items() if text}
+    for name in ("METADATA", "entry_points.txt"):
+        if text := found.read_text(name):
+            contents[f"{stem}.dist-info/{name}"] = text.encode()
     contents[f"{stem}.dist-info/WHEEL"] = _WHEEL.encode()
-    contents |= {f"{stem}.dist-info/{name}": content for name, content in _licenses(found).items()}
-    record = [f"{name},sha256={_digest(content)},{len(content)}" for name, content in contents.items()]
+    # License files, beside the metadata, which names them.
+    for it in found.files or []:
+        if len(it.parts) > 2 and it.parts[-3].endswith(".dist-info") and it.parts[-2] == "licenses":
+            contents[f"{stem}.dist-info/licenses/{it.name}"] = Path(str(found.locate_file(it))).read_bytes()
+    record = []
+    for name, content in contents.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+        record.append(f"{name},sha256={digest},{len(content)}")
     contents[f"{stem}.dist-info/RECORD"] = "\n".join([*record, f"{stem}.dist-info/RECORD,,", ""]).encode()
     path = folder / f"{stem}-py3-none-any.whl"
     with ZipFile(path, "w", ZIP_DEFLATED) as wheel:
@@ -106,19 +134,6 @@ def write_wheel(folder: Path) -> Path:
             entry.external_attr, entry.compress_type = _MODE, ZIP_DEFLATED
             wheel.writestr(entry, content)
     return path
-
-
-def _licenses(found: metadata.Distribution) -> dict[str, bytes]:
-    """Return the license files by their names beside the metadata, which names them."""
-    listed = found.files or []
-    paths = [
-        it for it in listed if len(it.parts) > 2 and it.parts[-3].endswith(".dist-info") and it.parts[-2] == "licenses"
-    ]
-    return {f"licenses/{it.name}": Path(str(found.locate_file(it))).read_bytes() for it in paths}
-
-
-def _digest(content: bytes) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
 
 
 def _distribution() -> metadata.Distribution:
@@ -135,45 +150,11 @@ def _distribution() -> metadata.Distribution:
     return found
 
 
-def _installed(names: Sequence[str]) -> dict[str, str]:
-    return {name: version for name in names if (version := _version(name)) is not None}
-
-
-def _package(runtime: Runtime) -> tuple[str, str]:
-    """Return the package of the framework of a runtime and its version."""
-    packages = traits_of(runtime.framework).packages
-    here = {name: version for name, version in _installed(packages).items() if _same(version, runtime.version)}
-    return next(iter(here.items()), (packages[0], runtime.version))
-
-
-def _same(version: str, other: str) -> bool:
-    # A runtime is known without the number of its post-release.
-    return version.split(".post")[0] == other.split(".post")[0]
-
-
 def _version(package: str) -> str | None:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _wanted_package(ours: metadata.Distribution, name: str, version: str) -> WantedPackage:
-    stated = metadata.metadata(name).get_all("Requires-Python") if _version(name) == version else None
-    pythons = stated[0] if stated else ""
-    return WantedPackage(name=name, version=version, pythons=pythons, condition=_condition(ours, name))
-
-
-def _condition(ours: metadata.Distribution, name: str) -> str:
-    """Return the condition under which this dlbricks needs a package; empty if it always does."""
-    for text in ours.requires or []:
-        try:
-            requirement = Requirement(text)
-        except InvalidRequirement:
-            continue
-        if canonicalize_name(requirement.name) == name and requirement.marker is not None:
-            return str(requirement.marker)
-    return ""
 
 
 class InstallError(FleetError):
@@ -214,74 +195,54 @@ def set_up_hosts(
                 before = await examine(host, connection, wanted)
                 if not before.can_be_set_up:
                     return before
-                return await set_up(before, host, connection, wanted, ready(), lambda text: step(host.name, text))
+                try:
+                    environment = await _install(host, connection, wanted, ready(), partial(step, host.name))
+                except FleetError as error:
+                    # A file that cannot be written there, too.
+                    finding = HostFinding("install", str(error), FindingVerdict.LACKS)
+                    return replace(before, state=Readiness.LACKING, findings=(finding, *before.findings))
+                return replace(await examine(host, connection, wanted), installed=f"made {environment}")
 
         return for_each(hosts, one, told)
-
-
-async def set_up(
-    before: Examination,
-    host: HostEntry,
-    connection: SshConnection,
-    wanted: Wanted,
-    wheels: Wheels,
-    step: Callable[[str], None],
-) -> Examination:
-    """Install what a host lacks, and examine it again; a failure is a finding."""
-    try:
-        environment = await _install(host, connection, wanted, wheels, step)
-    except FleetError as error:
-        # A file that cannot be written there, too.
-        finding = HostFinding(subject="install", state=str(error), verdict=FindingVerdict.LACKS)
-        return replace(before, state=Readiness.LACKING, findings=(finding, *before.findings))
-    after = await examine(host, connection, wanted)
-    return replace(after, installed=f"made {environment}")
 
 
 async def _install(
     host: HostEntry, connection: SshConnection, wanted: Wanted, wheels: Wheels, step: Callable[[str], None]
 ) -> str:
-    """Return the path of the environment that was made."""
+    """Install what a host lacks, and return the path of the environment that was made."""
+
+    async def call(function: str, seconds: float, answer: str, *arguments: object, **options: object) -> str:
+        """Call a function of the installer there, and return a path from its answer."""
+        program = script(function, host.folder_there, token, *arguments, **options)
+        asked = await connection.run(f"{shell_path(host.python_there)} -I -", program, seconds=seconds)
+        try:
+            document = parsed_document(answer_in(asked.out), host_script.FORMAT, host_script.SCHEMA)
+        except ValueError:
+            why = last_line(asked.err) or f"it ended with status {asked.status}"
+            raise InstallError(f"the installer failed there: {why}") from None
+        found = document.get(answer)
+        if isinstance(found, str) and found.startswith("/") and found.isprintable() and len(found) <= _MOST_IN_A_PATH:
+            return found
+        failed, output = str(document.get("step", "")), str(document.get("output", ""))
+        raise InstallError(reason(failed, output, host, wheels, is_full=document.get("is_full") is True))
+
     token = secrets.token_hex(8)
-    prepared = await _call(host, connection, "prepare", _SECONDS_TO_PREPARE, host.folder_there, token)
-    incoming = _answer(prepared, "incoming", host, wheels)
+    incoming = await call("prepare", _SECONDS_TO_PREPARE, "incoming")
     sent = (wheels.own, *wheels.others)
-    step(f"sending {_megabytes(sent)}")
+    step(f"sending {sum(it.stat().st_size for it in sent) / 1e6:.0f} MB")
     for path in sent:
         await connection.send(path, f"{incoming}/{path.name}")
     step("installing")
     versions = {it.name: it.version for it in wanted.packages}
-    chosen = (host.folder_there, token, wheels.own.name, wanted.content, list(wanted.extras), versions)
+    chosen = (wheels.own.name, wanted.content, list(wanted.extras), versions)
     options = {"all_wheels": bool(wheels.others), "seconds_to_wait": SECONDS_TO_INSTALL / 2}
-    done = await _call(host, connection, "install", SECONDS_TO_INSTALL, *chosen, **options)
-    return _answer(done, "environment", host, wheels)
-
-
-async def _call(
-    host: HostEntry, connection: SshConnection, function: str, seconds: float, *arguments: object, **options: object
-) -> dict[str, Any]:
-    """Call a function of the installer there, and return the document that it prints."""
-    program = script(function, *arguments, **options)
-    asked = await connection.run(f"{shell_path(host.python_there)} -I -", program, seconds=seconds)
-    try:
-        return parsed_document(answer_in(asked.out), host_script.FORMAT, host_script.SCHEMA)
-    except ValueError:
-        reason = last_line(asked.err) or f"it ended with status {asked.status}"
-        raise InstallError(f"the installer failed there: {reason}") from None
-
-
-def _answer(document: dict[str, Any], name: str, host: HostEntry, wheels: Wheels) -> str:
-    """Return a path from the installer's answer, or raise InstallError with its reason."""
-    found = document.get(name)
-    if isinstance(found, str) and found.startswith("/") and found.isprintable() and len(found) <= _MOST_IN_A_PATH:
-        return found
-    step, output = str(document.get("step", "")), str(document.get("output", ""))
-    raise InstallError(reason(step, output, host, wheels, is_full=document.get("is_full") is True))
+    return await call("install", SECONDS_TO_INSTALL, "environment", *chosen, **options)
 
 
 def reason(step: str, output: str, host: HostEntry, wheels: Wheels, *, is_full: bool) -> str:
     """Return why a step of the installer failed, and what to do, in one line."""
     folder, python = host.folder_there, host.python_there
+    last = last_line(output.encode()) or "it printed nothing"
     if is_full:
         needed = in_bytes(BYTES_TO_INSTALL)
         return f"the disk is full: free {needed} for {folder}, or name a folder on another disk in the hosts file"
@@ -291,25 +252,22 @@ def reason(step: str, output: str, host: HostEntry, wheels: Wheels, *, is_full: 
         case "link":
             return f"{folder}/{host_script.ENVIRONMENT} was not made by this command: move it away"
         case "venv":
-            return f"{python} -m venv failed ({_last(output)}): sudo apt install python3-venv, or name another python"
+            return f"{python} -m venv failed ({last}): sudo apt install python3-venv, or name another python"
         case "pip":
-            return _pip_reason(output, python, wheels)
-    return f"{folder} cannot be used ({_last(output)}): make it writable, or name another folder in the hosts file"
-
-
-def _pip_reason(output: str, python: str, wheels: Wheels) -> str:
-    missing = _NO_SUCH_WHEEL.search(output)
-    if wheels.others and missing:
-        folder, name = wheels.others[0].parent, printable(missing[1])
-        download = f"pip download --only-binary :all: -d {folder} '{name}'"
-        return f"{folder} has no wheel of {name} for {python} there: {download}, with such a Python"
-    if not wheels.others and _NO_NETWORK.search(output):
-        return "it cannot reach its package index: give a folder of wheels with --wheels DIR, or correct pip's settings"
-    if missing:
-        name = printable(missing[1])
-        return f"its package index has no {name} for {python}: name another python, or give --wheels DIR"
-    errors = _ERROR.findall(output)
-    return f"pip failed: {printable(errors[-1])[:_MOST_CHARACTERS] if errors else _last(output)}"
+            missing = _NO_SUCH_WHEEL.search(output)
+            name = printable(missing[1]) if missing else ""
+            if wheels.others and missing:
+                sent = wheels.others[0].parent
+                download = f"pip download --only-binary :all: -d {sent} '{name}'"
+                return f"{sent} has no wheel of {name} for {python} there: {download}, with such a Python"
+            if not wheels.others and _NO_NETWORK.search(output):
+                cure = "give a folder of wheels with --wheels DIR, or correct pip's settings"
+                return f"it cannot reach its package index: {cure}"
+            if missing:
+                return f"its package index has no {name} for {python}: name another python, or give --wheels DIR"
+            errors = _ERROR.findall(output)
+            return f"pip failed: {printable(errors[-1])[:_MOST_CHARACTERS] if errors else last}"
+    return f"{folder} cannot be used ({last}): make it writable, or name another folder in the hosts file"
 
 
 def _wheels_in(folder: Path) -> tuple[Path, ...]:
@@ -324,11 +282,3 @@ def _wheels_in(folder: Path) -> tuple[Path, ...]:
             f"{folder} holds no wheels: pip download --only-binary :all: -d {folder} PACKAGE... fills it"
         )
     return others
-
-
-def _last(output: str) -> str:
-    return last_line(output.encode()) or "it printed nothing"
-
-
-def _megabytes(paths: Sequence[Path]) -> str:
-    return f"{sum(it.stat().st_size for it in paths) / 1e6:.0f} MB"

@@ -1,7 +1,6 @@
-"""Parses symbol files of all versions of MXNet into the form of version 1.5.
+"""Symbol files of MXNet: written, and those of all its versions parsed into the form of version 1.5.
 
 MXNet would convert older files on loading, but we write them again in today's form.
-
 """
 
 import hashlib
@@ -9,17 +8,90 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from dlbricks_tui.models.cache import ReadModel
+from dlbricks_tui.models.cache import Cache, ReadModel
 from dlbricks_tui.models.content import LONGEST_NAME, read_content, refuse_no_model, without_cycle_search
 from dlbricks_tui.models.digraphs import needed_for, topological_order
 from dlbricks_tui.models.errors import ModelError, UnreadableModelError
-from dlbricks_tui.models.graph import Level, Numbers, Shape, TensorType
+from dlbricks_tui.models.graph import Level, NativeNode, Numbers, Shape, TensorType
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE, symbol_document
 from dlbricks_tui.regular_files import read_bytes
+
+VARIABLE = "null"
+# The oldest version with today's format. Newer versions read it without conversion.
+FORMAT_VERSION = 10500
+
+
+class FreshNames:
+    """Unique names: MXNet binds arrays by name, so two nodes of one name would share an array."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
+    def take(self, name: str) -> str:
+        """Return the name, or a similar one if it is taken."""
+        candidate, count = name, 1
+        while candidate in self._used:
+            count += 1
+            candidate = f"{name}_{count}"
+        self._used.add(candidate)
+        return candidate
+
+
+def symbol_document(nodes: Sequence[dict[str, Any]], heads: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Return a symbol file with these nodes and these heads (node, output)."""
+    return {
+        "nodes": nodes,
+        "arg_nodes": [number for number, node in enumerate(nodes) if node["op"] == VARIABLE],
+        "node_row_ptr": list(range(len(nodes) + 1)),
+        "heads": [[*head, 0] for head in heads],
+        "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
+    }
+
+
+def symbol_file(document: Mapping[str, Any]) -> bytes:
+    """Return a symbol file with one node per line, so that it is small and has readable diffs."""
+    compact = {key: json.dumps(value, separators=(",", ":")) for key, value in document.items()}
+    compact["nodes"] = "[\n" + ",\n".join(json.dumps(n, separators=(",", ":")) for n in document["nodes"]) + "\n]"
+    body = ",\n".join(f'"{key}":{value}' for key, value in compact.items())
+    return f"{{\n{body}\n}}\n".encode()
+
+
+class SymbolSheet:
+    """A symbol file of MXNet."""
+
+    def __init__(self) -> None:
+        self._nodes: list[dict[str, Any]] = []
+        self._names = FreshNames()
+
+    def variable(self, name: str, found: TensorType, *, learned: bool) -> int:
+        """Write an array of that name."""
+        self._nodes.append({"op": VARIABLE, "name": name, "inputs": []})
+        return len(self._nodes) - 1
+
+    def operator(self, native: NativeNode, name: str, inputs: Sequence[tuple[int, int]]) -> int:
+        """Write an operator that reads these outputs."""
+        node: dict[str, Any] = {"op": native.op, "name": self.fresh(name)}
+        if native.attributes:
+            node["attrs"] = dict(native.attributes)
+        node["inputs"] = [[*entry, 0] for entry in inputs]
+        if native.subgraphs:
+            node["subgraphs"] = [json.loads(text) for text in native.subgraphs]
+        self._nodes.append(node)
+        return len(self._nodes) - 1
+
+    def in_passing(self, entry: tuple[int, int]) -> Sequence[tuple[int, int]]:
+        """Return the output itself: an executor shares memory between its outputs and inputs."""
+        return (entry,)
+
+    def text(self, heads: Sequence[tuple[int, int]]) -> str:
+        """Return the symbol file."""
+        return json.dumps(symbol_document(self._nodes, heads), separators=(",", ":"))
+
+    def fresh(self, name: str) -> str:
+        """Return the name, or a similar one if it is taken."""
+        return self._names.take(name)
 
 
 class FlawError(Exception):
@@ -73,12 +145,6 @@ def node_attributes(raw: Mapping[str, Any], version: int) -> dict[str, str]:
         # The old value meant all axes together, which is the default now.
         del attributes["axis"]
     return attributes
-
-
-def missing_states(op: str, inputs: int) -> Sequence[str]:
-    """Return the names of the states that are missing in a node with that many inputs."""
-    states = _INPUTS_WITH_STATES.get(op, ())
-    return states[inputs:] if inputs else ()
 
 
 # Subgraphs within subgraphs: real files have two levels.
@@ -269,7 +335,7 @@ def _in_order(nodes: list[SymbolNode], heads: tuple[NodeOutput, ...]) -> SymbolF
             if entry.output and nodes[entry.node].op == VARIABLE:
                 raise FlawError(f"{_label(number, node)} reads output {entry.output} of a variable, which has but one")
             inputs.append(NodeOutput(position[entry.node], entry.output))
-        for state in missing_states(node.op, len(inputs)):
+        for state in _INPUTS_WITH_STATES.get(node.op, ())[len(inputs) :] if inputs else ():
             inputs.append(NodeOutput(len(ordered), 0))
             ordered.append(SymbolNode(VARIABLE, f"{node.name}_{state}", {}))
         position[number] = len(ordered)
@@ -314,7 +380,7 @@ class Framework(Protocol):
 class MXNetLoader:
     """Loads symbol files at either level."""
 
-    def __init__(self, cache: Path, framework: Framework) -> None:
+    def __init__(self, cache: Cache, framework: Framework) -> None:
         self._cache = cache
         self._framework = framework
 
@@ -343,6 +409,6 @@ class MXNetLoader:
         if values:
             raise ModelError(f"{source.name}: only the inputs of ONNX models take a --value; leave it out")
         # Imported here, for models that are not in the cache only.
-        from dlbricks_tui.models.mxnet.layer_graph import InferredGraphs
+        from dlbricks_tui.models.mxnet.layer_graph import InferredGraph
 
-        return InferredGraphs(self._cache, self._framework).read(source, content, level, given, batch_size)
+        return InferredGraph(source, content, self._cache, self._framework, given, batch_size).at(level)

@@ -9,8 +9,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.input_shapes import listed, read_shape, refuse_too_large
 from dlbricks_tui.models.mxnet.neutral import bound_once, schema
-from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode
-from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE
+from dlbricks_tui.models.mxnet.symbol_file import VARIABLE, SymbolFile, SymbolNode
 
 # MXNet counts elements in 32 bits.
 MOST_ELEMENTS = 2**31 - 1

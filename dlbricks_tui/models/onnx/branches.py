@@ -5,9 +5,9 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.models.composites import AnnotatedNode, LayerNodes, group_nodes
+from dlbricks_tui.models.composites import AnnotatedNode, GroupedNodes, group_nodes
 from dlbricks_tui.models.digraphs import needed_for, topological_order
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, TensorType, Wire
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, LayerReads, Origin, Wire
 from dlbricks_tui.models.kinds import heaviest
 from dlbricks_tui.models.onnx.model_file import NAMES_OF_ONNX, graphs_inside, reads
 from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, array_of
@@ -67,15 +67,20 @@ def branch_of(node: "NodeProto", condition: bool, taken: TakenNames, domains: Co
     A name inside the branch that is taken already becomes a path, with the name of the `If` before it. `domains` are
     those whose version the file declares.
     """
-    graph = _graph_of(node, condition)
+    wanted_branch = "then_branch" if condition else "else_branch"
+    graph = next((it.g for it in node.attribute if it.name == wanted_branch and it.HasField("g")), None)
+    if graph is None:
+        raise DamagedValueError(f"{_label(node)} has no {wanted_branch}")
     outputs = list(node.output)
     if len(graph.output) != len(outputs):
         raise DamagedValueError(f"a branch of {_label(node)} has another number of outputs than the node")
-    _refuse_inputs_and_sparse_weights(node, graph)
+    for what, found in (("inputs", graph.input), ("sparse weights", graph.sparse_initializer)):
+        if found:
+            raise DamagedValueError(f"a branch of {_label(node)} has {what}, which are not supported")
     taken.add(filter(None, outputs))
     inside = _Inside(node, graph, taken)
-    for found, wanted in zip(graph.output, outputs, strict=True):
-        inside.put_out(found.name, wanted)
+    for made, wanted in zip(graph.output, outputs, strict=True):
+        inside.put_out(made.name, wanted)
     return inside.branch(domains)
 
 
@@ -179,21 +184,6 @@ def _rename_all(found: "list[str]", names: Mapping[str, str]) -> None:
             found[place] = names[name]
 
 
-def _graph_of(node: "NodeProto", condition: bool) -> "GraphProto":
-    wanted = "then_branch" if condition else "else_branch"
-    for attribute in node.attribute:
-        if attribute.name == wanted and attribute.HasField("g"):
-            graph: GraphProto = attribute.g
-            return graph
-    raise DamagedValueError(f"{_label(node)} has no {wanted}")
-
-
-def _refuse_inputs_and_sparse_weights(node: "NodeProto", graph: "GraphProto") -> None:
-    for what, found in (("inputs", graph.input), ("sparse weights", graph.sparse_initializer)):
-        if found:
-            raise DamagedValueError(f"a branch of {_label(node)} has {what}, which are not supported")
-
-
 def _label(node: "NodeProto") -> str:
     return repr((node.name or node.op_type)[:80])
 
@@ -207,91 +197,47 @@ def with_composites(graph: LayerGraph, nodes: "Sequence[NodeProto]") -> LayerGra
         layer.index: AnnotatedNode(layer.name, layer.op, said, [it.layer for it in layer.feeds if it.layer is not None])
         for layer, said in zip(graph.layers, annotations, strict=True)
     }
-    return _Merger(graph, group_nodes(annotated, graph.name)).graph()
+    read = [(*feed, layer.index) for layer in graph.layers for feed in layer.feeds]
+    groups = GroupedNodes(group_nodes(annotated, graph.name), [*read, *((*head, None) for head in graph.heads)])
+    layers = tuple([_composite_layer(graph, groups, index) for index in range(len(groups.layers))])
+    return replace(graph, layers=layers, heads=tuple([_feed(groups, head) for head in graph.heads]))
 
 
-class _Merger:
-    def __init__(self, graph: LayerGraph, groups: Sequence[LayerNodes]) -> None:
-        self._graph = graph
-        self._groups = groups
-        # The composite layer of each layer, and its number among the members of a repetition.
-        self._place = {
-            layer: (index, number)
-            for index, group in enumerate(groups)
-            for repetition in group.repetitions
-            for number, layer in enumerate(repetition)
-        }
-        self._results = self._leaving()
+def _feed(groups: GroupedNodes, feed: Feed) -> Feed:
+    return feed if feed.layer is None else groups.feed(feed.layer, feed.output)
 
-    def graph(self) -> LayerGraph:
-        old = self._graph
-        layers = tuple([self._layer(index, group) for index, group in enumerate(self._groups)])
-        return replace(old, layers=layers, heads=tuple([self._feed(head) for head in old.heads]))
 
-    def _leaving(self) -> Sequence[Mapping[tuple[int, int], int]]:
-        """Return the outputs that leave each layer: (member, output) to number."""
-        leaving: list[set[tuple[int, int]]] = [set() for _ in self._groups]
-        read = [(feed, self._place[layer.index][0]) for layer in self._graph.layers for feed in layer.feeds]
-        for feed, reader in [*read, *((head, -1) for head in self._graph.heads)]:
-            if feed.layer is not None:
-                source, member = self._place[feed.layer]
-                if source != reader:
-                    leaving[source].add((member, feed.output))
-        return [{result: number for number, result in enumerate(sorted(found))} for found in leaving]
-
-    def _layer(self, index: int, group: LayerNodes) -> Layer:
-        members = [self._graph.layers[member] for member in group.members]
-        inside = {member: number for number, member in enumerate(group.members)}
-        data: dict[Feed, TensorType] = {}
-        # The weights by the number of their array.
-        weights: dict[int, TensorType] = {}
-        operators = tuple([self._operator(member, inside, data, weights) for member in members])
-        results = self._results[index]
-        return Layer(
-            index=index,
-            name=group.name,
-            op="+".join(member.op for member in members),
-            kind=group.kind or heaviest([member.kind for member in members]),
-            operators=operators,
-            feeds=tuple(data),
-            data=tuple(data.values()),
-            weights=tuple(weights.values()),
-            results=tuple([Wire(Origin.OPERATOR, it, members[it].results[place].output) for it, place in results]),
-            outputs=tuple([members[it].outputs[place] for it, place in results]),
-            times=group.times,
-            unmeasurable=next((it.unmeasurable for it in members if it.unmeasurable is not None), None),
-            nodes=self._nodes(group),
-            arrays=tuple(weights),
-        )
-
-    def _operator(
-        self, layer: Layer, inside: Mapping[int, int], data: dict[Feed, TensorType], weights: dict[int, TensorType]
-    ) -> Operator:
-        """Return the operator of a member, and add its inputs to those of the layer."""
+def _composite_layer(graph: LayerGraph, groups: GroupedNodes, index: int) -> Layer:
+    group, results = groups.layers[index], groups.results[index]
+    members = [graph.layers[member] for member in group.members]
+    inside = {member: number for number, member in enumerate(group.members)}
+    reads, operators = LayerReads(), []
+    for layer in members:
         (operator,) = layer.operators
         wires = []
         for wire in operator.inputs:
-            if wire.origin is Origin.WEIGHT:
-                array = layer.arrays[wire.number]
-                weights.setdefault(array, layer.weights[wire.number])
-                wires.append(Wire(Origin.WEIGHT, list(weights).index(array)))
-                continue
-            feed = layer.feeds[wire.number]
-            if feed.layer is not None and feed.layer in inside:
-                source = self._graph.layers[feed.layer]
-                wires.append(Wire(Origin.OPERATOR, inside[feed.layer], source.results[feed.output].output))
+            feed = layer.feeds[wire.number] if wire.origin is Origin.DATA else None
+            if feed is None:
+                wires.append(reads.weight(layer.arrays[wire.number], layer.weights[wire.number]))
+            elif feed.layer is not None and feed.layer in inside:
+                made = graph.layers[feed.layer].results[feed.output]
+                wires.append(Wire(Origin.OPERATOR, inside[feed.layer], made.output))
             else:
-                read = self._feed(feed)
-                data.setdefault(read, layer.data[wire.number])
-                wires.append(Wire(Origin.DATA, list(data).index(read)))
-        return replace(operator, inputs=tuple(wires))
-
-    def _feed(self, feed: Feed) -> Feed:
-        if feed.layer is None:
-            return feed
-        index, member = self._place[feed.layer]
-        return Feed(index, self._results[index][member, feed.output])
-
-    def _nodes(self, group: LayerNodes) -> tuple[int, ...]:
-        layers = [layer for repetition in group.repetitions for layer in repetition]
-        return tuple(sorted(node for layer in layers for node in self._graph.layers[layer].nodes))
+                wires.append(reads.tensor(_feed(groups, feed), layer.data[wire.number]))
+        operators.append(replace(operator, inputs=tuple(wires)))
+    return Layer(
+        index=index,
+        name=group.name,
+        op="+".join(member.op for member in members),
+        kind=group.kind or heaviest([member.kind for member in members]),
+        operators=tuple(operators),
+        feeds=tuple(reads.feeds),
+        data=tuple(reads.data),
+        weights=tuple(reads.weights),
+        results=tuple([Wire(Origin.OPERATOR, it, members[it].results[place].output) for it, place in results]),
+        outputs=tuple([members[it].outputs[place] for it, place in results]),
+        times=group.times,
+        unmeasurable=next((it.unmeasurable for it in members if it.unmeasurable is not None), None),
+        nodes=tuple(sorted(node for part in group.repetitions for it in part for node in graph.layers[it].nodes)),
+        arrays=tuple(reads.arrays),
+    )

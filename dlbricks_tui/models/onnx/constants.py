@@ -55,19 +55,8 @@ COMPUTED = frozenset(_NAMES_OF_COMPUTED.split())
 # Errors of the reference evaluator for missing operators and inconsistent inputs. It is written in Python and checks
 # little.
 _EVALUATOR_ERRORS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    ImportError,
-    LookupError,
-    MemoryError,
-    NameError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    re.error,
-    struct.error,
+    *(ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, MemoryError, NameError, OSError),
+    *(RuntimeError, TypeError, ValueError, re.error, struct.error),
 )
 
 
@@ -124,9 +113,7 @@ def analyse(
     One pass, as nodes are in topological order.
     """
     one_pass = _Pass(file.opsets, ConstantAnalysis(dict(inputs)), conditions or {})
-    for weight in file.weights:
-        one_pass.note(weight.name, weight)
-    one_pass.note_matrices(weight.name for weight in file.weights)
+    one_pass.store(file.weights)
     for setting in settings:
         one_pass.note(setting.name, setting)
     for node in file.nodes:
@@ -151,7 +138,13 @@ class _Pass:
         self._taken.add([name])
         analysis.constants.add(name)
         if _is_small(analysis.types[name]) and is_whole(value):
-            analysis.values[name] = _named(value, name)
+            if value.name != name:
+                from onnx import TensorProto
+
+                copy = TensorProto()
+                copy.CopyFrom(value)
+                copy.name, value = name, copy
+            analysis.values[name] = value
 
     def take(self, node: "NodeProto") -> None:
         """Infer the types of a node's outputs, and classify it as layer or constant.
@@ -159,10 +152,17 @@ class _Pass:
         If the condition of an `If` is known, take the branch that runs instead.
         """
         analysis = self.analysis
-        chosen = self._condition(node)
-        if chosen is not None:
-            self._take_branch(node, chosen)
-            return
+        if is_if(node):
+            value = analysis.values.get(node.input[0])
+            chosen = self._conditions.get(node.input[0]) if value is None else holds(value)
+            if chosen is not None:
+                branch = branch_of(node, chosen, self._taken, self._opsets)
+                analysis.branch_weights += branch.weights
+                analysis.conditions.append(node.input[0])
+                self.store(branch.weights)
+                for inner in branch.nodes:
+                    self.take(inner)
+                return
         analysis.nodes.append(node)
         self._taken.add(filter(None, (node.name, *node.output)))
         for name, found in self._inferred(node).items():
@@ -176,26 +176,15 @@ class _Pass:
         for name, value in zip(outputs, self._values(node, outputs), strict=False):
             self.note(name, value)
         if node.op_type in _STORED:
-            self.note_matrices(outputs)
+            self._note_matrices(outputs)
 
-    def _condition(self, node: "NodeProto") -> bool | None:
-        """Return the condition of an `If`; None if it is not known, and for other nodes."""
-        if not is_if(node):
-            return None
-        value = self.analysis.values.get(node.input[0])
-        return self._conditions.get(node.input[0]) if value is None else holds(value)
-
-    def _take_branch(self, node: "NodeProto", condition: bool) -> None:
-        branch = branch_of(node, condition, self._taken, self._opsets)
-        self.analysis.branch_weights += branch.weights
-        self.analysis.conditions.append(node.input[0])
-        for weight in branch.weights:
+    def store(self, weights: Iterable["TensorProto"]) -> None:
+        """Keep the types of stored arrays, and the values of small ones."""
+        for weight in weights:
             self.note(weight.name, weight)
-        self.note_matrices(weight.name for weight in branch.weights)
-        for inner in branch.nodes:
-            self.take(inner)
+            self._note_matrices([weight.name])
 
-    def note_matrices(self, names: Iterable[str]) -> None:
+    def _note_matrices(self, names: Iterable[str]) -> None:
         self.analysis.matrices.update(name for name in names if is_matrix(self.analysis.type_of(name)))
 
     def _set_type(self, name: str, found: TensorType) -> None:
@@ -228,7 +217,15 @@ class _Pass:
         if stored is not None:
             return (stored,)
         if _is_of_known_shape(node, analysis):
-            return (_shape_value(node, analysis.type_of(node.input[0])),)
+            from onnx import TensorProto
+            from onnx.helper import make_tensor
+
+            shape = analysis.type_of(node.input[0]).shape or ()
+            if node.op_type == "Size":
+                return (make_tensor("size", TensorProto.INT64, (), (prod(shape),)),)
+            ends = {attribute.name: attribute.i for attribute in node.attribute}
+            part = shape[ends.get("start") : ends.get("end")]
+            return (make_tensor("shape", TensorProto.INT64, (len(part),), part),)
         # The result of NonZero has no more columns than its input has elements.
         types = [analysis.type_of(name) for name in (node.input if node.op_type == "NonZero" else outputs)]
         if node.op_type not in COMPUTED or not all(map(_is_small, types)):
@@ -248,17 +245,6 @@ def _constant_value(node: "NodeProto") -> "TensorProto | None":
     return next((it.t for it in node.attribute if it.name == "value" and it.HasField("t")), None)
 
 
-def _named(value: "TensorProto", name: str) -> "TensorProto":
-    from onnx import TensorProto
-
-    if value.name == name:
-        return value
-    copy = TensorProto()
-    copy.CopyFrom(value)
-    copy.name = name
-    return copy
-
-
 def _is_constant(node: "NodeProto", analysis: ConstantAnalysis) -> bool:
     if node.domain or node.op_type in _RANDOM or any(True for _ in graphs_inside(node)):
         return False
@@ -275,18 +261,6 @@ def _is_of_known_shape(node: "NodeProto", analysis: ConstantAnalysis) -> bool:
     """Return true if the node reads a shape or size that is known."""
     asks = node.op_type in _ONLY_THE_SHAPE and len(node.input) > 0
     return asks and analysis.type_of(node.input[0]).shape is not None
-
-
-def _shape_value(node: "NodeProto", found: TensorType) -> "TensorProto":
-    from onnx import TensorProto
-    from onnx.helper import make_tensor
-
-    shape = found.shape or ()
-    if node.op_type == "Size":
-        return make_tensor("size", TensorProto.INT64, (), (prod(shape),))
-    ends = {attribute.name: attribute.i for attribute in node.attribute}
-    part = shape[ends.get("start") : ends.get("end")]
-    return make_tensor("shape", TensorProto.INT64, (len(part),), part)
 
 
 def _computed(node: "NodeProto", values: Sequence["TensorProto"], opsets: Mapping[str, int]) -> Sequence["TensorProto"]:

@@ -6,14 +6,14 @@ fuses again. A conversion of a layout is a layer of its own.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.models.digraphs import digraph_of, topological_order
 from dlbricks_tui.models.errors import FusionRefusedError
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Operator, Origin, TensorType, Wire, type_of
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, LayerReads, Level, Operator, Origin, Wire, type_of
 from dlbricks_tui.models.kinds import heaviest, kind_of
 from dlbricks_tui.models.onnx.model_file import OnnxFile
 from dlbricks_tui.models.onnx.neutral import plain_native
@@ -110,7 +110,11 @@ def _conversions(
             continue
         source = None if before is None else place[executed[before].layers[0]]
         behind = readers[number] - {source}
-        tensor = _passed(written, None if source is None else groups[source], [groups[it] for it in behind], it.leaves)
+        # The first tensor that passes from the group, or from the inputs, to one of the readers or out.
+        read = [feed for reader in behind for layer in groups[reader] for feed in written.layers[layer].feeds]
+        read += written.heads if it.leaves else ()
+        makers = (None,) if source is None else groups[source]
+        tensor = next((feed for feed in read if feed.layer in makers), None)
         if tensor is None:
             continue
         free = frozenset(reader for reader in behind if (tensor, reader) not in taken)
@@ -118,15 +122,6 @@ def _conversions(
             taken.update((tensor, reader) for reader in free)
             found.append(_Conversion(number, tensor, free, it.leaves))
     return found
-
-
-def _passed(
-    written: LayerGraph, source: Sequence[int] | None, readers: Iterable[Sequence[int]], leaves: bool
-) -> Feed | None:
-    """Return the first tensor that passes from a group, or from the inputs, to one of the readers or out."""
-    read = [feed for group in readers for layer in group for feed in written.layers[layer].feeds]
-    read += written.heads if leaves else ()
-    return next((it for it in read if (it.layer is None if source is None else it.layer in source)), None)
 
 
 class _Builder:
@@ -146,14 +141,17 @@ class _Builder:
         self._place = _places(groups)
         # The conversion that a unit reads a tensor from; None stands for the outputs of the model.
         self._converter: dict[tuple[Feed, int | None], int] = {}
-        for number, it in enumerate(conversions, start=len(groups)):
-            self._converter |= {(it.tensor, reader): number for reader in it.readers}
-            if it.leaves:
-                self._converter[it.tensor, None] = number
+        for number, conversion in enumerate(conversions, start=len(groups)):
+            readers = [*conversion.readers, *([None] if conversion.leaves else [])]
+            self._converter |= {(conversion.tensor, reader): number for reader in readers}
         self._order = self._in_order()
         self._index = {unit: index for index, unit in enumerate(self._order)}
         self._results = self._leaving()
-        self._compiled = self._compiled_of_groups()
+        # What was compiled of each group.
+        self._compiled: list[list[str]] = [[] for _ in groups]
+        for it in executed:
+            if it.layers:
+                self._compiled[self._place[it.layers[0]]].append(self._compiled_form(it))
 
     def graph(self) -> LayerGraph:
         first = len(self._groups)
@@ -172,8 +170,9 @@ class _Builder:
     def _feed(self, tensor: Feed, reader: int | None) -> Feed:
         """Return a tensor of the written graph as a unit reads it."""
         maker = self._maker(tensor, reader)
-        if maker is None:
-            return tensor
+        return tensor if maker is None else self._made_by(maker, tensor)
+
+    def _made_by(self, maker: int, tensor: Feed) -> Feed:
         output = self._results[maker].index(tensor) if maker < len(self._groups) else 0
         return Feed(self._index[maker], output)
 
@@ -195,21 +194,11 @@ class _Builder:
     def _leaving(self) -> list[list[Feed]]:
         """Return for each group the tensors that others read, or that are outputs."""
         found: list[set[Feed]] = [set() for _ in self._groups]
-        for tensor in self._written.heads:
-            if tensor.layer is not None:
+        read = [(tensor, self._place[layer.index]) for layer in self._written.layers for tensor in layer.feeds]
+        for tensor, reader in (*read, *((head, -1) for head in self._written.heads)):
+            if tensor.layer is not None and self._place[tensor.layer] != reader:
                 found[self._place[tensor.layer]].add(tensor)
-        for layer in self._written.layers:
-            for tensor in layer.feeds:
-                if tensor.layer is not None and self._place[tensor.layer] != self._place[layer.index]:
-                    found[self._place[tensor.layer]].add(tensor)
         return [sorted(tensors) for tensors in found]
-
-    def _compiled_of_groups(self) -> list[list[str]]:
-        found: list[list[str]] = [[] for _ in self._groups]
-        for it in self._executed:
-            if it.layers:
-                found[self._place[it.layers[0]]].append(self._compiled_form(it))
-        return found
 
     def _compiled_form(self, it: _Executed) -> str:
         """Return the kind and kernel of an executed node, the layouts that it reads, and the one that it writes."""
@@ -230,34 +219,29 @@ class _Builder:
             op=operator.op,
             kind=kind_of(operator.op),
             operators=(operator,),
-            feeds=(self._source_of(it),),
+            feeds=(it.tensor if before is None else self._made_by(self._place[before], it.tensor),),
             data=(found,),
             weights=(),
             results=(Wire(Origin.OPERATOR, 0),),
             outputs=(found,),
         )
 
-    def _source_of(self, it: _Conversion) -> Feed:
-        if it.tensor.layer is None:
-            return it.tensor
-        maker = self._place[it.tensor.layer]
-        return Feed(self._index[maker], self._results[maker].index(it.tensor))
-
     def _group(self, unit: int) -> Layer:
         members = [self._written.layers[layer] for layer in self._groups[unit]]
         heaviest_kind = heaviest([layer.kind for layer in members])
         named = next(layer for layer in members if layer.kind is heaviest_kind)
-        reads = _Reads()
+        reads = LayerReads()
         # The number of each member's first operator.
-        begins: dict[int, int] = {}
+        begins: dict[int | None, int] = {}
         operators: list[Operator] = []
         for layer in members:
             begins[layer.index] = len(operators)
             sources = [
-                self._wire(feed, found, unit, begins, reads)
+                self._within(feed, begins) or reads.tensor(self._feed(feed, unit), found)
                 for feed, found in zip(layer.feeds, layer.data, strict=True)
             ]
-            weights = [reads.weight(layer, number) for number in range(len(layer.weights))]
+            # Layers that share an array share the weight.
+            weights = [reads.weight(*it) for it in zip(layer.arrays, layer.weights, strict=True)]
             for operator in layer.operators:
                 wires = [
                     sources[wire.number]
@@ -271,7 +255,7 @@ class _Builder:
         if self._compiled[unit]:
             params = (*operators[0].params, (COMPILED, tuple(self._compiled[unit])))
             operators[0] = replace(operators[0], params=params)
-        results = [self._within(tensor, begins) for tensor in self._results[unit]]
+        results = filter(None, [self._within(tensor, begins) for tensor in self._results[unit]])
         return Layer(
             index=self._index[unit],
             name=named.name,
@@ -288,41 +272,12 @@ class _Builder:
             arrays=tuple(reads.arrays),
         )
 
-    def _wire(self, tensor: Feed, found: TensorType, unit: int, begins: Mapping[int, int], reads: "_Reads") -> Wire:
-        if tensor.layer is not None and tensor.layer in begins:
-            return self._within(tensor, begins)
-        return Wire(Origin.DATA, reads.tensor(self._feed(tensor, unit), found))
-
-    def _within(self, tensor: Feed, begins: Mapping[int, int]) -> Wire:
-        """Return a tensor of a member by the operator of the group that makes it."""
-        if tensor.layer is None:
-            raise ValueError("an input of the model is no tensor of a group")
+    def _within(self, tensor: Feed, begins: Mapping[int | None, int]) -> Wire | None:
+        """Return a tensor of a member by the operator of the group that makes it; None for tensors of others."""
+        if tensor.layer is None or tensor.layer not in begins:
+            return None
         made = self._written.layers[tensor.layer].results[tensor.output]
         return made._replace(number=made.number + begins[tensor.layer])
-
-
-class _Reads:
-    """The inputs and weights of a layer, each once, numbered in the order of reading."""
-
-    def __init__(self) -> None:
-        self.feeds: dict[Feed, int] = {}
-        self.data: list[TensorType] = []
-        self.arrays: dict[int, int] = {}
-        self.weights: list[TensorType] = []
-
-    def tensor(self, feed: Feed, found: TensorType) -> int:
-        if feed not in self.feeds:
-            self.feeds[feed] = len(self.data)
-            self.data.append(found)
-        return self.feeds[feed]
-
-    def weight(self, layer: Layer, number: int) -> Wire:
-        """Return the wire from a weight; layers that share an array share the weight."""
-        array = layer.arrays[number]
-        if array not in self.arrays:
-            self.arrays[array] = len(self.weights)
-            self.weights.append(layer.weights[number])
-        return Wire(Origin.WEIGHT, self.arrays[array])
 
 
 # What ONNX Runtime appends to the name of a node or tensor for the node that replaces it.
@@ -335,7 +290,10 @@ def written_layers_behind(file: OnnxFile, written: LayerGraph, original: OnnxFil
     ONNX Runtime keeps the names of tensors and nodes, or names a node after one: that gives the layer. Written layers
     before it that no node is named after were merged into it.
     """
-    owners = _owners(written, original)
+    nodes = [(layer.index, original.nodes[number]) for layer in written.layers for number in layer.nodes]
+    # The written layer of each tensor, and of each node whose name no tensor has.
+    owners = {node.name: index for index, node in nodes if node.name}
+    owners |= {name: index for index, node in nodes for name in node.output if name}
     named = [_named_for(node, owners) for node in file.nodes]
     taken = {index for index in named if index is not None}
     found: list[list[int]] = []
@@ -350,13 +308,6 @@ def written_layers_behind(file: OnnxFile, written: LayerGraph, original: OnnxFil
                 waiting += written.predecessors[before]
         found.append([] if index is None else [*sorted(merged), index])
     return found
-
-
-def _owners(written: LayerGraph, original: OnnxFile) -> dict[str, int]:
-    """Return the written layer of each tensor, and of each node whose name no tensor has."""
-    nodes = [(layer.index, original.nodes[number]) for layer in written.layers for number in layer.nodes]
-    names = {node.name: index for index, node in nodes if node.name}
-    return names | {name: index for index, node in nodes for name in node.output if name}
 
 
 def _named_for(node: "NodeProto", owners: Mapping[str, int]) -> int | None:

@@ -1,17 +1,36 @@
-"""The inputs of ONNX models that their files leave open: settings, shapes as inputs, and axes without a size."""
+"""The inputs of ONNX models: their types by the file and by what users give, and what the file leaves open."""
 
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import GraphInput, Numbers, Shape, TensorType
-from dlbricks_tui.models.input_shapes import MOST_AXES, example_shape, names_a_batch, names_a_length
+from dlbricks_tui.models.input_shapes import (
+    MOST_AXES,
+    example_shape,
+    listed,
+    missing_shapes,
+    names_a_batch,
+    names_a_length,
+    refuse_too_large,
+    refuse_unknown_inputs,
+    short_shape,
+)
 from dlbricks_tui.models.literals import MOST_NUMBERS
 from dlbricks_tui.models.onnx.branches import is_if
 from dlbricks_tui.models.onnx.model_file import OnnxFile, reads
-from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, array_of, dtype_number, is_external
+from dlbricks_tui.models.onnx.stored_arrays import (
+    MOST_ELEMENTS,
+    DamagedValueError,
+    array_of,
+    dtype_name,
+    dtype_number,
+    is_external,
+)
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto, ValueInfoProto
@@ -31,7 +50,11 @@ def compared_numbers(file: OnnxFile, inputs: Mapping[str, TensorType]) -> dict[s
     if not any(map(is_if, file.nodes)):
         return {}
     # The input behind each tensor that only hands its number on.
-    behind = {name: name for name, found in inputs.items() if _is_single_number(found)}
+    behind = {
+        name: name
+        for name, (shape, dtype) in inputs.items()
+        if shape is not None and prod(shape) == 1 and dtype in _WHOLE_NUMBERS
+    }
     stored = {weight.name: weight for weight in file.weights}
     found: dict[str, Numbers] = {}
     for node in file.nodes if behind else ():
@@ -42,31 +65,14 @@ def compared_numbers(file: OnnxFile, inputs: Mapping[str, TensorType]) -> dict[s
         elif node.op_type in _HAND_ON and node.input and node.output and node.input[0] in behind:
             behind[node.output[0]] = behind[node.input[0]]
         elif node.op_type == "Equal" and len(node.input) == 2:
-            _note(node, behind, stored, found)
+            for one, other in (node.input, node.input[::-1]):
+                value = stored.get(other)
+                if one in behind and value is not None and not is_external(value) and prod(value.dims) == 1:
+                    with suppress(DamagedValueError, ValueError):
+                        (number,) = array_of(value).reshape(-1).tolist()
+                        if type(number) is int:
+                            found.setdefault(behind[one], (number,))
     return found
-
-
-def _note(
-    node: "NodeProto", behind: Mapping[str, str], stored: "Mapping[str, TensorProto]", found: dict[str, Numbers]
-) -> None:
-    for one, other in ((0, 1), (1, 0)):
-        name, value = behind.get(node.input[one]), stored.get(node.input[other])
-        if name is not None and value is not None and (number := _whole_number(value)) is not None:
-            found.setdefault(name, (number,))
-
-
-def _whole_number(value: "TensorProto") -> int | None:
-    if is_external(value) or prod(value.dims) != 1:
-        return None
-    try:
-        (number,) = array_of(value).reshape(-1).tolist()
-    except (DamagedValueError, ValueError):
-        return None
-    return number if type(number) is int else None
-
-
-def _is_single_number(found: TensorType) -> bool:
-    return found.shape is not None and prod(found.shape) == 1 and found.dtype in _WHOLE_NUMBERS
 
 
 def stored_settings(values: Mapping[str, Numbers], inputs: Mapping[str, TensorType]) -> "Iterable[TensorProto]":
@@ -83,7 +89,7 @@ def stored_settings(values: Mapping[str, Numbers], inputs: Mapping[str, TensorTy
 
 
 KEY = "dlbricks.inputs"
-_LONGEST_TEXT, _MOST_AXES, _LARGEST_AXIS = 1 << 20, 32, 2**31 - 1
+_LONGEST_TEXT, _LARGEST_AXIS = 1 << 20, 2**31 - 1
 
 
 class StatedInputs(NamedTuple):
@@ -102,11 +108,21 @@ def stated_inputs(metadata: Mapping[str, str]) -> StatedInputs:
         if len(text) > _LONGEST_TEXT:
             raise ValueError
         document = json.loads(text)
-        shapes = {name: _shape(said["shape"]) for name, said in document.items() if "shape" in said}
-        values = {name: _numbers(said["value"]) for name, said in document.items() if "value" in said}
+        shapes = {name: said["shape"] for name, said in document.items() if "shape" in said}
+        values = {name: said["value"] for name, said in document.items() if "value" in said}
+        for shape in shapes.values():
+            if not isinstance(shape, list) or len(shape) > MOST_AXES:
+                raise ValueError
+            if not all(type(size) is int and 0 <= size <= _LARGEST_AXIS for size in shape):
+                raise ValueError
+        for numbers in values.values():
+            if not isinstance(numbers, list) or not 0 < len(numbers) <= MOST_NUMBERS:
+                raise ValueError
+            if not all(type(number) in (int, float) for number in numbers):
+                raise ValueError
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise DamagedValueError(f"its metadata {KEY} does not state shapes and values of inputs") from None
-    return StatedInputs(shapes, values)
+    return StatedInputs(*({name: tuple(it) for name, it in them.items()} for them in (shapes, values)))
 
 
 def stating(inputs: Mapping[str, GraphInput]) -> str:
@@ -120,55 +136,21 @@ def stating(inputs: Mapping[str, GraphInput]) -> str:
     return json.dumps(said, separators=(",", ":"))
 
 
-def _shape(found: Any) -> Shape:
-    if not isinstance(found, list) or len(found) > _MOST_AXES:
-        raise ValueError
-    if not all(type(size) is int and 0 <= size <= _LARGEST_AXIS for size in found):
-        raise ValueError
-    return tuple(found)
-
-
-def _numbers(found: Any) -> Numbers:
-    if not isinstance(found, list) or not 0 < len(found) <= MOST_NUMBERS:
-        raise ValueError
-    if not all(type(number) in (int, float) for number in found):
-        raise ValueError
-    return tuple(found)
-
-
-# By operator and place.
-_PLACES: Mapping[str, frozenset[int]] = {
-    "AffineGrid": frozenset({1}),
-    "BlackmanWindow": frozenset({0}),
-    "CenterCropPad": frozenset({1}),
-    "Col2Im": frozenset({1, 2}),
-    "Compress": frozenset({1}),
-    "ConstantOfShape": frozenset({0}),
-    "DFT": frozenset({1, 2}),
-    "Expand": frozenset({1}),
-    "GroupQueryAttention": frozenset({5, 6}),
-    "HammingWindow": frozenset({0}),
-    "HannWindow": frozenset({0}),
-    "If": frozenset({0}),
-    "Loop": frozenset({0, 1}),
-    "MaxUnpool": frozenset({2}),
-    "MelWeightMatrix": frozenset({0, 1}),
-    "NonMaxSuppression": frozenset({2}),
-    "OneHot": frozenset({1}),
-    "Pad": frozenset({1, 3}),
-    "Range": frozenset({0, 1, 2}),
-    "Reshape": frozenset({1}),
-    "Resize": frozenset({1, 2, 3}),
-    "STFT": frozenset({1, 3}),
-    "Slice": frozenset({1, 2, 3, 4}),
-    "Split": frozenset({1}),
-    "SplitToSequence": frozenset({1}),
-    "Squeeze": frozenset({1}),
-    "Tile": frozenset({1, 2}),
-    "TopK": frozenset({1}),
-    "Unsqueeze": frozenset({1}),
-    "Upsample": frozenset({1}),
+# The operators by these places.
+_OPS_BY_PLACES: Mapping[tuple[int, ...], str] = {
+    (0,): "BlackmanWindow ConstantOfShape HammingWindow HannWindow If",
+    (0, 1): "Loop MelWeightMatrix",
+    (0, 1, 2): "Range",
+    (1,): "AffineGrid CenterCropPad Compress Expand OneHot Reshape Split SplitToSequence Squeeze TopK "
+    "Unsqueeze Upsample",
+    (1, 2): "Col2Im DFT Tile",
+    (1, 2, 3): "Resize",
+    (1, 2, 3, 4): "Slice",
+    (1, 3): "Pad STFT",
+    (2,): "MaxUnpool NonMaxSuppression",
+    (5, 6): "GroupQueryAttention",
 }
+_PLACES = {op: frozenset(places) for places, ops in _OPS_BY_PLACES.items() for op in ops.split()}
 _NONE: frozenset[int] = frozenset()
 _REDUCTIONS = "Reduce"
 # Operators whose results have as many elements as their data happens to have of a kind.
@@ -236,11 +218,6 @@ def sized(axes: Axes | None, sizes: Mapping[str, int]) -> Shape | None:
     return tuple(found) if all(found) else None
 
 
-def shape_of_value(axes: Axes | None, value: Numbers) -> Shape | None:
-    """Return the shape of a vector of open size by the numbers that are given for it."""
-    return (len(value),) if axes is not None and len(axes) == 1 and isinstance(axes[0], str) and value else None
-
-
 def shapes_to_ask(open_inputs: Mapping[str, Axes | None], sizes: Mapping[str, int]) -> dict[str, Axes | None]:
     """Return the inputs whose shapes a user has to give, after which those of all others follow."""
     asked: dict[str, Axes | None] = {}
@@ -280,7 +257,11 @@ def batch_axes(declared: Mapping[str, Axes | None]) -> dict[str, int]:
     names = (
         {axis for _, _, axis in open_axes if names_a_batch(axis)}
         or {axis for _, place, axis in open_axes if place == 0 and axis and not names_a_length(axis)}
-        or {str(axes[1]) for axes in declared.values() if axes is not None and _is_batch_after_length(axes)}
+        or {
+            str(axes[1])
+            for axes in declared.values()
+            if axes and len(axes) > 1 and names_a_length(str(axes[0])) and str(axes[1]).lower() in _BATCH_LETTERS
+        }
     )
     found: dict[str, int] = {}
     for name, place, axis in open_axes:
@@ -294,10 +275,6 @@ def counts_images(axis: str) -> bool:
     return not axis or names_a_batch(axis) or axis.lower() in _BATCH_LETTERS or "+" in axis
 
 
-def _is_batch_after_length(axes: Axes) -> bool:
-    return len(axes) > 1 and names_a_length(str(axes[0])) and str(axes[1]).lower() in _BATCH_LETTERS
-
-
 def _size(axis: int | str, place: int, sizes: Mapping[str, int]) -> int:
     """Return the size of an axis, 0 if it is open."""
     if isinstance(axis, int):
@@ -306,9 +283,114 @@ def _size(axis: int | str, place: int, sizes: Mapping[str, int]) -> int:
         return sizes[axis]
     if place == 0 or names_a_batch(axis):
         return 1
-    return _sum([term.strip() for term in axis.split("+")], sizes)
-
-
-def _sum(terms: Sequence[str], sizes: Mapping[str, int]) -> int:
+    terms = [term.strip() for term in axis.split("+")]
     found = [int(term) if _NUMBER.fullmatch(term) else sizes.get(term, 0) for term in terms]
     return sum(found) if all(found) and len(terms) > 1 else 0
+
+
+# Types of inputs that no runtime is fed here.
+_NO_TENSORS = {
+    "sequence_type": "a sequence",
+    "optional_type": "optional",
+    "map_type": "a map",
+    "sparse_tensor_type": "a sparse tensor",
+}
+
+
+class InputTypes(NamedTuple):
+    """The type of each input by name, and the batch size that they amount to."""
+
+    types: Mapping[str, TensorType]
+    batch_size: int
+    # The names of axes of one element, by input, where the name is not that of a batch and nothing says the size.
+    assumed: Mapping[str, tuple[str, ...]]
+
+
+def input_types(
+    inputs: Sequence["ValueInfoProto"],
+    given: Mapping[str, Shape],
+    known: Mapping[str, Shape],
+    values: Mapping[str, Numbers],
+    batch_size: int | None,
+    where: str,
+) -> InputTypes:
+    """Return the types of inputs, by the shapes that the user has given and those known from elsewhere.
+
+    An open axis has the size that is given for its name in any input. Otherwise a first axis, or one named batch, means
+    one image. A batch size replaces the sizes of all open batch axes.
+    """
+    for it in inputs:
+        kind = _NO_TENSORS.get(it.type.WhichOneof("value") or "")
+        if kind:
+            raise ModelError(
+                f"{where}: input {it.name[:80]!r} is {kind}, and values are made up for tensors only: export the model "
+                "with an input of a tensor for each part"
+            )
+    names = [it.name for it in inputs]
+    for name in given:
+        if name not in names:
+            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed(names) or 'none'}")
+    refuse_unknown_inputs(values, names, where)
+    axes = {it.name: axes_of(it) for it in inputs}
+    for name, its in axes.items():
+        shape = given.get(name, known.get(name))
+        if its is not None and shape is not None and len(its) != len(shape):
+            shown = short_shape(shape)
+            raise ModelError(f"{where}: input {name[:80]!r} has {len(its)} axes; the given shape {shown} does not")
+    by_user = _sizes(axes, given)
+    sizes = {**_sizes(axes, known), **by_user}
+    # The user may have given another size for an axis of a shape that is known from elsewhere.
+    stated = {**{name: resized(axes.get(name), shape, by_user) for name, shape in known.items()}, **given}
+    shapes: dict[str, Shape | None] = {}
+    for name, its in axes.items():
+        value = values.get(name)
+        # The numbers that are given for a vector of open size tell it.
+        is_vector = its is not None and len(its) == 1 and isinstance(its[0], str)
+        shapes[name] = stated.get(name, (len(value),) if value and is_vector else sized(its, sizes))
+    # Inputs with given values are settings, and not images.
+    places = batch_axes({name: its for name, its in axes.items() if name not in values})
+    if batch_size is not None:
+        _refuse_fixed_batch(axes, places, batch_size, where)
+        for name, place in places.items():
+            if shape := shapes[name]:
+                shapes[name] = (*shape[:place], batch_size, *shape[place + 1 :])
+    missing = {name: axes[name] for name, shape in shapes.items() if shape is None}
+    if missing:
+        raise missing_shapes(shapes_to_ask(missing, sizes), where)
+    found = {name: shape for name, shape in shapes.items() if shape is not None}
+    refuse_too_large(found, MOST_ELEMENTS, "ONNX Runtime", where)
+    types = {it.name: TensorType(found[it.name], dtype_name(it.type.tensor_type.elem_type)) for it in inputs}
+    # The batch axis, or else the first axis of the first input.
+    batch = [shape[places.get(name, 0)] for name, shape in found.items() if shape and (name in places or not places)]
+    assumed = {
+        name: tuple([axis for axis in its if isinstance(axis, str) and axis not in sizes and not counts_images(axis)])
+        for name, its in axes.items()
+        if its is not None and name not in stated and name not in values and batch_size is None
+    }
+    return InputTypes(types, batch[0] if batch else 1, assumed)
+
+
+def _sizes(axes: Mapping[str, Axes | None], stated: Mapping[str, Shape]) -> dict[str, int]:
+    """Return the sizes that shapes give to the names of open axes."""
+    found: dict[str, int] = {}
+    for name, its in axes.items():
+        if its is not None and name in stated:
+            found.update(named_sizes(its, stated[name]))
+    return found
+
+
+def _refuse_fixed_batch(
+    axes: Mapping[str, Axes | None], places: Mapping[str, int], batch_size: int, where: str
+) -> None:
+    """Raise ModelError if no input has an open batch axis, unless the file itself says this batch size."""
+    if places:
+        return
+    fixed = {name: its[0] for name, its in axes.items() if its and isinstance(its[0], int)}
+    if not fixed:
+        raise ModelError(f"{where} has no input with a batch axis: keep the batch size of the file")
+    for name, size in fixed.items():
+        if size != batch_size:
+            raise ModelError(
+                f"{where}: its file fixes the first axis of input {name[:80]!r} at {size}, so its batch size cannot be "
+                f"{batch_size}: keep the batch size of the file, or export the model with an open batch axis"
+            )

@@ -1,7 +1,7 @@
 """From an ONNX graph with types to a layer graph: each node is a layer."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from dlbricks_tui.models.graph import (
     GraphInput,
     Layer,
     LayerGraph,
+    LayerReads,
     Level,
     Operator,
     Origin,
@@ -71,36 +72,9 @@ class OnnxGraph:
     traits: Traits
 
 
-def build_onnx_graph(found: OnnxGraph, name: str, level: Level) -> LayerGraph:
-    """Return the layers of a model."""
-    return _Builder(found, name, level).graph()
+class OnnxGraphBuilder:
+    """Makes the layers of a model."""
 
-
-class _Reads:
-    """The inputs of a layer, each once and numbered."""
-
-    def __init__(self) -> None:
-        self.feeds: dict[Feed, int] = {}
-        self.data: list[TensorType] = []
-        self.weights: dict[str, int] = {}
-        self.weight_types: list[TensorType] = []
-
-    def feed(self, feed: Feed, found: TensorType) -> Wire:
-        """Return the wire from an input of the model or from another layer."""
-        if feed not in self.feeds:
-            self.feeds[feed] = len(self.data)
-            self.data.append(found)
-        return Wire(Origin.DATA, self.feeds[feed])
-
-    def weight(self, name: str, found: TensorType) -> Wire:
-        """Return the wire from a stored array."""
-        if name not in self.weights:
-            self.weights[name] = len(self.weight_types)
-            self.weight_types.append(found)
-        return Wire(Origin.WEIGHT, self.weights[name])
-
-
-class _Builder:
     def __init__(self, found: OnnxGraph, name: str, level: Level) -> None:
         self._found = found
         self._analysis = found.analysis
@@ -138,18 +112,20 @@ class _Builder:
 
     def _layer(self, index: int) -> Layer:
         node = self._nodes[index]
-        taken = _Reads()
+        taken = LayerReads()
         operator = self._operator(node, taken)
         results = self._results[index]
         outputs = tuple([operator.outputs[output] for output in results])
-        data, weights = tuple(taken.data), tuple(taken.weight_types)
+        data, weights = tuple(taken.data), tuple(taken.weights)
         written = [name for name in node.output if name]
         numbers = tuple([self._analysis.numbers.get(written[output], ()) for output in results])
+        # A look-up in a stored table is an embedding.
+        is_table = node.op_type == "Gather" and node.input and node.input[0] in self._analysis.constants
         return Layer(
             index=index,
             name=self._found.names[index],
             op=operator.op,
-            kind=_kind(node, operator.op, self._analysis),
+            kind=Kind.EMBEDDING if is_table else kind_of(operator.op),
             operators=(operator,),
             feeds=tuple(taken.feeds),
             data=data,
@@ -158,17 +134,18 @@ class _Builder:
             outputs=outputs,
             unmeasurable=self._why_unmeasurable(node, (*data, *weights), outputs),
             nodes=self._found.parts[index],
-            arrays=tuple([self._arrays.setdefault(name, len(self._arrays)) for name in taken.weights]),
+            arrays=tuple([self._arrays.setdefault(name, len(self._arrays)) for name in taken.arrays]),
             numbers=numbers if any(numbers) else (),
             is_recorded=not self._analysis.recorded.isdisjoint(node.output),
         )
 
-    def _operator(self, node: "NodeProto", taken: _Reads) -> Operator:
+    def _operator(self, node: "NodeProto", taken: LayerReads) -> Operator:
+        analysis = self._analysis
         stored: dict[int, str] = {}
         facts: dict[int, ParamValue] = {}
         wires: list[Wire] = []
         for place, name in enumerate(reads(node)):
-            value = self._analysis.values.get(name)
+            value = analysis.values.get(name)
             if not name:
                 continue
             if value is not None and (fact := self._fact(node, place, name, value)) is not None:
@@ -176,24 +153,21 @@ class _Builder:
                 if name not in self._texts:
                     self._texts[name] = text_of(value)
                 stored[place], facts[place] = self._texts[name], fact
+            elif name in analysis.constants:
+                wires.append(taken.weight(name, analysis.type_of(name)))
             else:
-                wires.append(self._wire(name, taken))
+                wires.append(taken.tensor(self._feed(name), analysis.type_of(name)))
         version = self._found.file.opsets[node.domain]
-        outputs = tuple([self._analysis.type_of(name) for name in node.output if name])
-        inputs = [self._analysis.type_of(name) for place, name in enumerate(node.input) if name and place not in stored]
+        outputs = tuple([analysis.type_of(name) for name in node.output if name])
+        inputs = [analysis.type_of(name) for place, name in enumerate(node.input) if name and place not in stored]
         neutral = neutral_onnx(node, OnnxSite(tuple(inputs), outputs, version, facts, len(outputs)))
-        params = (*neutral.params, *self._sizes(node, stored))
+        # The numbers of computed inputs that set the shape of a result define the operation, too.
+        places = [place for place in sorted(shape_places(node.op_type)) if place < len(node.input)]
+        computed = [(f"computed{it}", analysis.numbers.get(node.input[it])) for it in places if it not in stored]
+        params = (*neutral.params, *((name, numbers) for name, numbers in computed if numbers))
         inner = tuple([_canonical(graph, outer_tensors(node), self._forms) for graph in graphs_inside(node)])
         native = native_node(node, stored, version)
         return Operator(neutral.op, params, tuple(wires), outputs, native, inner, (neutral.op,))
-
-    def _sizes(self, node: "NodeProto", stored: Collection[int]) -> Iterator[tuple[str, ParamValue]]:
-        """Return the numbers of computed inputs that set the shape of a result: they define the operation, too."""
-        for place in sorted(shape_places(node.op_type)):
-            if place < len(node.input) and place not in stored:
-                numbers = self._analysis.numbers.get(node.input[place])
-                if numbers:
-                    yield f"computed{place}", numbers
 
     def _fact(self, node: "NodeProto", place: int, name: str, value: "TensorProto") -> ParamValue:
         """Return the parameter that a stored value becomes; None for a weight."""
@@ -207,10 +181,6 @@ class _Builder:
             return f"{found.dtype} {found.shape}{'' if array_of(value).any() else ' of zeros'}"
         single = found.shape is not None and all(size == 1 for size in found.shape)
         return f"{found.dtype} {found.shape}" if single and node.op_type in BESIDE_SCALARS else None
-
-    def _wire(self, name: str, taken: _Reads) -> Wire:
-        found = self._analysis.type_of(name)
-        return taken.weight(name, found) if name in self._analysis.constants else taken.feed(self._feed(name), found)
 
     def _feed(self, name: str) -> Feed:
         return Feed(None, self._inputs[name]) if name in self._inputs else self._made[name]
@@ -226,27 +196,14 @@ class _Builder:
             return f"its shapes are unknown, as {self._analysis.failure}"
         if self._level is Level.FUSED:
             return "ONNX Runtime does not say which shape its tensors have"
-        if not _is_known_operator(node, self._found.file.opsets[node.domain]):
+        from onnx import defs
+
+        try:
+            defs.get_schema(node.op_type, self._found.file.opsets[node.domain], node.domain)
+        except defs.SchemaError:
             domain = f" of {node.domain}" if node.domain else ""
             return f"operator {node.op_type}{domain} is not known to the installed onnx"
         return "its shapes follow from values, which only the whole model knows, or from an operator that onnx lacks"
-
-
-def _kind(node: "NodeProto", op: str, analysis: ConstantAnalysis) -> Kind:
-    """Return the kind by name; a look-up in a stored table is an embedding."""
-    if node.op_type == "Gather" and node.input and node.input[0] in analysis.constants:
-        return Kind.EMBEDDING
-    return kind_of(op)
-
-
-def _is_known_operator(node: "NodeProto", version: int) -> bool:
-    from onnx import defs
-
-    try:
-        defs.get_schema(node.op_type, version, node.domain)
-    except defs.SchemaError:
-        return False
-    return True
 
 
 def _canonical(graph: "GraphProto", outer: Sequence[str], forms: InnerForms) -> str:

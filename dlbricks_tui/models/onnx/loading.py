@@ -1,31 +1,37 @@
-"""Loads ONNX models at either level."""
+"""Loads ONNX models at either level.
+
+A framework tells the types that inference leaves open: by its own inference, and then by running the model once.
+"""
 
 import time
 from base64 import b64decode
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.models.cache import Cache, ReadModel
-from dlbricks_tui.models.composites import Quantiser
+from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, CachedTypes, ReadModel, answer_key
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError, UnreadableModelError
-from dlbricks_tui.models.graph import GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
-from dlbricks_tui.models.input_shapes import example_shape
-from dlbricks_tui.models.input_values import refuse_unfit, value_advice
+from dlbricks_tui.models.graph import UNKNOWN_TYPE, GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
+from dlbricks_tui.models.input_shapes import example_shape, refuse_unfit, value_advice
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
 from dlbricks_tui.models.onnx.branches import is_if, with_composites
 from dlbricks_tui.models.onnx.constants import ConstantAnalysis, analyse
 from dlbricks_tui.models.onnx.execution_graph import executed_graph, written_layers_behind
-from dlbricks_tui.models.onnx.input_types import input_types
-from dlbricks_tui.models.onnx.inputs import compared_numbers, depending_on_data, stated_inputs, stored_settings
-from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
-from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING, OnnxFile, parse_onnx
+from dlbricks_tui.models.onnx.inputs import (
+    compared_numbers,
+    depending_on_data,
+    input_types,
+    set_shapes,
+    stated_inputs,
+    stored_settings,
+)
+from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, OnnxGraphBuilder
+from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING, OnnxFile, parse_onnx, reads
 from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
-from dlbricks_tui.models.onnx.recording import TellsTypes, Tensors, conditions_in_a_run, tensors_of
 from dlbricks_tui.models.onnx.stored_arrays import (
     DamagedValueError,
     checked_array_file_sizes,
@@ -35,11 +41,12 @@ from dlbricks_tui.models.onnx.stored_arrays import (
 )
 from dlbricks_tui.models.onnx.suggestions import candidates, implied_axes
 from dlbricks_tui.models.onnx.writer import model_text, whole_model
-from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 from dlbricks_tui.recorded_host import host_name
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format, Traits, usual_traits
-from dlbricks_tui.runtime.variant import Precision
+
+if TYPE_CHECKING:
+    from dlbricks_tui.models.frameworks import WorkerFramework
 
 # The worker creates all constants of a model, including those that the file only describes.
 _MOST_COMPUTED_BYTES = 2**30
@@ -47,31 +54,125 @@ _MOST_COMPUTED_BYTES = 2**30
 _MOST_NODE_TEXT = 64 * 2**20
 # Trials of shapes end after so long.
 _MOST_SECONDS_OF_TRIALS = 20.0
+_WHOLE_NUMBERS = frozenset({"int64", "int32", "bool"})
+# More elements are data.
+_FEW_NUMBERS = 64
 
 
-class Optimiser(TellsTypes, Quantiser, Protocol):
-    """The interface of a framework that optimises ONNX models."""
+@dataclass(frozen=True, slots=True)
+class Tensors:
+    """The types of tensors by name, and the numbers of small ones in one run.
 
-    @property
-    def precision(self) -> Precision:
-        """The precision that it computes in."""
+    Types of the `recorded` tensors are those of that run. Where the run failed, `failure` says why.
+    """
 
-    @property
-    def traits(self) -> Traits:
-        """The facts about the framework."""
+    types: dict[str, TensorType]
+    numbers: dict[str, Numbers] = field(default_factory=dict)
+    recorded: frozenset[str] = frozenset()
+    failure: str = ""
 
-    @property
-    def identity(self) -> str:
-        """The framework with its version. The cache separates their answers."""
+    def cached(self, file: OnnxFile, framework: str, symbol: str | None = None) -> CachedTypes:
+        """Return the tensors by node and output."""
+        places = {name: (node, output) for node, output, name in _places(file)}
+        types = tuple([tuple([self.types[name] for name in node.output if name]) for node in file.nodes])
+        numbers = tuple([(*places[name], held) for name, held in self.numbers.items()])
+        recorded = tuple(sorted(places[name] for name in self.recorded))
+        return CachedTypes(
+            types, framework=framework, symbol=symbol, numbers=numbers, recorded=recorded, failure=self.failure
+        )
 
-    def optimised(self, file: Path) -> str:
-        """Return the graph that the framework executes when it opens a file."""
+    @classmethod
+    def of(cls, file: OnnxFile, cached: CachedTypes) -> "Tensors":
+        """Return cached tensors by name."""
+        names = {(node, output): name for node, output, name in _places(file)}
+        return cls(
+            {name: cached.types[node][output] for (node, output), name in names.items()},
+            {names[node, output]: held for node, output, held in cached.numbers},
+            frozenset(names[place] for place in cached.recorded),
+            cached.failure,
+        )
 
-    def executed(self, model: str, inputs: Mapping[str, TensorType], weights: Mapping[str, TensorType]) -> str:
-        """Return the nodes that the framework executes of a model, as a list in JSON.
 
-        Only frameworks that `always_fuses` have an answer. The model holds the types of its weights only.
-        """
+def _places(file: OnnxFile) -> Iterator[tuple[int, int, str]]:
+    for number, node in enumerate(file.nodes):
+        yield from ((number, output, name) for output, name in enumerate(filter(None, node.output)))
+
+
+def tensors_of(
+    file: OnnxFile, inputs: Mapping[str, TensorType], values: Mapping[str, Numbers], framework: "WorkerFramework"
+) -> Tensors:
+    """Return the tensors that the nodes of a graph write, for inputs of these types.
+
+    The graph is run only if type inference leaves a shape open, or a shape is set by a computed tensor: a part of the
+    graph that begins behind that tensor needs its numbers. Raise WorkerRefusedError if the framework rejects it.
+    """
+    written = [name for node in file.nodes for name in node.output if name]
+    try:
+        types = _inferred(file, inputs, written, framework)
+        fixed: Mapping[str, TensorType] = inputs
+    except WorkerRefusedError:
+        # A branch that does not run may contradict the shapes of the inputs.
+        types = _inferred(file, {}, written, framework)
+        fixed = {}
+    computed = set(written)
+    setting = {name for node in file.nodes for name in set_shapes(node) if name in computed}
+    if not setting and all(it.shape is not None for it in types.values()):
+        return Tensors(types)
+    read = {name for node in file.nodes for name in reads(node)}
+    unsized = [name for name, found in types.items() if found.shape is None and found != UNKNOWN_TYPE]
+    few = [
+        name
+        for name, found in types.items()
+        if found != UNKNOWN_TYPE
+        and (found.shape is None or prod(found.shape) <= _FEW_NUMBERS)
+        and (name in setting or (found.dtype in _WHOLE_NUMBERS and name in read))
+    ]
+    from onnx import NodeProto
+
+    # Nodes that read shapes: as an output, a tensor itself would stay in memory until the end.
+    shapes = {name: f"shape of {name}" for name in unsized}
+    nodes = [NodeProto(op_type="Shape", name=it, input=[name], output=[it]) for name, it in shapes.items()]
+    model = model_text(replace(file, nodes=(*file.nodes, *nodes)), fixed, [*shapes.values(), *few])
+    # ONNX Runtime drops the weights of a branch that was cut, and then takes no values for them.
+    weights = {it.name: type_of_weight(it) for it in file.weights if is_external(it) and it.name in read}
+    try:
+        held = framework.recorded(model, inputs, weights, values)
+    except WorkerRefusedError as refused:
+        return Tensors(types, failure=str(refused))
+    for name, shape in zip(unsized, held, strict=False):
+        if shape is not None:
+            types[name] = TensorType(tuple(map(int, shape.numbers)), types[name].dtype)
+    numbers: dict[str, Numbers] = {
+        name: it.numbers for name, it in zip(few, held[len(unsized) :], strict=True) if it and it.numbers
+    }
+    return Tensors(types, numbers, frozenset(unsized))
+
+
+def conditions_in_a_run(
+    file: OnnxFile,
+    names: Sequence[str],
+    inputs: Mapping[str, TensorType],
+    values: Mapping[str, Numbers],
+    framework: "WorkerFramework",
+) -> dict[str, bool]:
+    """Return those of some conditions that are single flags in one run of the graph.
+
+    Raise WorkerRefusedError if the framework rejects it.
+    """
+    if not names:
+        return {}
+    weights = {weight.name: type_of_weight(weight) for weight in file.weights if is_external(weight)}
+    # A branch that does not run may contradict the shapes of the inputs, so inputs stay as the file declares them.
+    held = framework.recorded(model_text(file, {}, names), inputs, weights, values)
+    return {name: bool(it.numbers[0]) for name, it in zip(names, held, strict=True) if it and len(it.numbers) == 1}
+
+
+def _inferred(
+    file: OnnxFile, inputs: Mapping[str, TensorType], written: Sequence[str], framework: "WorkerFramework"
+) -> dict[str, TensorType]:
+    # Only the types of large weights count here, and an input needs no values.
+    found = framework.output_types(model_text(file, inputs, written, weights_as_inputs=True))
+    return dict(zip(written, found, strict=True))
 
 
 class _Model(NamedTuple):
@@ -99,22 +200,20 @@ class _Model(NamedTuple):
 
     def graph(self, found: OnnxGraph, level: Level) -> LayerGraph:
         """Return the layers at a level."""
-        graph = build_onnx_graph(found, self.name, level)
-        inputs = tuple(
-            [
-                it._replace(value=self.values.get(it.name, ()), assumed=self.assumed.get(it.name, ()))
-                for it in graph.inputs
-            ]
-        )
-        return replace(graph, inputs=inputs, batch_size=self.batch_size)
+        graph = OnnxGraphBuilder(found, self.name, level).graph()
+        inputs = [
+            GraphInput(name, found, self.values.get(name, ()), self.assumed.get(name, ()))
+            for name, found, *_ in graph.inputs
+        ]
+        return replace(graph, inputs=tuple(inputs), batch_size=self.batch_size)
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxLoader:
     """Loads ONNX models at either level. Only the fused level needs a framework."""
 
-    cache: Path
-    optimiser: Optimiser | None
+    cache: Cache
+    optimiser: "WorkerFramework | None"
 
     def read(self, source: ModelSource) -> bytes:
         """Return the content of a model file without its large arrays."""
@@ -122,9 +221,16 @@ class OnnxLoader:
 
     def facts(self, source: ModelSource, level: Level) -> tuple[object, ...]:
         """Return the facts beside the file and its shapes on which a layer graph depends."""
+        # Loaded here: it takes long, and other formats do without.
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            onnx = version("onnx")
+        except PackageNotFoundError:
+            onnx = ""
         framework = None if self.optimiser is None else self.optimiser.identity
         # The layouts of fused tensors depend on the processor, and machines may share a cache folder.
-        return framework, _version_of_onnx(), host_name() if level is Level.FUSED else ""
+        return framework, onnx, host_name() if level is Level.FUSED else ""
 
     @without_cycle_search()
     def load(
@@ -137,16 +243,12 @@ class OnnxLoader:
         batch_size: int | None,
     ) -> ReadModel:
         """Return the layer graph of a model file."""
-        path, name = source.path, source.name
+        name = source.name
         try:
             refuse_too_many_parts(content, name)
             file = parse_onnx(content, name)
-            beside = checked_array_file_sizes(file, path, name)
-            stated = stated_inputs(file.metadata)
-            values, known = {**stated.values, **values}, {**stated.shapes, **source.inputs}
-            inputs, batch, assumed = input_types(file.inputs, given, known, values, batch_size, name)
-            refuse_unfit(values, inputs, name)
-            model = _Model(name, path, content, inputs, {**compared_numbers(file, inputs), **values}, batch, assumed)
+            beside = checked_array_file_sizes(file, source.path, name)
+            model = _model(source, content, file, given, values, batch_size)
             found = _written(file, model, self._analysed(file, model, Level.WRITTEN), self._traits)
             written = model.graph(found, Level.WRITTEN)
             if level is Level.FUSED:
@@ -157,7 +259,7 @@ class OnnxLoader:
             layers = with_composites(written, found.analysis.layers)
         except MissingShapeError as missing:
             axes = implied_axes(file)
-            raise MissingShapeError(str(missing), {it: example_shape(axes[it]) for it in missing.inputs}) from None
+            raise MissingShapeError(str(missing), {it: example_shape(axes[it]) for it in missing.examples}) from None
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} contains a name that is not valid text: the file is damaged") from None
         except (DamagedValueError, InnerGraphsTooLargeError) as damaged:
@@ -188,16 +290,13 @@ class OnnxLoader:
         if self.optimiser is None:
             return ""
         file = parse_onnx(content, source.name)
-        stated = stated_inputs(file.metadata)
-        values, known = {**stated.values, **values}, {**stated.shapes, **source.inputs}
         weights = {it.name: type_of_weight(it) for it in file.weights if is_external(it)}
         try:
-            inputs = input_types(file.inputs, given, known, values, None, source.name).types
+            model = _model(source, content, file, given, values, None)
         except ModelError as error:
             return str(error)
-        values = {**compared_numbers(file, inputs), **values}
         try:
-            self.optimiser.recorded(model_text(file, {}, file.outputs), inputs, weights, values)
+            self.optimiser.recorded(model_text(file, {}, file.outputs), model.inputs, weights, model.values)
         except WorkerRefusedError as refused:
             return str(refused)
         return ""
@@ -211,8 +310,7 @@ class OnnxLoader:
         if self.optimiser is None or all(layer.unmeasurable is None for layer in written.layers):
             return False
         key = self._key(model, Level.WRITTEN, self.optimiser)
-        path = self.cache / "inferred" / f"{key}.json"
-        cached = read_types(path, key)
+        cached = self.cache.read_types(INFERRED, key)
         if cached is None:
             try:
                 tensors = tensors_of(found.file, model.inputs, model.values, self.optimiser)
@@ -222,7 +320,7 @@ class OnnxLoader:
                 found.analysis.failure = f"the model cannot be read: {refused}"
                 return True
             cached = tensors.cached(found.file, self.optimiser.identity)
-            _keep(path, key, cached)
+            self.cache.write_types(INFERRED, key, cached)
         told, analysis = Tensors.of(found.file, cached), found.analysis
         unknown = [name for name in told.types if not analysis.type_of(name).is_known]
         analysis.types.update((name, told.types[name]) for name in unknown)
@@ -247,12 +345,11 @@ class OnnxLoader:
                 f"{name} computes constants of more than {most} from shapes; read its layers as written"
             )
         key = self._key(model, Level.FUSED, self.optimiser)
-        path = self.cache / "fused" / f"{key}.json"
         if self.optimiser.traits.always_fuses:
             if self._complete(model, found, written):
                 written = model.graph(found, Level.WRITTEN)
-            return _executed_layers(written, self.optimiser, key, path)
-        cached = read_types(path, key)
+            return self._executed_layers(written, self.optimiser, key)
+        cached = self.cache.read_types(FUSED, key)
         if cached is None or cached.symbol is None:
             try:
                 symbol = self._optimised(model, self.optimiser)
@@ -261,21 +358,35 @@ class OnnxLoader:
             except WorkerRefusedError as refused:
                 raise FusionRefusedError(f"{name}: {refused}") from None
             cached = tensors.cached(file, self.optimiser.identity, symbol)
-            _keep(path, key, cached)
+            self.cache.write_types(FUSED, key, cached)
         else:
             file = self._executed(cached.symbol, model)
         return model.graph(_fused_graph(file, Tensors.of(file, cached), model, found.file, written), Level.FUSED)
 
-    def _optimised(self, model: _Model, optimiser: Optimiser) -> str:
+    def _optimised(self, model: _Model, optimiser: "WorkerFramework") -> str:
         """Return the graph that the framework executes, which is the same for inputs of all shapes."""
-        key = cache_key(model.content, {}, "onnx", "optimised", optimiser.identity, host_name())
-        path = self.cache / "fused" / f"{key}.json"
-        known = read_types(path, key)
+        key = answer_key(model.content, {}, "onnx", "optimised", optimiser.identity, host_name())
+        known = self.cache.read_types(FUSED, key)
         if known is not None and known.symbol is not None:
             return known.symbol
         symbol = optimiser.optimised(model.path.absolute())
-        _keep(path, key, CachedTypes((), framework=optimiser.identity, symbol=symbol))
+        self.cache.write_types(FUSED, key, CachedTypes((), framework=optimiser.identity, symbol=symbol))
         return symbol
+
+    def _executed_layers(self, written: LayerGraph, framework: "WorkerFramework", key: str) -> LayerGraph:
+        reasons = [f"layer {it.name[:80]!r}: {it.unmeasurable}" for it in written.layers if it.unmeasurable is not None]
+        if reasons:
+            raise FusionRefusedError(f"{written.name}: {reasons[0]}")
+        whole = whole_model(written)
+        cached = self.cache.read_types(FUSED, key)
+        if cached is None or cached.symbol is None:
+            try:
+                nodes = framework.executed(whole.text, whole.inputs, whole.weights)
+            except WorkerRefusedError as refused:
+                raise FusionRefusedError(f"{written.name}: {refused}") from None
+            cached = CachedTypes((), framework=framework.identity, symbol=nodes)
+            self.cache.write_types(FUSED, key, cached)
+        return executed_graph(written, whole.owners, cached.symbol or "")
 
     def _executed(self, symbol: str, model: _Model) -> OnnxFile:
         """Return the graph that a framework executes, with the branch that runs in place of each `If`."""
@@ -293,8 +404,8 @@ class OnnxLoader:
         analysis = model.analysis(file, conditions)
         if self.optimiser is None or not analysis.open_conditions:
             return analysis
-        cache, key = Cache(self.cache), f"{self._key(model, level, self.optimiser)}-branches"
-        known = cache.read(key)
+        key = f"{self._key(model, level, self.optimiser)}-branches"
+        known = self.cache.read(key)
         if known is not None:
             return model.analysis(file, known)
         try:
@@ -311,46 +422,29 @@ class OnnxLoader:
         except WorkerRefusedError:
             # The model does not run on synthetic inputs: the `If` stays a layer.
             pass
-        cache.write(key, conditions)
+        self.cache.write(key, conditions)
         return analysis
 
-    def _key(self, model: _Model, level: Level, framework: Optimiser) -> str:
+    def _key(self, model: _Model, level: Level, framework: "WorkerFramework") -> str:
         given = repr([sorted(it.items()) for it in (model.inputs, model.values)])
         # The fused graph depends on the processor, and machines may share a cache folder.
         host = host_name() if level is Level.FUSED else ""
-        return cache_key(model.content, {}, "onnx", level.value, given, framework.identity, host)
+        return answer_key(model.content, {}, "onnx", level.value, given, framework.identity, host)
 
 
-def _executed_layers(written: LayerGraph, framework: Optimiser, key: str, path: Path) -> LayerGraph:
-    reasons = [f"layer {it.name[:80]!r}: {it.unmeasurable}" for it in written.layers if it.unmeasurable is not None]
-    if reasons:
-        raise FusionRefusedError(f"{written.name}: {reasons[0]}")
-    whole = whole_model(written)
-    cached = read_types(path, key)
-    if cached is None or cached.symbol is None:
-        try:
-            nodes = framework.executed(whole.text, whole.inputs, whole.weights)
-        except WorkerRefusedError as refused:
-            raise FusionRefusedError(f"{written.name}: {refused}") from None
-        cached = CachedTypes((), framework=framework.identity, symbol=nodes)
-        _keep(path, key, cached)
-    return executed_graph(written, whole.owners, cached.symbol or "")
-
-
-def _keep(path: Path, key: str, found: CachedTypes) -> None:
-    # Without a cache, the next read asks the framework again.
-    with suppress(OSError):
-        write_types(path, key, found)
-
-
-def _version_of_onnx() -> str:
-    # Loaded here: it takes long, and other formats do without.
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("onnx")
-    except PackageNotFoundError:
-        return ""
+def _model(
+    source: ModelSource,
+    content: bytes,
+    file: OnnxFile,
+    given: Mapping[str, Shape],
+    values: Mapping[str, Numbers],
+    batch_size: int | None,
+) -> _Model:
+    name, stated = source.name, stated_inputs(file.metadata)
+    values, known = {**stated.values, **values}, {**stated.shapes, **source.inputs}
+    inputs, batch, assumed = input_types(file.inputs, given, known, values, batch_size, name)
+    refuse_unfit(values, inputs, name)
+    return _Model(name, source.path, content, inputs, {**compared_numbers(file, inputs), **values}, batch, assumed)
 
 
 def _written(file: OnnxFile, model: _Model, analysis: ConstantAnalysis, traits: Traits) -> OnnxGraph:

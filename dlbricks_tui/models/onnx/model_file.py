@@ -120,7 +120,9 @@ def _without_functions(model: "ModelProto") -> "ModelProto":
     try:
         return inline_local_functions(model)
     except (RuntimeError, ValueError, ValidationError) as error:
-        raise _FlawError(f"its functions cannot be expanded: {_first_line(error)}") from None
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        first = (lines or [type(error).__name__])[0][:200]
+        raise _FlawError(f"its functions cannot be expanded: {first}") from None
 
 
 class _Expansion:
@@ -169,7 +171,12 @@ def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
         raise _FlawError("it has sparse weights, which are not supported")
     weights = {weight.name: weight for weight in graph.initializer}
     inputs = {it.name: it for it in graph.input if it.name not in weights}
-    writers = _writers(graph.node, {*weights, *inputs})
+    writers: dict[str, int] = {}
+    for number, node in enumerate(graph.node):
+        for name in filter(None, node.output):
+            if name in writers or name in weights or name in inputs:
+                raise _FlawError(f"{_label(number, node)} writes {name[:80]!r}, which is there already")
+            writers[name] = number
     known = {*weights, *inputs, *writers}
     sources = []
     for number, node in enumerate(graph.node):
@@ -213,17 +220,6 @@ def _texts(graph: "GraphProto") -> Iterator[object]:
     yield from (weight.name for weight in graph.initializer)
 
 
-def _writers(nodes: Iterable["NodeProto"], taken: set[str]) -> dict[str, int]:
-    """Return the writing node of each tensor."""
-    writers: dict[str, int] = {}
-    for number, node in enumerate(nodes):
-        for name in filter(None, node.output):
-            if name in writers or name in taken:
-                raise _FlawError(f"{_label(number, node)} writes {name[:80]!r}, which is there already")
-            writers[name] = number
-    return writers
-
-
 def _read_from_outside(graph: "GraphProto") -> Iterator[str]:
     own = {it.name for it in graph.input} | {it.name for it in graph.initializer}
     own |= {name for node in graph.node for name in node.output}
@@ -234,7 +230,3 @@ def _read_from_outside(graph: "GraphProto") -> Iterator[str]:
 
 def _label(number: int, node: "NodeProto") -> str:
     return f"node {number} ({(node.name or node.op_type)[:80]!r})"
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:200]

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import NativeNode, ParamValue, Shape
-from dlbricks_tui.models.neutral import SHARED_OPS, Neutral, Site, Translated, from_the_front, without_defaults
+from dlbricks_tui.models.neutral import Neutral, Site, Translated, from_the_front, without_defaults
 from dlbricks_tui.models.onnx.branches import rename_reads
 from dlbricks_tui.models.onnx.model_file import graphs_inside, outer_tensors
 from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, attribute_value
@@ -43,30 +43,23 @@ Translation = Callable[[Values, OnnxSite], Translated | None]
 
 def neutral_onnx(node: "NodeProto", site: OnnxSite) -> Neutral:
     """Return the neutral form of a node; its subgraphs are not part of the parameters."""
-    attributes = _attributes(node)
-    if not node.domain and (translate := ONNX_TRANSLATIONS.get(node.op_type)) is not None:
-        translated = translate(attributes, site)
-        if translated is not None:
-            return Neutral(translated.op, without_defaults(translated.values, SHARED_OPS[translated.op]))
-    values = {**attributes, **{f"input{place}": value for place, value in site.stored.items()}}
-    domain = f"{node.domain}." if node.domain else ""
-    return Neutral(
-        f"{ONNX_PREFIX}{domain}{node.op_type}",
-        without_defaults(values, _defaults(node.op_type, node.domain, site.version)),
-    )
-
-
-def _attributes(node: "NodeProto") -> Values:
-    found: dict[str, ParamValue] = {}
+    attributes: dict[str, ParamValue] = {}
     for it in node.attribute:
         if it.HasField("g") or it.graphs:
             continue
         try:
-            found[it.name] = attribute_value(it)
+            attributes[it.name] = attribute_value(it)
         except DamagedValueError as damaged:
             label = f"{(node.name or node.op_type)[:80]!r}"
             raise DamagedValueError(f"the attribute {it.name[:80]!r} of {label} is damaged: {damaged}") from None
-    return found
+    if not node.domain and (translate := ONNX_TRANSLATIONS.get(node.op_type)) is not None:
+        translated = translate(attributes, site)
+        if translated is not None:
+            return translated.neutral
+    values = {**attributes, **{f"input{place}": value for place, value in site.stored.items()}}
+    domain = f"{node.domain}." if node.domain else ""
+    defaults = _defaults(node.op_type, node.domain, site.version)
+    return Neutral(f"{ONNX_PREFIX}{domain}{node.op_type}", without_defaults(values, defaults))
 
 
 @lru_cache(maxsize=1 << 10)
@@ -133,14 +126,11 @@ def _conv(values: Values, site: OnnxSite) -> Translated | None:
 
 
 def _conv_transpose(values: Values, site: OnnxSite) -> Translated | None:
-    kernel = _kernel(values, site)
-    if not kernel or values.get("auto_pad", "NOTSET") != "NOTSET":
-        return None
-    window = _window(values, site, kernel)
-    if window is None:
+    found = _conv(values, site) if values.get("auto_pad", "NOTSET") == "NOTSET" else None
+    if found is None:
         return None
     more = {"output_pads": values.get("output_padding"), "target_shape": values.get("output_shape")}
-    return Translated("conv_transpose", {**window, "groups": values.get("group", 1), **more})
+    return Translated("conv_transpose", {**found.values, **more})
 
 
 def _pool(op: str) -> Translation:
@@ -169,11 +159,8 @@ def _plain_op(op: str, **renamed: str) -> Translation:
     return translate
 
 
-def _with_default(op: str, name: str, old: str, default: float) -> Translation:
-    def translate(values: Values, site: OnnxSite) -> Translated:
-        return Translated(op, {name: values.get(old, default)})
-
-    return translate
+def _with_default(op: str, name: str, default: float) -> Translation:
+    return lambda values, site: Translated(op, {name: values.get(name, default)})
 
 
 def _batch_norm(values: Values, site: OnnxSite) -> Translated | None:
@@ -209,19 +196,11 @@ def _softmax(values: Values, site: OnnxSite) -> Translated | None:
 
 def _alike(op: str) -> Translation:
     """Elementwise operators are the shared ones only without broadcasting and without stored values."""
-
-    def translate(values: Values, site: OnnxSite) -> Translated | None:
-        return Translated(op, {}) if site.is_elementwise_alike and not site.stored else None
-
-    return translate
+    return lambda values, site: Translated(op, {}) if site.is_elementwise_alike and not site.stored else None
 
 
 def _concat(values: Values, site: OnnxSite) -> Translated | None:
     return None if site.stored else Translated("concat", {"axis": from_the_front(values.get("axis", 1), site.rank)})
-
-
-def _flatten(values: Values, site: OnnxSite) -> Translated | None:
-    return Translated("flatten", {}) if values.get("axis", 1) == 1 else None
 
 
 def _to_shape(op: str) -> Translation:
@@ -266,10 +245,6 @@ def _reduce(op: str) -> Translation:
     return translate
 
 
-def _gelu(values: Values, site: OnnxSite) -> Translated | None:
-    return Translated("gelu", {}) if values.get("approximate", "none") == "none" else None
-
-
 def _upsample(values: Values, site: OnnxSite) -> Translated | None:
     scales = site.stored.get(1, values.get("scales"))
     if values.get("mode", "nearest") != "nearest" or not isinstance(scales, tuple) or len(scales) != 4:
@@ -310,18 +285,18 @@ ONNX_TRANSLATIONS: Mapping[str, Translation] = {
     "ConvTranspose": _conv_transpose,
     "Div": _alike("div"),
     "Dropout": _dropout,
-    "Elu": _with_default("elu", "alpha", "alpha", 1.0),
+    "Elu": _with_default("elu", "alpha", 1.0),
     "Exp": _plain_op("exp"),
     "Expand": _to_shape("broadcast_to"),
-    "Flatten": _flatten,
-    "Gelu": _gelu,
+    "Flatten": lambda values, site: Translated("flatten", {}) if values.get("axis", 1) == 1 else None,
+    "Gelu": lambda values, site: Translated("gelu", {}) if values.get("approximate", "none") == "none" else None,
     "Gemm": _gemm,
     "GlobalAveragePool": _plain_op("global_mean_pool"),
     "GlobalMaxPool": _plain_op("global_max_pool"),
     "Identity": _plain_op("identity"),
-    "InstanceNormalization": _with_default("instance_norm", "epsilon", "epsilon", 1e-5),
+    "InstanceNormalization": _with_default("instance_norm", "epsilon", 1e-5),
     "LRN": _plain_op("lrn", size="size", alpha="alpha", beta="beta", bias="bias"),
-    "LeakyRelu": _with_default("leaky_relu", "alpha", "alpha", 0.01),
+    "LeakyRelu": _with_default("leaky_relu", "alpha", 0.01),
     "Log": _plain_op("log"),
     "MaxPool": _pool("max_pool"),
     "Mul": _alike("mul"),
@@ -395,28 +370,11 @@ class NodeInPlace:
         from onnx import NodeProto
 
         self._attributes = dict(native.attributes)
-        self._kept = NodeProto.FromString(b64decode(self._attributes[_NODE]))
-
-    @property
-    def version(self) -> int | None:
-        """The version of its operator set, None if it makes no difference."""
-        found = self._attributes.get(_VERSION)
-        return None if found is None else int(found)
-
-    @property
-    def op(self) -> str:
-        """The name of the operator."""
-        return str(self._kept.op_type)
-
-    @property
-    def domain(self) -> str:
-        """The domain of the operator."""
-        return str(self._kept.domain)
-
-    @property
-    def results(self) -> int:
-        """The number of outputs."""
-        return sum(1 for what in self._kept.output if what)
+        self.node = NodeProto.FromString(b64decode(self._attributes[_NODE]))
+        # The version of its operator set, None if it makes no difference.
+        self.version = int(self._attributes[_VERSION]) if _VERSION in self._attributes else None
+        # The number of outputs.
+        self.results = sum(1 for what in self.node.output if what)
 
     def written(self, name: str, read: Sequence[str], written: Sequence[str]) -> "tuple[NodeProto, list[TensorProto]]":
         """Return the node with these names for its inputs and outputs, and the values that it needs."""
@@ -425,7 +383,7 @@ class NodeInPlace:
         waiting = iter(read)
         values: list[TensorProto] = []
         names = []
-        for place, what in enumerate(self._kept.input):
+        for place, what in enumerate(self.node.input):
             if what == _STORED:
                 value = TensorProto.FromString(b64decode(self._attributes[f"{_STORED}{place}"]))
                 value.name = f"{name}_stored{place}"
@@ -434,7 +392,7 @@ class NodeInPlace:
             else:
                 names.append(next(waiting) if what == _READ else "")
         node = NodeProto()
-        node.CopyFrom(self._kept)
+        node.CopyFrom(self.node)
         node.name = name
         outer = len(outer_tensors(node))
         count = len(names) - outer
@@ -444,7 +402,7 @@ class NodeInPlace:
         del node.input[:], node.output[:]
         node.input.extend(names[:count])
         results = iter(written)
-        node.output.extend(next(results) if what else "" for what in self._kept.output)
+        node.output.extend(next(results) if what else "" for what in self.node.output)
         return node, values
 
 

@@ -4,8 +4,8 @@ A large array becomes external data, as ONNX defines it, in the model file itsel
 """
 
 import os
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -54,9 +54,36 @@ def read_onnx(path: Path, where: str) -> bytes:
 
 
 def refuse_too_many_parts(content: bytes, where: str) -> None:
-    """Raise UnreadableModelError for a file with so many names and numbers that they would fill the memory."""
-    if len(content) > 2 * _MOST_PARTS:
-        _Parts(content, where).refuse_too_many()
+    """Raise UnreadableModelError for a file with so many names and numbers that they would fill the memory.
+
+    They are counted before protobuf creates objects for them.
+    """
+    if len(content) <= 2 * _MOST_PARTS:
+        return
+    from onnx import ModelProto
+
+    count = 0
+    # The parts of messages that are still to be counted, and how deep they may nest.
+    waiting = [(0, len(content), ModelProto.DESCRIPTOR, _DEEPEST)]
+    try:
+        while waiting:
+            begin, end, kind, deepest = waiting.pop()
+            if not deepest:
+                raise _MalformedError
+            messages, numbers = _fields_of(kind)
+            while begin < end:
+                field = _field(content, begin, end)
+                count += 1
+                if field.number in numbers and field.kind == _BYTES:
+                    # Packed numbers take a byte each in the file, and eight in memory.
+                    count += (field.end - field.value) // 8
+                if count > _MOST_PARTS:
+                    raise _too_many_parts(where)
+                if field.number in messages and field.kind == _BYTES:
+                    waiting.append((field.value, field.end, messages[field.number], deepest - 1))
+                begin = field.end
+    except _MalformedError:
+        raise no_onnx_file(where) from None
 
 
 def no_onnx_file(where: str) -> UnreadableModelError:
@@ -72,6 +99,10 @@ class _Field(NamedTuple):
     begin: int
     value: int
     end: int
+
+
+# Returns a message in parts.
+_Writer = Callable[[_Field], Iterator[bytes]]
 
 
 class _MalformedError(Exception):
@@ -92,43 +123,28 @@ class _OnDisk:
     def content(self) -> bytes:
         """Return the file with its large arrays as external data."""
         try:
-            return b"".join(self._model())
+            fields = self._fields(0, self._size)
+            return b"".join([self._message(it, {_GRAPH: partial(self._graph, _DEEPEST_GRAPHS)}) for it in fields])
         except _MalformedError:
             raise no_onnx_file(self._where) from None
 
-    def _model(self) -> Iterator[bytes]:
-        for field in self._fields(0, self._size):
-            yield self._message(field, self._graph(field)) if self._is_large(field, _GRAPH) else self._copy(field)
+    def _graph(self, deepest: int, graph: _Field) -> Iterator[bytes]:
+        written: dict[int, _Writer] = {_INITIALIZER: self._array}
+        if deepest:
+            written[_NODE] = partial(self._node, deepest)
+        return (self._message(field, written) for field in self._fields(graph.value, graph.end))
 
-    def _graph(self, graph: _Field, deepest: int = _DEEPEST_GRAPHS) -> Iterator[bytes]:
-        for field in self._fields(graph.value, graph.end):
-            if self._is_large(field, _INITIALIZER):
-                yield self._message(field, self._array(field))
-            elif self._is_large(field, _NODE) and deepest:
-                yield self._message(field, self._node(field, deepest))
-            else:
-                yield self._copy(field)
-
-    def _node(self, node: _Field, deepest: int) -> Iterator[bytes]:
-        is_constant = self._is_constant(node)
-        for field in self._fields(node.value, node.end):
-            if self._is_large(field, _ATTRIBUTE):
-                yield self._message(field, self._attribute(field, is_constant, deepest))
-            else:
-                yield self._copy(field)
-
-    def _is_constant(self, node: _Field) -> bool:
+    def _node(self, deepest: int, node: _Field) -> Iterator[bytes]:
         fields = self._fields(node.value, node.end)
-        return any(self._read(it.value, it.end) == b"Constant" for it in fields if it.number == _OP_TYPE)
+        is_constant = any(self._read(it.value, it.end) == b"Constant" for it in fields if it.number == _OP_TYPE)
+        inside: dict[int, _Writer] = {_INNER_GRAPH: partial(self._graph, deepest - 1)}
+        if is_constant:
+            inside[_TENSOR] = self._array
 
-    def _attribute(self, attribute: _Field, is_of_constant: bool, deepest: int) -> Iterator[bytes]:
-        for field in self._fields(attribute.value, attribute.end):
-            if is_of_constant and self._is_large(field, _TENSOR):
-                yield self._message(field, self._array(field))
-            elif self._is_large(field, _INNER_GRAPH):
-                yield self._message(field, self._graph(field, deepest - 1))
-            else:
-                yield self._copy(field)
+        def attribute(found: _Field) -> Iterator[bytes]:
+            return (self._message(field, inside) for field in self._fields(found.value, found.end))
+
+        return (self._message(field, {_ATTRIBUTE: attribute}) for field in self._fields(node.value, node.end))
 
     def _array(self, array: _Field) -> Iterator[bytes]:
         for field in self._fields(array.value, array.end):
@@ -141,12 +157,11 @@ class _OnDisk:
             else:
                 yield self._copy(field)
 
-    def _is_large(self, field: _Field, number: int) -> bool:
-        """Return true if a field is that message, and large enough to hold a large array."""
-        return field.number == number and field.kind == _BYTES and field.end - field.value > _LARGE_ARRAY
-
-    def _message(self, field: _Field, parts: Iterator[bytes]) -> bytes:
-        return _text(field.number, b"".join(parts))
+    def _message(self, field: _Field, written: "Mapping[int, _Writer]") -> bytes:
+        """Return a field: written anew if it is one of these messages and may hold a large array, else as it is."""
+        if field.number in written and field.kind == _BYTES and field.end - field.value > _LARGE_ARRAY:
+            return _text(field.number, b"".join(written[field.number](field)))
+        return self._copy(field)
 
     def _copy(self, field: _Field) -> bytes:
         self._bytes += field.end - field.begin
@@ -176,54 +191,16 @@ class _OnDisk:
         return found
 
 
-class _Parts:
-    """The messages, names and numbers of a file, counted before protobuf creates objects for them."""
-
-    def __init__(self, content: bytes, where: str) -> None:
-        self._content = content
-        self._where = where
-        self._count = 0
-
-    def refuse_too_many(self) -> None:
-        """Raise UnreadableModelError if there are too many, or the bytes are not a protobuf message."""
-        from onnx import ModelProto
-
-        try:
-            self._take(0, len(self._content), ModelProto.DESCRIPTOR, _DEEPEST)
-        except _MalformedError:
-            raise no_onnx_file(self._where) from None
-
-    def _take(self, begin: int, end: int, kind: "Descriptor", deepest: int) -> None:
-        if not deepest:
-            raise _MalformedError
-        messages, numbers = _messages_in(kind), _numbers_in(kind)
-        while begin < end:
-            field = _field(self._content, begin, end)
-            self._count += 1
-            if field.number in numbers and field.kind == _BYTES:
-                # Packed numbers take a byte each in the file, and eight in memory.
-                self._count += (field.end - field.value) // 8
-            if self._count > _MOST_PARTS:
-                raise _too_many_parts(self._where)
-            inner = messages.get(field.number)
-            if inner is not None and field.kind == _BYTES:
-                self._take(field.value, field.end, inner, deepest - 1)
-            begin = field.end
-
-
 def _too_many_parts(where: str) -> UnreadableModelError:
     return UnreadableModelError(f"{where} holds more than {_MOST_PARTS:,} names and numbers: not an ONNX model")
 
 
 @cache
-def _messages_in(kind: "Descriptor") -> dict[int, "Descriptor"]:
-    return {number: it.message_type for number, it in kind.fields_by_number.items() if it.message_type is not None}
-
-
-@cache
-def _numbers_in(kind: "Descriptor") -> frozenset[int]:
-    whole = (1, 3, 4, 5, 13, 14, 17, 18)
-    return frozenset(number for number, it in kind.fields_by_number.items() if it.type in whole)
+def _fields_of(kind: "Descriptor") -> "tuple[dict[int, Descriptor], frozenset[int]]":
+    """Return the messages in a kind of message, by the numbers of their fields, and the fields of whole numbers."""
+    fields, whole = kind.fields_by_number, (1, 3, 4, 5, 13, 14, 17, 18)
+    messages = {number: it.message_type for number, it in fields.items() if it.message_type is not None}
+    return messages, frozenset(number for number, it in fields.items() if it.type in whole)
 
 
 def _field(content: bytes, begin: int, end: int) -> _Field:

@@ -152,7 +152,10 @@ def value_of(tensor: "TensorProto") -> ParamValue:
     if array.size > _LONGEST_VALUE:
         shape = "x".join(map(str, array.shape))
         return f"{array.dtype} {shape} sha256:{sha256(array.tobytes()).hexdigest()}"
-    items = [_plain(item) for item in array.flatten().tolist()]
+    items = [
+        single_precision(it) if isinstance(it, float) else it if isinstance(it, (bool, int)) else str(it)
+        for it in array.flatten().tolist()
+    ]
     return tuple(items) if array.ndim else items[0]
 
 
@@ -160,28 +163,21 @@ def attribute_value(attribute: "AttributeProto") -> ParamValue:
     """Return the value of an attribute."""
     from onnx import AttributeProto
 
-    kinds = AttributeProto.AttributeType
-    if attribute.type == kinds.Value("TENSOR"):
+    if attribute.type == AttributeProto.TENSOR:
         return value_of(attribute.t)
-    if attribute.type == kinds.Value("INT"):
+    if attribute.type == AttributeProto.INT:
         return attribute.i
-    if attribute.type == kinds.Value("FLOAT"):
+    if attribute.type == AttributeProto.FLOAT:
         return single_precision(attribute.f)
-    if attribute.type == kinds.Value("STRING"):
+    if attribute.type == AttributeProto.STRING:
         return attribute.s.decode(errors="replace")
-    if attribute.type == kinds.Value("INTS"):
+    if attribute.type == AttributeProto.INTS:
         return tuple(attribute.ints)
-    if attribute.type == kinds.Value("FLOATS"):
+    if attribute.type == AttributeProto.FLOATS:
         return tuple([single_precision(item) for item in attribute.floats])
-    if attribute.type == kinds.Value("STRINGS"):
+    if attribute.type == AttributeProto.STRINGS:
         return tuple([item.decode(errors="replace") for item in attribute.strings])
     return bytes(attribute.SerializeToString(deterministic=True)).hex()
-
-
-def _plain(item: object) -> ParamValue:
-    if isinstance(item, float):
-        return single_precision(item)
-    return item if isinstance(item, (bool, int)) else str(item)
 
 
 # Data types with several elements per byte.
@@ -196,7 +192,10 @@ def checked_array_file_sizes(file: OnnxFile, path: Path, where: str) -> dict[str
     beside = _ExternalFiles(path)
     for called, stored in _stored(file):
         label = f"{where}: {called}"
-        _refuse_impossible_shape(stored, label)
+        if len(stored.dims) > MOST_AXES:
+            raise UnreadableModelError(f"{label} has {len(stored.dims):,} axes; the limit is {MOST_AXES}")
+        if any(size < 0 for size in stored.dims):
+            raise UnreadableModelError(f"{label} has a size below zero: {short_shape(tuple(stored.dims))}")
         if is_external(stored):
             beside.refuse_missing(stored, label)
         else:
@@ -254,13 +253,6 @@ class _ExternalFiles:
         return size
 
 
-def _refuse_impossible_shape(stored: "TensorProto", label: str) -> None:
-    if len(stored.dims) > MOST_AXES:
-        raise UnreadableModelError(f"{label} has {len(stored.dims):,} axes; the limit is {MOST_AXES}")
-    if any(size < 0 for size in stored.dims):
-        raise UnreadableModelError(f"{label} has a size below zero: {short_shape(tuple(stored.dims))}")
-
-
 def _refuse_missing_bytes(stored: "TensorProto", label: str) -> None:
     needed = _needed_bytes(stored)
     if stored.HasField("raw_data"):
@@ -268,10 +260,20 @@ def _refuse_missing_bytes(stored: "TensorProto", label: str) -> None:
             there = f"there are {len(stored.raw_data):,}"
             raise UnreadableModelError(f"{label}: {_described(stored)} takes {needed:,} bytes, but {there}")
         return
-    found = _typed_numbers(stored)
-    if found is None:
+    from onnx import TensorProto
+    from onnx.helper import tensor_dtype_to_field
+
+    try:
+        name = TensorProto.DataType.Name(stored.data_type)
+        # The field with the numbers of the array's data type.
+        held = len(getattr(stored, tensor_dtype_to_field(stored.data_type)))
+    except (KeyError, ValueError):
         return
-    expected, held = found
+    expected = prod(stored.dims)
+    if name in _BITS:
+        expected = -(-expected * _BITS[name] // 8)
+    elif name.startswith("COMPLEX"):
+        expected *= 2
     if expected != held:
         raise UnreadableModelError(f"{label}: {_described(stored)} takes {expected:,} numbers, but there are {held:,}")
 
@@ -284,24 +286,6 @@ def _needed_bytes(stored: "TensorProto") -> int | None:
     """Return the size of the elements; None for texts and for types that the installed onnx lacks."""
     bits = _element_bits(stored.data_type)
     return None if bits is None else -(-prod(stored.dims) * bits // 8)
-
-
-def _typed_numbers(stored: "TensorProto") -> tuple[int, int] | None:
-    """Return the expected and the actual count of numbers in the field of the array's data type."""
-    from onnx import TensorProto
-    from onnx.helper import tensor_dtype_to_field
-
-    try:
-        name = TensorProto.DataType.Name(stored.data_type)
-        field = tensor_dtype_to_field(stored.data_type)
-    except (KeyError, ValueError):
-        return None
-    elements = prod(stored.dims)
-    if name in _BITS:
-        elements = -(-elements * _BITS[name] // 8)
-    elif name.startswith("COMPLEX"):
-        elements *= 2
-    return elements, len(getattr(stored, field))
 
 
 @cache
@@ -359,28 +343,22 @@ def onnx_weights(path: Path) -> Iterator[tuple[str, Iterator[Any]]]:
 
 
 def _values(path: Path, weight: "TensorProto") -> Iterator[Any]:
-    try:
-        if is_external(weight):
-            yield from _from_beside(path.parent, weight)
-        else:
-            yield array_of(weight)
-    except (DamagedValueError, LookupError, OSError) as damaged:
-        raise UnreadableModelError(f"{path}: the weight {weight.name[:80]!r} cannot be read: {damaged}") from None
-
-
-def _from_beside(folder: Path, weight: "TensorProto") -> Iterator[Any]:
-    from math import prod
-
     import numpy
     from onnx.helper import tensor_dtype_to_np_dtype
 
-    facts = {entry.key: entry.value for entry in weight.external_data}
-    dtype, left = tensor_dtype_to_np_dtype(weight.data_type), prod(weight.dims)
-    with open_regular(folder / facts["location"]) as file:
-        file.seek(int(facts.get("offset") or 0))
-        while left > 0:
-            found = numpy.fromfile(file, dtype, min(left, _CHUNK_VALUES))
-            if not found.size:
-                raise DamagedValueError("its numbers end too early")
-            left -= found.size
-            yield found
+    try:
+        if not is_external(weight):
+            yield array_of(weight)
+            return
+        facts = {entry.key: entry.value for entry in weight.external_data}
+        dtype, left = tensor_dtype_to_np_dtype(weight.data_type), prod(weight.dims)
+        with open_regular(path.parent / facts["location"]) as file:
+            file.seek(int(facts.get("offset") or 0))
+            while left > 0:
+                found = numpy.fromfile(file, dtype, min(left, _CHUNK_VALUES))
+                if not found.size:
+                    raise DamagedValueError("its numbers end too early")
+                left -= found.size
+                yield found
+    except (DamagedValueError, LookupError, OSError) as damaged:
+        raise UnreadableModelError(f"{path}: the weight {weight.name[:80]!r} cannot be read: {damaged}") from None

@@ -10,22 +10,14 @@ from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside
 from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, array_of
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto, TensorProto
+    from onnx import NodeProto, TensorProto
 
 # The name that is given to an axis that an operator reads as the batch.
 _BATCH = "batch"
 # The lengths of sequences and the sides of images that are tried one after another, likely ones first.
 _SIZES = (
-    (128, 224),
-    (256, 256),
-    (512, 320),
-    (1024, 512),
-    (2048, 640),
-    (16_000, 28),
-    (64, 64),
-    (32, 32),
-    (8, 16),
-    (1, 1),
+    *((128, 224), (256, 256), (512, 320), (1024, 512), (2048, 640)),
+    *((16_000, 28), (64, 64), (32, 32), (8, 16), (1, 1)),
 )
 # The axes that an input of unknown rank may have.
 _RANKS: Sequence[Axes] = (["", "", "", ""], ["", ""], ["", "", ""], [""], [])
@@ -43,16 +35,14 @@ def candidates(asked: Mapping[str, Axes | None]) -> Iterator[dict[str, Shape]]:
     for rank in ranks:
         for length, side in _SIZES:
             for inner in ("", _BATCH):
-                named = {name: _named(rank if axes is None else axes, inner) for name, axes in asked.items()}
-                found = {name: example_shape(axes, length, side) for name, axes in named.items()}
+                found = {}
+                for name, axes in asked.items():
+                    known = rank if axes is None else axes
+                    named = [known[0], known[1] or inner, known[2]] if len(known) == 3 else known
+                    found[name] = example_shape(named, length, side)
                 if found not in tried:
                     tried.append(found)
                     yield found
-
-
-def _named(axes: Axes, inner: str) -> Axes:
-    """Return axes with a name for the open one in the middle of three."""
-    return [axes[0], axes[1] or inner, axes[2]] if len(axes) == 3 else axes
 
 
 def implied_axes(file: OnnxFile) -> dict[str, Axes | None]:
@@ -84,10 +74,7 @@ class _Implied:
                 self._note(node)
                 self._follow(node)
             for graph in graphs_inside(node):
-                self._take_inner(graph)
-
-    def _take_inner(self, graph: "GraphProto") -> None:
-        self.take(graph.node, graph.initializer)
+                self.take(graph.node, graph.initializer)
 
     def _note(self, node: "NodeProto") -> None:
         """Note the sizes that a node needs."""

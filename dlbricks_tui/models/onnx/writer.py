@@ -59,8 +59,8 @@ class OnnxSheet:
         self._graph.node.append(node)
         self._graph.initializer.extend(values)
         if kept.version is not None:
-            self._opsets[kept.domain] = kept.version
-        if not kept.domain and kept.op in _SAME_MEMORY:
+            self._opsets[node.domain] = kept.version
+        if not node.domain and node.op_type in _SAME_MEMORY:
             self._same_memory[number] = inputs[0]
         return number
 
@@ -106,12 +106,7 @@ class OnnxSheet:
         return _text(model)
 
     def _name(self, node: int, output: int) -> str:
-        return self._names[node] or tensor_name(node, output)
-
-
-def tensor_name(node: int, output: int) -> str:
-    """Return the name of a node's output."""
-    return f"t{node}_{output}"
+        return self._names[node] or f"t{node}_{output}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,33 +25,29 @@ def main() -> None:
     parser.add_argument("--memory-limit", type=int)
     parser.add_argument("--framework", required=True)
     arguments = parser.parse_args()
-    if arguments.die_with is not None:
-        _die_with(arguments.die_with)
-    if arguments.memory_limit is not None:
-        _limit_memory(arguments.memory_limit)
+    # Other systems ignore a limit of the memory, or refuse to set it.
+    if sys.platform == "linux":
+        if arguments.die_with is not None:
+            # Ends the worker with its parent, also while it computes and cannot notice the closed pipe.
+            ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+            if os.getppid() != arguments.die_with:
+                sys.exit()
+        if arguments.memory_limit is not None:
+            _, most = resource.getrlimit(resource.RLIMIT_AS)
+            wanted = [arguments.memory_limit, *([most] if most != resource.RLIM_INFINITY else [])]
+            resource.setrlimit(resource.RLIMIT_AS, (min(wanted), most))
     threading.Thread(target=_end_when_closed, args=(arguments.requests,), daemon=True).start()
-    _make_package_known()
+    # Only our package becomes importable: the folder around it may hold the packages of another interpreter. The folder
+    # of this script, which Python puts on the path, would shadow modules of the framework.
+    package_folder = Path(__file__).resolve().parents[2]
+    sys.path.pop(0)
+    package = types.ModuleType("dlbricks_tui")
+    package.__path__ = [str(package_folder)]
+    sys.modules["dlbricks_tui"] = package
     from dlbricks_tui.runtime.inside.answering import answer_all
 
     with os.fdopen(arguments.requests, "rb") as requests, os.fdopen(arguments.replies, "wb") as replies:
         answer_all(requests, replies, arguments.framework)
-
-
-def _die_with(parent: int) -> None:
-    # Ends the worker with its parent, also while it computes and cannot notice the closed pipe.
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != parent:
-            sys.exit()
-
-
-def _limit_memory(limit_bytes: int) -> None:
-    # Other systems ignore the limit, or refuse to set it.
-    if sys.platform == "linux":
-        _, most = resource.getrlimit(resource.RLIMIT_AS)
-        if most != resource.RLIM_INFINITY:
-            limit_bytes = min(limit_bytes, most)
-        resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, most))
 
 
 def _end_when_closed(requests: int) -> None:
@@ -60,16 +56,6 @@ def _end_when_closed(requests: int) -> None:
     watched.register(requests, 0)
     watched.poll()
     os._exit(0)
-
-
-def _make_package_known() -> None:
-    # Only our package becomes importable: the folder around it may hold the packages of another interpreter. The folder
-    # of this script, which Python puts on the path, would shadow modules of the framework.
-    package_folder = Path(__file__).resolve().parents[2]
-    sys.path.pop(0)
-    package = types.ModuleType("dlbricks_tui")
-    package.__path__ = [str(package_folder)]
-    sys.modules["dlbricks_tui"] = package
 
 
 if __name__ == "__main__":

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import platform
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, BinaryIO
 
 from dlbricks_tui.runtime.inside.backend import Backend, RefusalError
 from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet, refuse_without
-from dlbricks_tui.runtime.inside.packages import packages_of
 from dlbricks_tui.runtime.lines import ProtocolError, decode_request, encode
 from dlbricks_tui.runtime.protocol import (
     Describe,
@@ -22,7 +24,6 @@ from dlbricks_tui.runtime.protocol import (
     OpenEngine,
     Profile,
     Quantise,
-    Quantised,
     Reason,
     Record,
     Refused,
@@ -46,10 +47,14 @@ def _answer(line: bytes, performers: dict[type[Request[Any]], Callable[[Any], Re
     try:
         request = decode_request(line)
         if isinstance(request, Quantise):
-            return _quantised(request)
+            # Without the backend, whose thread pool the sessions of the quantiser could not share.
+            refuse_without("numpy")
+            from dlbricks_tui.runtime.inside.ort_quantising import write_quantised
+
+            return write_quantised(request)
         if type(request) not in performers:
             is_of_engine = isinstance(request, (OpenEngine, Generate))
-            performers.update(_engine_performers() if is_of_engine else _performers(BACKENDS[framework]()))
+            performers.update(_engine_performers(framework) if is_of_engine else _performers(BACKENDS[framework]()))
         return performers[type(request)](request)
     except RefusalError as refusal:
         return refusal.refused
@@ -84,17 +89,15 @@ def _openvino() -> Backend:
 BACKENDS: dict[str, Callable[[], Backend]] = {"mxnet": _mxnet, "onnxruntime": _onnxruntime, "openvino": _openvino}
 
 
-def _quantised(request: Quantise) -> Quantised:
-    # Without the backend, whose thread pool the sessions of the quantiser could not share.
-    refuse_without("numpy")
-    from dlbricks_tui.runtime.inside.ort_quantising import write_quantised
-
-    return write_quantised(request)
-
-
-def _engine_performers() -> dict[type[Request[Any]], Callable[[Any], Reply]]:
+def _engine_performers(framework: str) -> dict[type[Request[Any]], Callable[[Any], Reply]]:
     # Without a backend, which would bring threads of its own.
     refuse_without("numpy")
+    if framework == "openvino":
+        from dlbricks_tui.runtime.inside.openvino_decoders import OpenVinoEngine
+        from dlbricks_tui.runtime.inside.openvino_models import load_openvino
+
+        decoding = OpenVinoEngine(load_openvino())
+        return {OpenEngine: decoding.open, Generate: decoding.generate}
     from dlbricks_tui.runtime.inside.genai_engine import GenaiEngine, load_genai
 
     engine = GenaiEngine(load_genai())
@@ -105,9 +108,13 @@ def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Re
     """Return the function for each type of request."""
     from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 
+    def described(request: Describe) -> Described:
+        found = backend.describe()
+        return replace(found, packages=packages_of(found.framework))
+
     programs = LoadedPrograms(backend)
     return {
-        Describe: lambda request: _described(backend),
+        Describe: described,
         Infer: backend.infer,
         Fuse: backend.fuse,
         Record: backend.record,
@@ -121,6 +128,19 @@ def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Re
     }
 
 
-def _described(backend: Backend) -> Described:
-    found = backend.describe()
-    return replace(found, packages=packages_of(found.framework))
+_COMMIT = re.compile(r"git-commit-id=(\w+)")
+
+
+def packages_of(framework: str) -> dict[str, str]:
+    """Return the versions by name: Python, numpy, and a framework, which are imported, with the build of the latter."""
+    found = {"python": platform.python_version()}
+    for name in (framework, "numpy"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(version, str) and version:
+            found[name] = version
+    if framework == "onnxruntime":
+        # The version of OpenVINO contains the commit. MXNet and older versions do not tell it.
+        commit = _COMMIT.search(getattr(sys.modules.get(framework), "get_build_info", str)())
+        if commit:
+            found["onnxruntime_build"] = commit[1]
+    return found

@@ -33,14 +33,6 @@ class RefusalError(Exception):
         self.refused = Refused(reason, message, node)
 
 
-class OperatorTime(NamedTuple):
-    """The start and duration of an operator in one run. `node` is its number in the network."""
-
-    node: int
-    start_ns: int
-    duration_ns: int
-
-
 class OperatorsOfRuns(NamedTuple):
     """The operators of each run, and whether the profiler tells when they start."""
 
@@ -52,7 +44,7 @@ class ProfiledNetwork(ABC):
     """A network that runs under the framework's profiler."""
 
     @abstractmethod
-    def run(self, warm: int, repeat: int, before: Callable[[], None]) -> list[list[OperatorTime]]:
+    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[TracedOperator]]:
         """Run `warm` times unprofiled, then `repeat` times profiled; return the operators of each profiled run in
         order.
 
@@ -92,6 +84,9 @@ class BoundNetwork(ABC):
     @abstractmethod
     def run(self) -> None:
         """Compute the outputs and wait for them. Nothing is copied out of the framework."""
+
+    def begin(self) -> None:  # noqa: B027
+        """Make what runs have changed as it was before the first run, ahead of several runs."""
 
     @abstractmethod
     def output_types(self) -> list[ArrayType]:

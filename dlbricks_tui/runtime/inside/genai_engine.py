@@ -62,7 +62,7 @@ class GenaiEngine:
         """
         if self._model is None:
             raise RefusalError(Reason.MALFORMED, "no model is loaded into the engine")
-        prompt = (numpy.arange(request.prompt) * _TOKEN_STEP % self._vocabulary).astype(numpy.int32)
+        prompt = prompt_of(request.prompt, self._vocabulary).astype(numpy.int32)
         tokens = max(1, request.tokens)
         total = max(len(prompt) + tokens, self._shortest)
         with _refusing():
@@ -79,7 +79,12 @@ class GenaiEngine:
                 taken.append(ended - began)
                 began = ended
             processor_ns = time.process_time_ns() - processor_ns
-        return Generated(taken[0], tuple(taken[1:]), processor_ns, _peak_bytes())
+        return Generated(taken[0], tuple(taken[1:]), processor_ns, peak_bytes())
+
+
+def prompt_of(tokens: int, vocabulary: int) -> Any:
+    """Return the tokens of a prompt, from all over the vocabulary."""
+    return numpy.arange(tokens) * _TOKEN_STEP % vocabulary
 
 
 @contextmanager
@@ -92,7 +97,7 @@ def _refusing() -> Iterator[None]:
         raise RefusalError(reason, first_line(error)) from error
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     if sys.platform == "linux":
         # The other interface also counts the process that started this one.
         for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():

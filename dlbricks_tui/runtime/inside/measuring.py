@@ -6,16 +6,16 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter, perf_counter_ns
+from typing import Any
 
 import numpy
 
-from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, OperatorTime, ProfiledNetwork, RefusalError
+from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, ProfiledNetwork, RefusalError
 from dlbricks_tui.runtime.inside.tracing import traced
 from dlbricks_tui.runtime.inside.values import array_bytes
 from dlbricks_tui.runtime.protocol import (
     Load,
     Loaded,
-    Network,
     NullCalls,
     Profile,
     Profiled,
@@ -43,7 +43,11 @@ class LoadedPrograms:
 
     def load(self, request: Load) -> Loaded:
         self._programs.pop(request.program_id, None)
-        needed, limit = _needed_bytes(request.program), request.memory_limit_bytes
+        network, producer = request.program.network, request.program.producer
+        # All arrays that are created before the first run.
+        networks = (network,) if producer is None else (producer, network)
+        needed = sum(array_bytes(it.weights.values()) for it in networks) + array_bytes(networks[0].inputs.values())
+        limit = request.memory_limit_bytes
         if limit is not None and needed > limit:
             raise RefusalError(Reason.TOO_LARGE, f"its arrays take {needed} bytes, more than {limit}")
         begin = perf_counter()
@@ -61,7 +65,8 @@ class LoadedPrograms:
             raise RefusalError(Reason.TOO_LARGE, f"out of memory: {error}") from error
         self._programs[request.program_id] = program
         outputs = program.network.output_types()
-        taken = needed + array_bytes(outputs) - _shared_bytes(request.program.network)
+        # Arrays that are written in place are both inputs and outputs.
+        taken = needed + array_bytes(outputs) - array_bytes(network.inputs[name] for name in network.in_place)
         return Loaded(seconds, tuple(shape for shape, _ in outputs), taken, program.network.allocates)
 
     def sample(self, request: Sample) -> Sampled:
@@ -79,7 +84,16 @@ class LoadedPrograms:
     def profile(self, request: Profile) -> Profiled:
         program = self._program(request.program)
         with _no_collection():
-            return _profiled(program.profiled().run(request.warm, request.repeat, program.pass_over))
+            runs = program.profiled().run(request.warm, request.repeat, program.pass_over)
+        nodes = tuple(time.node for time in runs[0]) if runs else ()
+        if any(tuple(time.node for time in run) != nodes for run in runs):
+            raise RefusalError(Reason.UNBUILDABLE, "the profiler shows different operators in different runs")
+        starts = [run[0].start_ns if run else 0 for run in runs]
+        return Profiled(
+            nodes,
+            tuple(tuple(time.start_ns - starts[number] for time in run) for number, run in enumerate(runs)),
+            tuple(tuple(time.duration_ns for time in run) for run in runs),
+        )
 
     def trace(self, request: TraceRuns) -> TracedRuns:
         program = self._program(request.program)
@@ -101,7 +115,7 @@ class LoadedPrograms:
         rounds = []
         for _ in range(repeat if programs else 0):
             self._sweep_caches()
-            without = [program.prelude_ns() for program in programs]
+            without = [0 if it.prelude is None else _duration_ns(it.prelude) for it in programs]
             self._sweep_caches()
             taken = [_duration_ns(program.network) for program in programs]
             rounds.append([max(0, taken[number] - without[number]) for number in range(len(programs))])
@@ -119,16 +133,6 @@ class LoadedPrograms:
         return self._programs[name]
 
 
-class ReadMemory:
-    """Memory that is read and stays as it is, as weights do."""
-
-    def __init__(self, size_bytes: int) -> None:
-        self._numbers = numpy.ones(max(1, size_bytes // 4), "float32")
-
-    def run(self) -> None:
-        self._numbers.max()
-
-
 class _BoundProgram:
     """A network with its prelude, both fed in the layouts of the model."""
 
@@ -142,19 +146,16 @@ class _BoundProgram:
         self._profiled: ProfiledNetwork | None = None
         self.cold = program.cold
         self.network = backend.bind(program.network, fed, side_by_side=program.side_by_side)
-        self._between: BoundNetwork | ReadMemory | None = None
+        # Touches the memory that passes through the caches between two runs.
+        self.pass_over: Callable[[], Any] = lambda: None
         if program.between_bytes and program.only_reads:
-            self._between = ReadMemory(program.between_bytes)
+            # Memory that stays as it is, as weights do.
+            self.pass_over = numpy.ones(max(1, program.between_bytes // 4), "float32").max
         elif program.between_bytes:
-            self._between = backend.bind(backend.passing_over(program.between_bytes))
-        self._prelude: BoundNetwork | None = None
+            self.pass_over = backend.bind(backend.passing_over(program.between_bytes)).run
+        self.prelude: BoundNetwork | None = None
         if program.prelude is not None:
-            self._prelude = backend.bind(program.prelude, self.network.inputs)
-
-    def pass_over(self) -> None:
-        """Touch the memory that passes through the caches between two runs."""
-        if self._between is not None:
-            self._between.run()
+            self.prelude = backend.bind(program.prelude, self.network.inputs)
 
     def profiled(self) -> ProfiledNetwork:
         """Return the network under the profiler, which is prepared at the first call."""
@@ -162,35 +163,20 @@ class _BoundProgram:
             self._profiled = self.network.profiled()
         return self._profiled
 
-    def prelude_ns(self) -> int:
-        return 0 if self._prelude is None else _duration_ns(self._prelude)
-
     def durations_ns(self, warm: int, repeat: int) -> tuple[int, ...]:
         """Return the durations of `repeat` runs after `warm` untimed ones, without the prelude."""
-        if self._prelude is None:
+        if self.prelude is None:
             return tuple(_durations_ns(self.network, warm, repeat, self.pass_over))
-        without = _durations_ns(self._prelude, warm, repeat, self.pass_over)
+        without = _durations_ns(self.prelude, warm, repeat, self.pass_over)
         durations = _durations_ns(self.network, warm, repeat, self.pass_over)
         # Noise can make the difference of two short runs negative.
         return tuple(max(0, durations[run] - without[run]) for run in range(repeat))
 
 
-def _profiled(runs: list[list[OperatorTime]]) -> Profiled:
-    """Return the rows of a reply; refuse runs with different operators."""
-    nodes = tuple(time.node for time in runs[0]) if runs else ()
-    if any(tuple(time.node for time in run) != nodes for run in runs):
-        raise RefusalError(Reason.UNBUILDABLE, "the profiler shows different operators in different runs")
-    starts = [run[0].start_ns if run else 0 for run in runs]
-    return Profiled(
-        nodes,
-        tuple(tuple(time.start_ns - starts[number] for time in run) for number, run in enumerate(runs)),
-        tuple(tuple(time.duration_ns for time in run) for run in runs),
-    )
-
-
-def _durations_ns(network: BoundNetwork, warm: int, repeat: int, before: Callable[[], None]) -> list[int]:
+def _durations_ns(network: BoundNetwork, warm: int, repeat: int, before: Callable[[], Any]) -> list[int]:
     """Return the durations of the last `repeat` runs; `before` is called ahead of each run."""
     durations = []
+    network.begin()
     for _ in range(warm + repeat):
         before()
         durations.append(_duration_ns(network))
@@ -204,18 +190,6 @@ def _duration_ns(network: BoundNetwork) -> int:
     taken = perf_counter_ns() - begin
     # The run that finds the outputs too small is a failed run and another one.
     return taken if network.allocates == allocated else _duration_ns(network)
-
-
-def _needed_bytes(program: Program) -> int:
-    """Return the size of all arrays that are created before the first run."""
-    networks = (program.network,) if program.producer is None else (program.producer, program.network)
-    learned = sum(array_bytes(network.weights.values()) for network in networks)
-    return learned + array_bytes(networks[0].inputs.values())
-
-
-def _shared_bytes(network: Network) -> int:
-    """Return the size of the arrays that are both inputs and outputs."""
-    return array_bytes(network.inputs[name] for name in network.in_place)
 
 
 @contextmanager

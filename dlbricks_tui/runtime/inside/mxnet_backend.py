@@ -4,6 +4,9 @@ MXNet runs a graph in an executor or in a CachedOp. An executor is the default f
 layouts once. A CachedOp with all flags takes at least 0.3 ms longer on the same graph, and converts an input array to
 another layout for good. But an executor has one workspace for its operators, so convolutions never run at the same
 time. So networks run in an executor, and side by side in a CachedOp.
+
+Its profiler reports the kind of an operator and not its node. So operators must run in the order of the graph: in the
+calling thread, by MXNet's `NaiveEngine`.
 """
 
 from __future__ import annotations
@@ -11,10 +14,14 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
+import tempfile
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -24,15 +31,15 @@ from dlbricks_tui.runtime.inside.backend import (
     SWEPT,
     Backend,
     BoundNetwork,
+    OperatorsOfRuns,
     ProfiledNetwork,
     RefusalError,
     rows_of,
 )
 from dlbricks_tui.runtime.inside.mxnet_framework import ask, load, refuse_unknown, save
 from dlbricks_tui.runtime.inside.mxnet_inference import fuse, infer
-from dlbricks_tui.runtime.inside.mxnet_profiler import ProfiledSymbol
-from dlbricks_tui.runtime.inside.onednn_lines import lines_printed, mark
 from dlbricks_tui.runtime.inside.symbol_file import ALIAS, VARIABLE, SymbolNodes
+from dlbricks_tui.runtime.inside.tracing import lines_printed, mark
 from dlbricks_tui.runtime.inside.values import (
     data_values,
     learned_values,
@@ -54,6 +61,7 @@ from dlbricks_tui.runtime.protocol import (
     Network,
     Reason,
     Said,
+    TracedOperator,
 )
 
 BACKEND_VARIABLE = "MXNET_SUBGRAPH_BACKEND"
@@ -167,8 +175,14 @@ class BoundSymbol(_Symbol):
 
     def lines_of_operators(self) -> tuple[Said, ...]:
         """Run with one operator at a time, and return what oneDNN prints about each."""
+
+        def ran(output: Any, _: Any) -> None:
+            match = ALIAS.match(output if isinstance(output, str) else output.decode())
+            if match is not None:
+                mark(int(match[1]))
+
         # MXNet calls this after each operator, once for each of its outputs.
-        self._executor.set_monitor_callback(_mark, monitor_all=False)
+        self._executor.set_monitor_callback(ran, monitor_all=False)
         return lines_printed(self.run)
 
     def _executor_of(self, symbol: Any, sharing: Any = None) -> Any:
@@ -216,7 +230,12 @@ def _filled(mxnet: Any, file: SymbolNodes, network: Network, fed: Sequence[Any] 
     types = {**network.inputs, **network.weights}
     rows = rows_counted(file, {file.variable(name): shape for name, (shape, _) in types.items()})
     divisors = variances(file)
-    arrays = {} if fed is None else _by_name(network, fed)
+    arrays: dict[str, Any] = {}
+    if fed is not None:
+        wanted, given = [shape for shape, _ in network.inputs.values()], [array.shape for array in fed]
+        if wanted != given:
+            raise RefusalError(Reason.MALFORMED, f"the inputs have the shapes {wanted} and are fed {given}")
+        arrays = {name: fed[place] for place, name in enumerate(network.inputs)}
     for name in types.keys() - arrays.keys():
         number, shape, dtype = file.variable(name), types[name].shape, numpy_dtype(types[name].dtype)
         if number in rows:
@@ -229,19 +248,6 @@ def _filled(mxnet: Any, file: SymbolNodes, network: Network, fed: Sequence[Any] 
             values = data_values(shape, dtype.name)
         arrays[name] = mxnet.nd.array(values, dtype=values.dtype)
     return {file.alias(name): array for name, array in arrays.items()}
-
-
-def _by_name(network: Network, fed: Sequence[Any]) -> dict[str, Any]:
-    wanted, given = [shape for shape, _ in network.inputs.values()], [array.shape for array in fed]
-    if wanted != given:
-        raise RefusalError(Reason.MALFORMED, f"the inputs have the shapes {wanted} and are fed {given}")
-    return {name: fed[place] for place, name in enumerate(network.inputs)}
-
-
-def _mark(output: Any, _: Any) -> None:
-    match = ALIAS.match(output if isinstance(output, str) else output.decode())
-    if match is not None:
-        mark(int(match[1]))
 
 
 def _without_optimiser(mxnet: Any) -> dict[str, str | None]:
@@ -267,3 +273,114 @@ def _set(variables: Mapping[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+_EVENT = re.compile(r'"name": "([^"]*)",\s*"cat": "operator",\s*"ph": "([BE])",\s*"ts": (\d+)')
+_NANOSECONDS_PER_MICROSECOND = 1000
+# MXNet appends to its file only if periodic dumps are on. With this period none happens.
+_NEVER_SECONDS = 1e7
+
+
+@lru_cache(maxsize=1)
+class _Recorder:
+    """The profiler of the process, which writes all events to one file."""
+
+    def __init__(self, mxnet: Any) -> None:
+        self._profiler = mxnet.profiler
+        self._folder = tempfile.TemporaryDirectory()
+        self._file = Path(self._folder.name) / "profile.json"
+        self._read = 0
+        mxnet.profiler.set_config(
+            profile_symbolic=True,
+            profile_imperative=False,
+            profile_memory=False,
+            profile_api=False,
+            aggregate_stats=False,
+            continuous_dump=True,
+            dump_period=_NEVER_SECONDS,
+            filename=str(self._file),
+        )
+
+    def start(self) -> None:
+        self._profiler.set_state("run")
+
+    def stop(self) -> str:
+        """Stop, and return the events since the last stop."""
+        self._profiler.set_state("stop")
+        self._profiler.dump(finished=False)
+        with self._file.open() as file:
+            file.seek(self._read)
+            text = file.read()
+            self._read = file.tell()
+        return text
+
+
+class ProfiledSymbol(ProfiledNetwork):
+    """An executor that runs its operators one by one."""
+
+    def __init__(self, mxnet: Any, executor: Any, operators: Iterable[tuple[str, str]]) -> None:
+        """`operators` are the aliases and kinds, in the order of execution."""
+        self._mxnet = mxnet
+        self._executor = executor
+        self._operators: list[tuple[int, str]] = []
+        for alias, op in operators:
+            match = ALIAS.match(alias)
+            if match is None:
+                raise RefusalError(Reason.UNBUILDABLE, f"MXNet has added an operator {alias}")
+            self._operators.append((int(match[1]), op))
+        self._recorder = _Recorder(mxnet)
+
+    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[TracedOperator]]:
+        """Run the symbol, and return the operator times of the last `repeat` runs."""
+        for _ in range(warm):
+            before()
+            self._run()
+        runs = []
+        for _ in range(repeat):
+            before()
+            self._recorder.start()
+            self._run()
+            runs.append(matched(self._operators, events_in(self._recorder.stop())))
+        return runs
+
+    def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
+        """Run the symbol; MXNet reads the clock of the host, too."""
+        for _ in range(warm):
+            self._run()
+        runs = []
+        for _ in range(repeat):
+            self._recorder.start()
+            begin = watch(self._run)
+            times = matched(self._operators, events_in(self._recorder.stop()))
+            # It counts whole microseconds, so an operator may seem to start before the run.
+            runs.append([it._replace(start_ns=max(0, it.start_ns - begin)) for it in times])
+        return OperatorsOfRuns(runs, has_starts=True)
+
+    def _run(self) -> None:
+        self._executor.forward(is_train=False)
+        self._mxnet.nd.waitall()
+
+
+def events_in(text: str) -> list[tuple[str, int, int]]:
+    """Return the operators in the order of their starts: kind, start and duration in nanoseconds."""
+    found = []
+    began = 0
+    for name, phase, at in _EVENT.findall(text):
+        now = int(at) * _NANOSECONDS_PER_MICROSECOND
+        if phase == "B":
+            began = now
+        else:
+            found.append((name, began, now - began))
+    return sorted(found, key=lambda event: event[1])
+
+
+def matched(operators: Sequence[tuple[int, str]], events: Iterable[tuple[str, int, int]]) -> list[TracedOperator]:
+    """Assign the events to nodes. An operator that only passes on memory is skipped by MXNet and has no event."""
+    found: list[TracedOperator] = []
+    waiting = iter(operators)
+    for name, start, duration in events:
+        node = next((number for number, op in waiting if op == name), None)
+        if node is None:
+            raise RefusalError(Reason.UNBUILDABLE, f"the profiler shows a {name} that the graph does not have there")
+        found.append(TracedOperator(node, name, start, duration))
+    return found

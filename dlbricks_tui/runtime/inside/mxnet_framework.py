@@ -27,8 +27,14 @@ OUT_OF_MEMORY = "Failed to allocate"
 def load_mxnet() -> Any:
     """Import `mxnet`, after numpy."""
     try:
-        _restore_aliases(importlib.import_module("numpy"))
-        _leave_out_setuptools()
+        numpy = importlib.import_module("numpy")
+        for name, builtin in NUMPY_ALIASES:
+            # hasattr would make numpy warn of deprecated names.
+            if name not in vars(numpy):
+                setattr(numpy, name, builtin)
+        if sys.version_info < (3, 12):
+            # MXNet then imports the `distutils` of Python: setuptools would load all of itself for its own.
+            sys.meta_path[:] = [it for it in sys.meta_path if type(it).__module__ != "_distutils_hack"]
         with _left_out("onnx"):
             return importlib.import_module("mxnet")
     except (ImportError, AttributeError, OSError) as error:
@@ -58,15 +64,6 @@ def first_meaningful_line(error: Exception) -> str:
     return said[len("MXNetError: ") :] if said.startswith("MXNetError: ") else said
 
 
-def _leave_out_setuptools() -> None:
-    """Let MXNet import the `distutils` of Python: setuptools would load all of itself for its own.
-
-    Since 3.12 Python has none.
-    """
-    if sys.version_info < (3, 12):
-        sys.meta_path[:] = [it for it in sys.meta_path if type(it).__module__ != "_distutils_hack"]
-
-
 @contextmanager
 def _left_out(module: str) -> Iterator[None]:
     """Let MXNet find that an optional module, which takes time to import, is not installed."""
@@ -78,13 +75,6 @@ def _left_out(module: str) -> Iterator[None]:
         yield
     finally:
         del sys.modules[module]
-
-
-def _restore_aliases(numpy: Any) -> None:
-    for name, builtin in NUMPY_ALIASES:
-        # hasattr would make numpy warn of deprecated names.
-        if name not in vars(numpy):
-            setattr(numpy, name, builtin)
 
 
 def load(mxnet: Any, file: SymbolNodes, left_out: Collection[int] = ()) -> Any:
@@ -111,16 +101,13 @@ def save(symbol: Any) -> str:
 
 def ask(mxnet: Any, file: SymbolNodes, question: Callable[[], Any], reason: Reason = Reason.INCONSISTENT) -> Any:
     """Call a function of MXNet; turn its errors into refusals that use the names of the file."""
+    # Since 1.6 the errors of MXNet include Python's own, such as IndexError.
+    errors = (mxnet.base.MXNetError, *getattr(mxnet.base, "error_types", {}).values())
     try:
         return question()
-    except _errors(mxnet) as error:
+    except errors as error:
         message = file.restored(first_meaningful_line(error))
         node = file.node_in(str(error))
         if node is not None and file.names[node] not in message:
             message = f"{file.names[node]}: {message}"
         raise RefusalError(Reason.TOO_LARGE if OUT_OF_MEMORY in message else reason, message, node) from error
-
-
-def _errors(mxnet: Any) -> tuple[type[Exception], ...]:
-    """Return the classes of MXNet's errors; since 1.6 they include Python's own, such as IndexError."""
-    return (mxnet.base.MXNetError, *getattr(mxnet.base, "error_types", {}).values())

@@ -37,11 +37,26 @@ def infer_outputs(
     left_out: Collection[int] = (),
 ) -> tuple[tuple[Tensor, ...], ...]:
     """Return the outputs of each node of the file; nodes that no head needs have one unknown output."""
-    given_shapes = {file.alias(name): _possible(name, shape) for name, shape in shapes.items()}
-    given_dtypes = {file.alias(name): _existing(name, dtype) for name, dtype in dtypes.items()}
+    for name, shape in shapes.items():
+        if not shape or 0 in shape:
+            raise RefusalError(Reason.MALFORMED, f"input {name} cannot have the shape {shape}")
+        if _elements(shape) > MOST_ELEMENTS:
+            raise RefusalError(Reason.TOO_LARGE, f"input {name} has more elements than MXNet can count: {shape}")
+    given_shapes = {file.alias(name): shape for name, shape in shapes.items()}
+    given_dtypes = {}
+    for name, dtype in dtypes.items():
+        try:
+            given_dtypes[file.alias(name)] = str(numpy.dtype(dtype).name)
+        except TypeError as error:
+            raise RefusalError(Reason.MALFORMED, f"input {name}: {error}") from error
     internals = load(mxnet, file, left_out).get_internals()
     places = _places(internals)
-    _refuse_reads_of_nothing(file, places.keys(), left_out)
+    # MXNet reads beyond its tables where a file names an output that a node does not have.
+    reached = {edge.node for edge in places}.difference(left_out)
+    for edge in [*file.heads, *(edge for index in reached for edge in file.inputs[index])]:
+        if edge not in places and edge.node not in left_out:
+            message = f"output {edge.output} of {file.names[edge.node]} is read, which has no such output"
+            raise RefusalError(Reason.MALFORMED, message, edge.node)
     # MXNet rejects types of inputs that no head needs.
     inputs = frozenset(internals.list_inputs())
     shapes = {alias: shape for alias, shape in given_shapes.items() if alias in inputs}
@@ -52,8 +67,16 @@ def infer_outputs(
     outputs: list[list[Tensor]] = [[] for _ in file.names]
     for edge, place in places.items():
         if edge.node not in left_out:
-            shape = _complete(found_shapes[place], file, edge.node)
-            outputs[edge.node].append(Tensor(shape, _name(found_dtypes[place])))
+            shape, dtype = found_shapes[place], found_dtypes[place]
+            # MXNet writes 0 for an unknown size, and a negative number for one beyond its range.
+            known = tuple(shape) if shape and min(shape) > 0 else None
+            if known is not None and _elements(known) > MOST_ELEMENTS:
+                message = f"{file.names[edge.node]} makes more elements than MXNet can count: {shape}"
+                raise RefusalError(Reason.TOO_LARGE, message, edge.node)
+            described = None if dtype is None else numpy.dtype(dtype)
+            # MXNet describes bfloat16, which numpy lacks, as a structure of one field.
+            named = described and str(described.names[0] if described.names else described.name)
+            outputs[edge.node].append(Tensor(known, named))
     return tuple(tuple(tensors) or (NOTHING,) for tensors in outputs)
 
 
@@ -63,15 +86,6 @@ def _places(internals: Any) -> dict[Edge, int]:
     aliases = [ALIAS.fullmatch(node["name"]) for node in document["nodes"]]
     found = ((aliases[head[0]], head[1], place) for place, head in enumerate(document["heads"]))
     return {Edge(int(alias[1]), output): place for alias, output, place in found if alias}
-
-
-def _refuse_reads_of_nothing(file: SymbolNodes, existing: Collection[Edge], left_out: Collection[int]) -> None:
-    # MXNet reads beyond its tables where a file names an output that a node does not have.
-    reached = {edge.node for edge in existing}.difference(left_out)
-    for edge in [*file.heads, *(edge for index in reached for edge in file.inputs[index])]:
-        if edge not in existing and edge.node not in left_out:
-            message = f"output {edge.output} of {file.names[edge.node]} is read, which has no such output"
-            raise RefusalError(Reason.MALFORMED, message, edge.node)
 
 
 def _dtypes(mxnet: Any, file: SymbolNodes, internals: Any, given: Mapping[str, str]) -> list[Any]:
@@ -96,39 +110,6 @@ def _dtypes(mxnet: Any, file: SymbolNodes, internals: Any, given: Mapping[str, s
     except RefusalError:
         # The default contradicts other dtypes of the graph, so these variables stay unknown.
         return found
-
-
-def _possible(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    if not shape or 0 in shape:
-        raise RefusalError(Reason.MALFORMED, f"input {name} cannot have the shape {shape}")
-    if _elements(shape) > MOST_ELEMENTS:
-        raise RefusalError(Reason.TOO_LARGE, f"input {name} has more elements than MXNet can count: {shape}")
-    return shape
-
-
-def _existing(name: str, dtype: str) -> str:
-    try:
-        return str(numpy.dtype(dtype).name)
-    except TypeError as error:
-        raise RefusalError(Reason.MALFORMED, f"input {name}: {error}") from error
-
-
-def _complete(shape: tuple[int, ...], file: SymbolNodes, node: int) -> tuple[int, ...] | None:
-    # MXNet writes 0 for an unknown size, and a negative number for one beyond its range.
-    if not shape or min(shape) <= 0:
-        return None
-    if _elements(shape) > MOST_ELEMENTS:
-        message = f"{file.names[node]} makes more elements than MXNet can count: {shape}"
-        raise RefusalError(Reason.TOO_LARGE, message, node)
-    return tuple(shape)
-
-
-def _name(dtype: Any) -> str | None:
-    if dtype is None:
-        return None
-    # MXNet describes bfloat16, which numpy lacks, as a structure of one field.
-    described = numpy.dtype(dtype)
-    return str(described.names[0] if described.names else described.name)
 
 
 def _elements(shape: tuple[int, ...]) -> int:

@@ -101,10 +101,21 @@ def _placed(graph: memoryview, stored: Mapping[str, Stored], passed_on: Mapping[
     for field, value in _fields(graph):
         if field == _NODE and isinstance(value, memoryview):
             if not passed_on.keys() & set(_texts(value, _OUTPUT)):
-                yield _message(field, b"".join(_rewired(value, passed_on)))
+                parts = [
+                    _text(part, source_of(bytes(it).decode(), passed_on))
+                    if part == _INPUT and isinstance(it, memoryview)
+                    else _field(part, it)
+                    for part, it in _fields(value)
+                ]
+                yield _message(field, b"".join(parts))
         elif field == _ARRAY and isinstance(value, memoryview):
             (name,) = _texts(value, _ARRAY_NAME)
-            yield _message(field, _located(value, stored[name]) if name in stored else bytes(value))
+            place, parts = stored.get(name), [bytes(value)]
+            if place is not None:
+                parts = [_field(part, it) for part, it in _fields(value) if part != _EXTERNAL]
+                facts = {"location": place.file, "offset": str(place.offset), "length": str(place.length)}
+                parts += [_message(_EXTERNAL, _text(1, key) + _text(2, fact)) for key, fact in facts.items()]
+            yield _message(field, b"".join(parts))
         elif field == _RESULT and isinstance(value, memoryview):
             name = source_of("".join(_texts(value, _NAME)), passed_on)
             if name not in outputs:
@@ -114,25 +125,11 @@ def _placed(graph: memoryview, stored: Mapping[str, Stored], passed_on: Mapping[
             yield _field(field, value)
 
 
-def _rewired(node: memoryview, passed_on: Mapping[str, str]) -> Iterator[bytes]:
-    for field, value in _fields(node):
-        if field == _INPUT and isinstance(value, memoryview):
-            yield _text(field, source_of(bytes(value).decode(), passed_on))
-        else:
-            yield _field(field, value)
-
-
 def source_of(name: str, passed_on: Mapping[str, str]) -> str:
     """Return the tensor that reaches a reader of `name` through nodes that pass it on."""
     while name in passed_on:
         name = passed_on[name]
     return name
-
-
-def _located(array: memoryview, place: Stored) -> bytes:
-    kept = b"".join(_field(field, value) for field, value in _fields(array) if field != _EXTERNAL)
-    facts = {"location": place.file, "offset": str(place.offset), "length": str(place.length)}
-    return kept + b"".join(_message(_EXTERNAL, _text(1, key) + _text(2, value)) for key, value in facts.items())
 
 
 def _field(field: int, value: int | memoryview) -> bytes:

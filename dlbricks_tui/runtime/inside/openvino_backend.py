@@ -8,23 +8,22 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import BoundNetwork, ProfiledNetwork, RefusalError
-from dlbricks_tui.runtime.inside.onednn_lines import lines_printed
-from dlbricks_tui.runtime.inside.onnx_backend import OnnxBackend, OnnxNetwork
-from dlbricks_tui.runtime.inside.onnx_values import Filling, numpy_values
+from dlbricks_tui.runtime.inside.onnx_backend import Filling, OnnxBackend, OnnxNetwork, numpy_values
+from dlbricks_tui.runtime.inside.openvino_decoders import ModelRequest, decoder_extensions, with_state
 from dlbricks_tui.runtime.inside.openvino_graph import executed_nodes
 from dlbricks_tui.runtime.inside.openvino_models import (
     ModelText,
     ask,
     compiled,
-    feed,
     model_in_file,
     refuse_missing_precision,
 )
 from dlbricks_tui.runtime.inside.openvino_profiler import ProfiledOpenvinoModel
+from dlbricks_tui.runtime.inside.tracing import lines_printed
 from dlbricks_tui.runtime.protocol import (
     ArrayType,
     Described,
@@ -51,6 +50,7 @@ class OpenVino(OnnxBackend):
     def __init__(self, openvino: Any) -> None:
         self._openvino = openvino
         self._core = openvino.Core()
+        self._decoding_core: Any = None
         refuse_missing_precision(self._core)
 
     def describe(self) -> Described:
@@ -59,8 +59,11 @@ class OpenVino(OnnxBackend):
         return Described(platform.python_version(), "openvino", version)
 
     def infer(self, request: Infer) -> Inferred:
-        model = ModelText(request.symbol).read(self._core, {}, {}, Reason.INCONSISTENT)
-        return Inferred(tuple([(_declared(output),) for output in model.outputs]), ())
+        found = []
+        for output in ModelText(request.symbol).read(self._core, {}, {}, Reason.INCONSISTENT).outputs:
+            shape, dtype = output.get_partial_shape(), _numpys_name(output.get_element_type())
+            found.append((Tensor(tuple(shape.to_shape()) if shape.is_static else None, dtype),))
+        return Inferred(tuple(found), ())
 
     def fuse(self, request: Fuse) -> Fused:
         """Return the nodes that OpenVINO executes, as a list in JSON.
@@ -92,13 +95,26 @@ class OpenVino(OnnxBackend):
         """Compile a network or a model file. OpenVINO runs its operators one after another."""
         if side_by_side:
             raise RefusalError(Reason.UNBUILDABLE, "OpenVINO runs the operators of a model one after another")
-        bound = _BoundModel(self._core, network)
+        bound = _BoundModel(self._core_for(network), network)
         bound.feed(self.filled(network) if fed is None else fed)
         return bound
+
+    def _core_for(self, network: Network) -> Any:
+        """Return the core that reads a network: parts of language models become what the plugin fuses."""
+        if not network.distinct:
+            return self._core
+        if self._decoding_core is None:
+            self._decoding_core = self._openvino.Core()
+            for extension in decoder_extensions(self._openvino):
+                self._decoding_core.add_extension(extension)
+        return self._decoding_core
 
 
 class _BoundModel(OnnxNetwork):
     def __init__(self, core: Any, network: Network) -> None:
+        # OpenVINO keeps the caches of a language model itself.
+        keeps_caches = network.distinct and bool(network.in_place)
+        network = replace(network, in_place={}) if keeps_caches else network
         super().__init__(network)
         self._core = core
         self._text: ModelText | None = None
@@ -108,24 +124,28 @@ class _BoundModel(OnnxNetwork):
         else:
             self._text = ModelText(network.symbol)
             self._model = self._text.read(core, shapes, network.weights, Reason.UNBUILDABLE)
+            if keeps_caches:
+                self._model = with_state(self._model)
         found = compiled(core, self._model, Reason.UNBUILDABLE)
-        self._request = ask(found.create_infer_request, Reason.UNBUILDABLE)
+        self._request = ModelRequest(self._model, ask(found.create_infer_request, Reason.UNBUILDABLE))
         self._results = len(found.outputs)
 
     def _bind_arrays(self) -> None:
-        feed(self._request, self._keys(), self.inputs, self._in_place)
-
-    def _keys(self) -> Sequence[str | int]:
-        """Return the names of a file's inputs. Those of our networks are known by place, as some lose their names."""
-        return list(self._network.inputs) if self._text is None else range(len(self._network.inputs))
+        names = list(self._network.inputs)
+        # Inputs of a file are known by name, and those of our networks by place, as some lose their names.
+        keys = names if self._text is None else range(len(names))
+        ask(lambda: self._request.feed(keys, self.inputs, self._in_place), Reason.UNBUILDABLE)
 
     def run(self) -> None:
         ask(self._run, Reason.UNBUILDABLE)
 
     def _run(self) -> None:
-        self._request.infer(share_outputs=True)
+        self._request.run()
         if not self.outputs:
-            self.outputs = [self._request.get_output_tensor(number) for number in range(self._results)]
+            self.outputs = [self._request.request.get_output_tensor(number) for number in range(self._results)]
+
+    def begin(self) -> None:
+        ask(self._request.begin, Reason.UNBUILDABLE)
 
     def profiled(self) -> ProfiledNetwork:
         if self._text is None:
@@ -137,11 +157,6 @@ class _BoundModel(OnnxNetwork):
 
     def _numbers(self, place: int) -> Any:
         return self.outputs[place].data
-
-
-def _declared(output: Any) -> Tensor:
-    shape = output.get_partial_shape()
-    return Tensor(tuple(shape.to_shape()) if shape.is_static else None, _numpys_name(output.get_element_type()))
 
 
 def _numpys_name(declared: Any) -> str:

@@ -85,12 +85,13 @@ def separated(nodes: Sequence[Node]) -> tuple[list[Node], list[Conversion]]:
     return kept, found
 
 
-def numbers_of(executed: Sequence[Executed], conversions: Sequence[Conversion]) -> list[int]:
-    """Return for each executed node the number of a node of the network.
+def numbers_of(executed: Sequence[Executed], conversions: Sequence[Conversion], nodes: Sequence[Node]) -> list[int]:
+    """Return for each executed node the number of a node of the network: of a product, if there is one in it.
 
     A conversion that the network does not name belongs to its reader. NO_NODE stands for conversions of an input or
     output that it does not name: where a part of a model begins or ends, the whole model has none.
     """
+    products = {number_of(it) for it in nodes if it.op.startswith("MatMul")}
     readers: list[set[int]] = [set() for _ in executed]
     for it in executed:
         for place in it.reads:
@@ -99,18 +100,16 @@ def numbers_of(executed: Sequence[Executed], conversions: Sequence[Conversion]) 
     found = []
     for place, it in enumerate(executed):
         if not it.is_conversion:
-            found.append(it.numbers[-1] if it.numbers else NO_NODE)
+            last = it.numbers[-1] if it.numbers else NO_NODE
+            found.append(next((number for number in it.numbers if number in products), last))
             continue
         source = it.reads[0]
-        before = None if source is None else executed[source].numbers
-        within = max(readers[place], default=NO_NODE) if before is not None else NO_NODE
-        found.append(next((each.number for each in conversions if _is(each, it, before, readers[place])), within))
+        # None for a conversion of an input.
+        before: Sequence[int | None] = (None,) if source is None else executed[source].numbers
+        named = [each for each in conversions if each.source in before]
+        same = (it_.number for it_ in named if it_.readers & readers[place] or (it.leaves and not it_.readers))
+        found.append(next(same, max(readers[place], default=NO_NODE) if source is not None else NO_NODE))
     return found
-
-
-def _is(conversion: Conversion, it: Executed, before: Sequence[int] | None, readers: set[int]) -> bool:
-    starts = conversion.source is None if before is None else conversion.source in before
-    return starts and (bool(conversion.readers & readers) or (it.leaves and not conversion.readers))
 
 
 def executed_nodes(compiled: Any, nodes: Sequence[Node]) -> list[Executed]:

@@ -8,15 +8,14 @@ import tempfile
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.onnx_bytes import Node, Stored, nodes_of, unpacked, with_stored
-from dlbricks_tui.runtime.inside.onnx_values import ONNX_ONLY, numpy_values
+from dlbricks_tui.runtime.inside.onnx_backend import ONNX_ONLY, numpy_values
+from dlbricks_tui.runtime.inside.onnx_bytes import Stored, nodes_of, unpacked, with_stored
 from dlbricks_tui.runtime.inside.openvino_graph import CONVERSIONS, separated
 from dlbricks_tui.runtime.inside.values import THREADS_VARIABLE, learned_values
 from dlbricks_tui.runtime.protocol import ArrayType, Reason
@@ -115,7 +114,9 @@ class ModelText:
 
         The values lie in a file, which OpenVINO maps into memory: inside of a model it would copy them several times.
         """
-        zeros = _zero_points(self.nodes)
+        # Other zero points than 0 lead to other kernels, and most weights have this one.
+        places = [(node.inputs, place) for node in self.nodes for place in _ZERO_POINTS.get(node.op, ())]
+        zeros = {names[place] for names, place in places if place < len(names)}
         stored: dict[str, Stored] = {}
         try:
             with tempfile.TemporaryDirectory() as folder:
@@ -128,19 +129,17 @@ class ModelText:
                             file.write(part.data)
                 path = Path(folder) / "model.onnx"
                 path.write_bytes(with_stored(self.content, stored, CONVERSIONS))
-                return ask(lambda: _sized(core.read_model(str(path)), list(shapes.values())), reason)
+
+                def read() -> Any:
+                    # With open axes OpenVINO may run a model of contradicting shapes, without an error.
+                    model = core.read_model(str(path))
+                    if model.is_dynamic() and shapes:
+                        model.reshape({place: list(shape) for place, shape in enumerate(shapes.values())})
+                    return model
+
+                return ask(read, reason)
         except OSError as error:
             raise RefusalError(Reason.TOO_LARGE, f"cannot write the weights to {error.filename}: {error}") from error
-
-
-def _sized(model: Any, shapes: Sequence[tuple[int, ...]]) -> Any:
-    """Return a model with inputs of these shapes.
-
-    OpenVINO infers what follows from them. With open axes it may run a model of contradicting shapes, without an error.
-    """
-    if model.is_dynamic() and shapes:
-        model.reshape({place: list(shape) for place, shape in enumerate(shapes)})
-    return model
 
 
 def model_in_file(core: Any, path: str, shapes: Mapping[str, tuple[int, ...]]) -> Any:
@@ -160,41 +159,19 @@ def compiled(core: Any, model: Any, reason: Reason, *, profiled: bool = False) -
 
     By itself OpenVINO would compute in bfloat16 where the processor can.
     """
+    threads = os.environ.get(THREADS_VARIABLE, "")
     settings = {
         "NUM_STREAMS": "1",
-        "INFERENCE_NUM_THREADS": _threads(),
+        # With 0, OpenVINO decides.
+        "INFERENCE_NUM_THREADS": threads if threads.isdecimal() else "0",
         "INFERENCE_PRECISION_HINT": _precision(),
         "PERF_COUNT": "YES" if profiled else "NO",
     }
     return ask(lambda: core.compile_model(model, DEVICE, settings), reason)
 
 
-def feed(request: Any, keys: Sequence[str | int], tensors: Sequence[Any], in_place: Mapping[int, Any]) -> None:
-    """Let a request read these tensors as its inputs, each known by name or place, and write outputs to some of them.
-
-    OpenVINO may still compute such an output elsewhere and copy it: attention with a cache is not faster in place.
-    """
-    for place, key in enumerate(keys):
-        put = request.set_tensor if isinstance(key, str) else request.set_input_tensor
-        ask(partial(put, key, tensors[place]), Reason.UNBUILDABLE)
-    for place, tensor in in_place.items():
-        ask(partial(request.set_output_tensor, place, tensor), Reason.UNBUILDABLE)
-
-
-def _threads() -> str:
-    text = os.environ.get(THREADS_VARIABLE, "")
-    # With 0, OpenVINO decides.
-    return text if text.isdecimal() else "0"
-
-
 def _precision() -> str:
     return os.environ.get(PRECISION_VARIABLE, _SINGLE)
-
-
-def _zero_points(nodes: list[Node]) -> frozenset[str]:
-    # Other zero points than 0 lead to other kernels, and most weights have this one.
-    places = ((node, place) for node in nodes for place in _ZERO_POINTS.get(node.op, ()))
-    return frozenset(node.inputs[place] for node, place in places if place < len(node.inputs))
 
 
 def _weight(found: ArrayType, number: int) -> Sequence[Any]:

@@ -1,19 +1,24 @@
-"""The backend of ONNX Runtime."""
+"""The backend of ONNX Runtime.
+
+A session profiles all of its runs or none, and returns its events only when it stops profiling for good. So each
+request gets a new session with the same weights.
+"""
 
 from __future__ import annotations
 
+import json
 import platform
+import re
 import tempfile
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.runtime.inside.backend import BoundNetwork, ProfiledNetwork
-from dlbricks_tui.runtime.inside.onnx_backend import OnnxBackend, OnnxNetwork
-from dlbricks_tui.runtime.inside.onnx_values import TEXT, Filling
-from dlbricks_tui.runtime.inside.ort_profiler import ProfiledModel
+from dlbricks_tui.runtime.inside.backend import BoundNetwork, OperatorsOfRuns, ProfiledNetwork
+from dlbricks_tui.runtime.inside.onnx_backend import TEXT, Filling, OnnxBackend, OnnxNetwork
 from dlbricks_tui.runtime.inside.ort_session import (
+    array_value,
     ask,
     bind_inputs,
     bind_new_outputs,
@@ -25,8 +30,17 @@ from dlbricks_tui.runtime.inside.ort_session import (
     tensor_type,
     weight_values,
 )
-from dlbricks_tui.runtime.inside.ort_values import array_value
-from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason
+from dlbricks_tui.runtime.protocol import (
+    ArrayType,
+    Described,
+    Fuse,
+    Fused,
+    Infer,
+    Inferred,
+    Network,
+    Reason,
+    TracedOperator,
+)
 
 # Larger weights are written beside an optimised model: the size of a model file is limited. Smaller ones may be zero
 # points, sizes or rows.
@@ -114,7 +128,12 @@ class _BoundModel(OnnxNetwork):
             self._use_new_binding()
             self._run()
         if not self.outputs:
-            self._keep_outputs()
+            self.outputs = self._bindings[-1].get_outputs()
+            # Later runs write to the same arrays instead of new ones.
+            if all(value.is_tensor() for value in self.outputs):
+                self._use_new_binding()
+                for place, value in enumerate(self.outputs):
+                    self._bindings[-1].bind_ortvalue_output(self._names[place], value)
 
     def _use_new_binding(self) -> None:
         self._bindings.append(self._session.io_binding())
@@ -123,14 +142,6 @@ class _BoundModel(OnnxNetwork):
     @property
     def may_allocate(self) -> bool:
         return [None if it is None else it.shape for it in self._types()] != self._declared or None in self._declared
-
-    def _keep_outputs(self) -> None:
-        """Bind the outputs, so that later runs write to the same arrays instead of new ones."""
-        self.outputs = self._bindings[-1].get_outputs()
-        if all(value.is_tensor() for value in self.outputs):
-            self._use_new_binding()
-            for place, value in enumerate(self.outputs):
-                self._bindings[-1].bind_ortvalue_output(self._names[place], value)
 
     def profiled(self) -> ProfiledNetwork:
         return ProfiledModel(self._ort, self._network, self._weights, self.inputs, self._in_place, self.may_allocate)
@@ -143,3 +154,94 @@ class _BoundModel(OnnxNetwork):
 
     def _numbers(self, place: int) -> Any:
         return self.outputs[place].numpy()
+
+
+# Nodes of our networks have these names; nodes inside an `If` or a `Loop` have others.
+_OWN_NODE = re.compile(r"node(\d+)_kernel_time$")
+_NANOSECONDS_PER_MICROSECOND = 1000
+
+
+class ProfiledModel(ProfiledNetwork):
+    """A model that gets a new profiling session per request."""
+
+    def __init__(
+        self,
+        ort: Any,
+        network: Network,
+        weights: Mapping[str, Any],
+        inputs: Sequence[Any],
+        in_place: Mapping[int, Any],
+        allocates: bool,
+    ) -> None:
+        """With `allocates`, each run makes new arrays for the outputs that are not written in place."""
+        self._ort = ort
+        self._network = network
+        self._weights = weights
+        self._inputs = inputs
+        self._in_place = in_place
+        self._allocates = allocates
+
+    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[TracedOperator]]:
+        """Run the model, and return the operator times of the last `repeat` runs."""
+        with tempfile.TemporaryDirectory() as folder:
+            profiled, run = self._session(folder)
+            for _ in range(warm + repeat):
+                before()
+                run()
+            events = json.loads(Path(profiled.end_profiling()).read_bytes())
+        return runs_in(events)[warm:]
+
+    def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
+        """Run the model; ONNX Runtime tells when its profiler began by the clock of the host."""
+        with tempfile.TemporaryDirectory() as folder:
+            profiled, run = self._session(folder)
+            for _ in range(warm):
+                run()
+            begins = [watch(run) for _ in range(repeat)]
+            origin = profiled.get_profiling_start_time_ns()
+            events = json.loads(Path(profiled.end_profiling()).read_bytes())
+        # A network without nodes has no events.
+        times = runs_in(events)[warm:] or [[] for _ in begins]
+        runs = [
+            [it._replace(start_ns=max(0, origin + it.start_ns - begins[number])) for it in row]
+            for number, row in enumerate(times)
+        ]
+        return OperatorsOfRuns(runs, has_starts=True)
+
+    def _session(self, folder: str) -> tuple[Any, Callable[[], None]]:
+        """Return a new profiling session, and a function that runs it once."""
+        settings = options(self._ort, optimised=False)
+        settings.enable_profiling = True
+        settings.profile_file_prefix = str(Path(folder) / "profile")
+        profiled = session(self._ort, self._network.symbol, self._weights, settings, Reason.UNBUILDABLE)
+        binding = profiled.io_binding()
+        bind_inputs(binding, self._network.inputs, self._inputs)
+        names = [output.name for output in profiled.get_outputs()]
+        bind_new_outputs(binding, names, self._in_place)
+
+        def run() -> None:
+            if self._allocates:
+                bind_new_outputs(binding, names, self._in_place)
+            ask(self._ort, lambda: profiled.run_with_iobinding(binding), Reason.UNBUILDABLE)
+
+        return profiled, run
+
+
+def runs_in(events: Iterable[Mapping[str, Any]]) -> list[list[TracedOperator]]:
+    """Return the nodes of each run; a node that occurs again begins the next run."""
+    found = []
+    for event in events:
+        match = _OWN_NODE.match(event["name"])
+        if match and event["cat"] == "Node":
+            start, duration = (int(event[key]) * _NANOSECONDS_PER_MICROSECOND for key in ("ts", "dur"))
+            kind = str(event.get("args", {}).get("op_name", ""))
+            found.append(TracedOperator(int(match[1]), kind, start, duration))
+    runs: list[list[TracedOperator]] = []
+    shown: set[int] = set()
+    for operator in sorted(found, key=lambda it: it.start_ns):
+        if not runs or operator.node in shown:
+            runs.append([])
+            shown = set()
+        runs[-1].append(operator)
+        shown.add(operator.node)
+    return runs

@@ -69,7 +69,7 @@ def write_quantised(request: Quantise) -> Quantised:
                 prepared,
                 copy,
                 _OneInput(network),
-                per_channel=_version(model) >= _PER_CHANNEL_VERSION,
+                per_channel=any(not it.domain and it.version >= _PER_CHANNEL_VERSION for it in model.opset_import),
                 # With signed activations, ONNX Runtime computes many layers with floats.
                 activation_type=tool.QuantType.QUInt8,
                 weight_type=tool.QuantType.QInt8,
@@ -124,10 +124,6 @@ def _complete(onnx: Any, model: Any, inputs: Mapping[str, ArrayType]) -> None:
 
 def _count(model: Any, operators: Sequence[str]) -> int:
     return sum(node.op_type in operators for node in model.graph.node)
-
-
-def _version(model: Any) -> int:
-    return max((int(it.version) for it in model.opset_import if not it.domain), default=0)
 
 
 class _OneInput:

@@ -8,12 +8,12 @@ import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.onnx_bytes import unpacked
-from dlbricks_tui.runtime.inside.ort_values import array_value
+from dlbricks_tui.runtime.inside.onnx_backend import ONNX_ONLY, TEXT, Filling, numpy_values
+from dlbricks_tui.runtime.inside.onnx_bytes import as_texts, text_array, unpacked
 from dlbricks_tui.runtime.inside.values import THREADS_VARIABLE, distinct_values, learned_values
 from dlbricks_tui.runtime.protocol import ArrayType, Reason, Tensor
 
@@ -62,17 +62,12 @@ def options(ort: Any, *, optimised: bool, side_by_side: bool = False) -> Any:
     found.use_per_session_threads = False
     if side_by_side:
         found.execution_mode = ort.ExecutionMode.ORT_PARALLEL
-    name = _optimisation() if optimised else "none"
-    found.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[name])
-    return found
-
-
-def _optimisation() -> str:
-    name = os.environ.get(OPTIMISATION_VARIABLE) or "all"
+    name = (os.environ.get(OPTIMISATION_VARIABLE) or "all") if optimised else "none"
     if name not in LEVELS:
         known = ", ".join(LEVELS)
         raise RefusalError(Reason.UNBUILDABLE, f"{OPTIMISATION_VARIABLE} is {name[:40]!r}: set it to one of {known}")
-    return name
+    found.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[name])
+    return found
 
 
 def weight_values(ort: Any, weights: Mapping[str, ArrayType], *, distinct: bool) -> Mapping[str, Any]:
@@ -154,3 +149,28 @@ def first_line(error: BaseException) -> str:
     """Return the first line of an error of ONNX Runtime."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return _SAID_FIRST.sub("", lines[0])[:400] if lines else type(error).__name__
+
+
+def array_value(ort: Any, found: ArrayType, filling: Filling) -> Any:
+    """Return an array of ONNX Runtime; `filling` makes its numbers, and texts or whole numbers for texts."""
+    if found.dtype == TEXT:
+        made = filling(found.shape, "int64")
+        if made.dtype == object:
+            (texts,) = _text_session(ort, text_array(made.ravel().tolist(), made.shape)).run_with_ort_values(None, {})
+        else:
+            # Only ONNX Runtime itself makes arrays of texts that it can bind.
+            numbers = {"data": ort.OrtValue.ortvalue_from_numpy(made)}
+            (texts,) = _text_session(ort, as_texts()).run_with_ort_values(None, numbers)
+        return texts
+    values = numpy_values(found, filling)
+    if found.dtype in ONNX_ONLY:
+        return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(values, ONNX_ONLY[found.dtype].number)
+    return ort.OrtValue.ortvalue_from_numpy(values)
+
+
+# Turning numbers into texts is asked for each array of texts.
+@lru_cache(maxsize=1)
+def _text_session(ort: Any, model: bytes) -> Any:
+    settings = ort.SessionOptions()
+    settings.use_per_session_threads = False
+    return ort.InferenceSession(model, settings, providers=PROVIDERS)

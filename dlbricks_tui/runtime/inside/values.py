@@ -23,15 +23,15 @@ from dlbricks_tui.runtime.protocol import ArrayType, Reason, Value
 
 def array_bytes(arrays: Iterable[ArrayType]) -> int:
     """Return the size of arrays of these types."""
-    return sum(reduce(mul, shape, _item_bytes(dtype)) for shape, dtype in arrays)
-
-
-def _item_bytes(dtype: str) -> int:
-    # Types that numpy lacks have 16 bits or fewer.
-    try:
-        return int(numpy.dtype(dtype).itemsize)
-    except TypeError:
-        return 2 if dtype == "bfloat16" else 1
+    total = 0
+    for shape, dtype in arrays:
+        # Types that numpy lacks have 16 bits or fewer.
+        try:
+            item_bytes = int(numpy.dtype(dtype).itemsize)
+        except TypeError:
+            item_bytes = 2 if dtype == "bfloat16" else 1
+        total += reduce(mul, shape, item_bytes)
+    return total
 
 
 def numpy_dtype(name: str) -> Any:
@@ -156,7 +156,9 @@ def repeated(values: Any, shape: tuple[int, ...]) -> Any:
 
     As many threads as the framework has fill a large array: pages of memory lie near the thread that writes them first.
     """
-    size, threads = reduce(mul, shape, 1), _threads_of_framework()
+    # The number of threads in the settings, or the number of processors.
+    text = os.environ.get(THREADS_VARIABLE, "")
+    size, threads = reduce(mul, shape, 1), (int(text) if text.isdecimal() else 0) or os.cpu_count() or 1
     if 0 < len(values) < VALUES < size:
         # To copy a few values at a time is slow.
         values = numpy.resize(values, len(values) * -(-VALUES // len(values)))
@@ -174,9 +176,3 @@ def repeated(values: Any, shape: tuple[int, ...]) -> Any:
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(fill, range(0, len(rows), each)))
     return found.reshape(shape)
-
-
-def _threads_of_framework() -> int:
-    """Return the number of threads in the settings, or the number of processors."""
-    text = os.environ.get(THREADS_VARIABLE, "")
-    return (int(text) if text.isdecimal() else 0) or os.cpu_count() or 1

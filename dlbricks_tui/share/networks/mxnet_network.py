@@ -10,8 +10,7 @@ from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, Origin, ParamValue, TensorType, Wire
 from dlbricks_tui.models.mxnet.neutral import IGNORED, IGNORED_OF_OP, Schema, parameters, schema
-from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
-from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE, symbol_document, symbol_file
+from dlbricks_tui.models.mxnet.symbol_file import VARIABLE, parse_symbol, symbol_document, symbol_file
 from dlbricks_tui.models.mxnet.variables import SHAPE_ATTRIBUTE
 from dlbricks_tui.share.errors import UnsuitableLayersError
 
@@ -127,14 +126,11 @@ class _Packer:
             self._results.append([self._layer(layer, repetition) for repetition in range(layer.times)])
         heads = [self._inputs[head.output] for head in self._graph.heads if head.layer is None]
         heads += [self._results[it.layer][-1][it.output] for it in self._graph.heads if it.layer is not None]
-        heads += self._unread()
-        return symbol_file(symbol_document(self._nodes, heads))
-
-    def _unread(self) -> list[_Entry]:
-        """Return the results of repetitions that no layer reads, to be outputs: others are left out of the network."""
+        # Results of repetitions that no layer reads are outputs: others are left out of the network.
         read = {(node, output) for it in self._nodes for node, output, _ in it["inputs"]}
         repeated = (entry for results in self._results for entries in results[:-1] for entry in entries)
-        return [entry for entry in repeated if (entry.node, entry.output) not in read]
+        heads += [entry for entry in repeated if (entry.node, entry.output) not in read]
+        return symbol_file(symbol_document(self._nodes, heads))
 
     def _layer(self, layer: Layer, repetition: int) -> list[_Entry]:
         """Write one repetition, which reads the same repetition of its inputs, or the last if there are fewer."""

@@ -99,20 +99,15 @@ class Cleaner:
         if found.HasField("tensor_type"):
             for axis in found.tensor_type.shape.dim:
                 axis.denotation = ""
-                if axis.dim_param:
-                    axis.dim_param = self._axis(axis.dim_param)
+                if name := axis.dim_param:
+                    what = "batch" if names_a_batch(name) else "length" if names_a_length(name) else "axis"
+                    axis.dim_param = self._axes.setdefault(name, f"{what}{len(self._axes)}")
         elif found.HasField("sequence_type"):
             self.clean_type(found.sequence_type.elem_type)
         elif found.HasField("optional_type"):
             self.clean_type(found.optional_type.elem_type)
         elif found.HasField("map_type"):
             self.clean_type(found.map_type.value_type)
-
-    def _axis(self, name: str) -> str:
-        if name not in self._axes:
-            what = "batch" if names_a_batch(name) else "length" if names_a_length(name) else "axis"
-            self._axes[name] = f"{what}{len(self._axes)}"
-        return self._axes[name]
 
     def _check(self, attribute: "AttributeProto", node: "NodeProto") -> None:
         if not _WORD.fullmatch(attribute.name):
@@ -152,7 +147,11 @@ class Cleaner:
             names[name] = self._fresh()
         graph.name, graph.doc_string = "inside", ""
         del graph.value_info[:], graph.quantization_annotation[:], graph.metadata_props[:]
-        arrays = [self._inner_array(array, names[array.name]) for array in graph.initializer]
+        arrays = []
+        for array in graph.initializer:
+            keeps = prod(array.dims) < 2 or is_short_list_of_indices(array)
+            written = as_it_is if keeps else self._weights.written_out
+            arrays.append(written(array, names[array.name]))
         del graph.initializer[:]
         graph.initializer.extend(arrays)
         for value in (*graph.input, *graph.output):
@@ -167,11 +166,6 @@ class Cleaner:
     def _fresh(self) -> str:
         self._names += 1
         return f"inside{self._names}"
-
-    def _inner_array(self, array: "TensorProto", name: str) -> "TensorProto":
-        if prod(array.dims) < 2 or is_short_list_of_indices(array):
-            return as_it_is(array, name)
-        return self._weights.written_out(array, name)
 
 
 def _declared_attributes(node: "NodeProto", opsets: Mapping[str, int]) -> frozenset[str] | None:

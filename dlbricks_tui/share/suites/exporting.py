@@ -17,11 +17,17 @@ from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey, write_key
-from dlbricks_tui.share.suites.manifest import MOST_BRICKS, MOST_NETWORK_BYTES, Manifest, SuiteBrick, sha256
+from dlbricks_tui.share.suites.key_file import Meaning, Seed, SuiteKey, write_key
 from dlbricks_tui.share.suites.packing import PackedBrick, Packing, SuiteModel, SuitePair
-from dlbricks_tui.share.suites.seed import Seed
-from dlbricks_tui.share.suites.suite_files import is_archive, write_suite
+from dlbricks_tui.share.suites.suite_files import (
+    MOST_BRICKS,
+    MOST_NETWORK_BYTES,
+    Manifest,
+    SuiteBrick,
+    is_archive,
+    sha256,
+    write_suite,
+)
 from dlbricks_tui.store.labels import label_of
 
 # The share of decoys with other image sizes: published networks alone could be recognised.
@@ -234,19 +240,16 @@ class _Packer:
             tried = self._tried.setdefault(model.framework, {})
             for brick in packing.packed(model, tried):
                 tried[brick.pair] = self._added(model, brick), brick.canonical
-                self._tell_progress()
+                now, done = time.monotonic(), sum(map(len, self._tried.values()))
+                if now >= self._told + _SECONDS_BETWEEN_EVENTS:
+                    self._told = now
+                    left = (now - self._began) / done * max(0, self._count - done)
+                    self._tell(BricksChecked(done, max(done, self._count), left))
             for pair in packing.pairs(model):
                 name, canonical = tried[pair]
                 if name:
                     found[name] = Meaning(*pair, canonical, model.framework)
         return found
-
-    def _tell_progress(self) -> None:
-        now, done = time.monotonic(), sum(map(len, self._tried.values()))
-        if now >= self._told + _SECONDS_BETWEEN_EVENTS:
-            self._told = now
-            left = (now - self._began) / done * max(0, self._count - done)
-            self._tell(BricksChecked(done, max(done, self._count), left))
 
     def _added(self, model: SuiteModel, brick: PackedBrick) -> str:
         reason = brick.reason

@@ -1,23 +1,59 @@
-"""The owner's key to a suite, which says what its random ids stand for. It stays in the owner's data folder."""
+"""The secrets of the owner of a suite: the seed of its ids, and the key, which says what they stand for.
 
+The key stays in the owner's data folder.
+"""
+
+import hashlib
+import hmac
 import json
 import os
+import random
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.codec import ReadingRules, decoded
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.manifest import is_id
-from dlbricks_tui.untrusted_json import check_fields, parsed_document
+from dlbricks_tui.share.suites.suite_files import ID_DIGITS, is_id
+from dlbricks_tui.untrusted_json import parsed_document
 
 FORMAT = "dlbricks-suite-key"
 SCHEMA = 2
 _OWNER_ONLY = 0o600
 _MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A secret from which ids and random choices are derived; none of them reveals another."""
+
+    secret: bytes
+
+    def id_of(self, *what: str) -> str:
+        """Return 32 random hexadecimal digits, always the same for the same words."""
+        return self._digest("id", *what)[:ID_DIGITS]
+
+    def chance(self, purpose: str) -> random.Random:
+        """Return a generator of random choices."""
+        return random.Random(int(self._digest("chance", purpose), 16))
+
+    def _digest(self, *what: str) -> str:
+        # With lengths: two different lists of texts give different messages.
+        message = b"".join(b"%d:%b" % (len(text), text) for text in (part.encode() for part in what))
+        return hmac.new(self.secret, message, hashlib.sha256).hexdigest()
+
+
+def fresh_seed() -> Seed:
+    return Seed(secrets.token_bytes(32))
+
+
+def seed_of(text: str) -> Seed:
+    """Return the seed that the user has chosen."""
+    return Seed(hashlib.sha256(text.encode()).digest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +84,7 @@ def key_path(data: DataFolder, suite: str) -> Path:
 
 def write_key(path: Path, key: SuiteKey) -> None:
     """Write a key that only its owner can read."""
-    document = {
-        "format": FORMAT,
-        "schema": SCHEMA,
-        "suite": key.suite,
-        "manifest_sha256": key.manifest_sha256,
-        "level": key.level.value,
-        "models": list(key.models),
-        "meanings": {name: asdict(meaning) for name, meaning in key.meanings.items()},
-        "decoys": sorted(key.decoys),
-    }
+    document = {"format": FORMAT, "schema": SCHEMA, **asdict(key), "decoys": sorted(key.decoys)}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The mode is set before the content is written, and no other key is overwritten.
@@ -86,26 +113,9 @@ def read_key(path: Path) -> SuiteKey:
     except OSError as error:
         raise ShareError(f"cannot read {path}: {error.strerror}") from error
     try:
-        return _key(parsed_document(content, FORMAT, SCHEMA))
-    except (ValueError, TypeError) as error:
+        key = decoded(SuiteKey, parsed_document(content, FORMAT, SCHEMA), ReadingRules(exact=True))
+        if not all(map(is_id, (key.suite, *key.meanings, *key.decoys))):
+            raise ValueError("has wrong ids")
+    except ValueError as error:
         raise ShareError(f"{path} {error}") from None
-
-
-def _key(document: Mapping[str, Any]) -> SuiteKey:
-    check_fields(
-        document,
-        {"suite": str, "manifest_sha256": str, "level": str, "models": list, "meanings": dict, "decoys": list},
-    )
-    meanings = document["meanings"]
-    for meaning in meanings.values():
-        check_fields(meaning, {"brick": str, "context": str, "canonical": str, "framework": str})
-    if not all(map(is_id, (document["suite"], *meanings, *document["decoys"]))):
-        raise ValueError("has wrong ids")
-    return SuiteKey(
-        document["suite"],
-        document["manifest_sha256"],
-        Level(document["level"]),
-        tuple(map(str, document["models"])),
-        {name: Meaning(**meaning) for name, meaning in meanings.items()},
-        frozenset(document["decoys"]),
-    )
+    return key

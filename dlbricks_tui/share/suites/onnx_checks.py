@@ -24,7 +24,7 @@ from dlbricks_tui.share.networks.onnx_weights import LONGEST_LIST, MOST_INDICES
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
+    from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 # An excerpt has some tens of nodes; those of a long function may be written out.
 _MOST_NODES = 20_000
@@ -103,15 +103,11 @@ def _check_model(plain: bytes) -> None:
         raise UnsuitableLayersError("has operators of other domains than ONNX and ONNX Runtime")
     if [it.key for it in model.metadata_props] != [KEY]:
         raise UnsuitableLayersError(f"has other metadata than {KEY}")
-    _refuse_other_spelling(model)
-    _check_graph(model.graph, "layers")
-
-
-def _refuse_other_spelling(model: "ModelProto") -> None:
-    """Refuse what would tell suites apart: anything could be written between the numbers of a text."""
+    # Anything could be written between the numbers of a text, and would tell suites apart.
     text = model.metadata_props[0].value
     if json.dumps(json.loads(text), separators=(",", ":")) != text:
         raise UnsuitableLayersError("has metadata in another spelling than ours")
+    _check_graph(model.graph, "layers")
 
 
 def _refuse_other_fields(message: "Message") -> None:

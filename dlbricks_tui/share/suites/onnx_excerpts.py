@@ -4,6 +4,7 @@ A runtime fuses nodes with their neighbours and chooses memory layouts by them: 
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,30 +56,34 @@ class OnnxExcerpts:
 
     def around(self, layer: int) -> Iterator[bytes]:
         """Yield excerpts with this layer, each with more layers around it than the one before."""
-        near = {layer}
+        graph, near = self._measured, {layer}
         for _ in range(MOST_HOPS):
-            near |= {other for index in near for other in self._neighbours(index)}
-            nodes = {number for index in near for number in self._measured.layers[index].nodes}
+            near |= {it for index in near for it in (*graph.predecessors[index], *graph.successors[index])}
+            nodes = {number for index in near for number in graph.layers[index].nodes}
             if nodes:
                 yield self._excerpt(nodes, are_open=False)
                 if self._has_open_axes:
                     yield self._excerpt(nodes, are_open=True)
 
-    def _neighbours(self, layer: int) -> Sequence[int]:
-        return (*self._measured.predecessors[layer], *self._measured.successors[layer])
-
     def _excerpt(self, nodes: Collection[int], *, are_open: bool) -> bytes:
         held = self._with_constants(nodes)
         made = {name for number in held for name in self._file.nodes[number].output if name}
         read = dict.fromkeys(name for number in sorted(held) for name in reads(self._file.nodes[number]) if name)
-        inputs = {name: self._input(name) for name in read if name not in made | self._stored}
-        file = replace(
-            self._file,
-            nodes=tuple([_copy(self._file.nodes[number]) for number in sorted(held)]),
-            inputs=tuple([_declared(name, it.type, are_open=are_open) for name, it in inputs.items()]),
-            outputs=tuple(self._outputs(nodes, held)),
-        )
-        return onnx_network(file, inputs)
+        inputs = {name: self._tensors.get(name) for name in read if name not in made | self._stored}
+        known = {name: it for name, it in inputs.items() if it is not None and it.type.is_known}
+        if len(known) < len(inputs):
+            raise UnsuitableLayersError("reads a tensor whose shape or data type is not known")
+        outputs = []
+        for name in (name for number in sorted(nodes) for name in self._file.nodes[number].output if name):
+            readers = self._readers.get(name, set())
+            # Those that other nodes read, or none: a runtime fuses only what no other node reads.
+            if not readers or name in self._file.outputs or not readers.issubset(held):
+                outputs.append(name)
+        # Nodes are changed when they are written.
+        copies = deepcopy([self._file.nodes[number] for number in sorted(held)])
+        given = tuple([_declared(name, it.type, are_open=are_open) for name, it in known.items()])
+        file = replace(self._file, nodes=tuple(copies), inputs=given, outputs=tuple(outputs))
+        return onnx_network(file, known)
 
     def _with_constants(self, nodes: Iterable[int]) -> set[int]:
         """Return these nodes, and those of no layer that compute what they read."""
@@ -90,20 +95,6 @@ class OnnxExcerpts:
                 held.add(number)
                 waiting += reads(self._file.nodes[number])
         return held
-
-    def _outputs(self, nodes: Iterable[int], held: Collection[int]) -> Iterator[str]:
-        """Return the tensors that other nodes read, or none: a runtime fuses only what no other node reads."""
-        for number in sorted(nodes):
-            for name in self._file.nodes[number].output:
-                readers = self._readers.get(name, set())
-                if name and (not readers or name in self._file.outputs or not readers.issubset(held)):
-                    yield name
-
-    def _input(self, name: str) -> GraphInput:
-        found = self._tensors.get(name)
-        if found is None or not found.type.is_known:
-            raise UnsuitableLayersError("reads a tensor whose shape or data type is not known")
-        return found
 
 
 def _tensors(written: LayerGraph, nodes: "Sequence[NodeProto]") -> Iterator[tuple[str, GraphInput]]:
@@ -118,13 +109,6 @@ def _tensors(written: LayerGraph, nodes: "Sequence[NodeProto]") -> Iterator[tupl
             feed = Feed(layer.index, number)
             name = [name for name in nodes[layer.nodes[wire.number]].output if name][wire.output]
             yield name, GraphInput(name, type_of(written, feed), numbers_of(written, feed))
-
-
-def _copy(node: "NodeProto") -> "NodeProto":
-    # Nodes are changed when they are written.
-    found = type(node)()
-    found.CopyFrom(node)
-    return found
 
 
 def _declared(name: str, found: TensorType, *, are_open: bool) -> "ValueInfoProto":

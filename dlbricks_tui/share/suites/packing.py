@@ -1,6 +1,6 @@
 """How bricks of each format become files of a suite, and which of them share a file."""
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -117,7 +117,11 @@ def joined_excerpts(warm: Sequence[LayerGraph], cold: Sequence[LayerGraph]) -> t
     """Return all excerpts in networks; bricks that are only at edges are timed there."""
     graphs = [*_networks(warm, _WARM_BYTES), *_networks(cold, _COLD_BYTES)]
     keys = [[brick_of(graph, (layer.index,)).key for layer in graph.layers] for graph in graphs]
-    at_edges = [_at_edges(graph) for graph in graphs]
+    at_edges = []
+    for graph in graphs:
+        writers = {head.layer for head in graph.heads if head.layer is not None}
+        readers = {layer.index for layer in graph.layers if any(feed.layer is None for feed in layer.feeds)}
+        at_edges.append(frozenset(readers | writers))
     inside = {
         key
         for edges, of_layers in zip(at_edges, keys, strict=True)
@@ -149,12 +153,6 @@ def _networks(graphs: Sequence[LayerGraph], fewest_bytes: int) -> Iterator[Layer
         yield joined(waiting)
 
 
-def _at_edges(graph: LayerGraph) -> frozenset[int]:
-    writers = {head.layer for head in graph.heads}
-    readers = (layer.index for layer in graph.layers if any(feed.layer is None for feed in layer.feeds))
-    return frozenset(readers).union(index for index in writers if index is not None)
-
-
 def joined(graphs: Sequence[LayerGraph]) -> LayerGraph:
     """Return one graph with the layers, inputs and outputs of all these, which have no tensor in common."""
     layers: list[Layer] = []
@@ -162,9 +160,16 @@ def joined(graphs: Sequence[LayerGraph]) -> LayerGraph:
     heads: list[Feed] = []
     arrays = 0
     for number, graph in enumerate(graphs):
-        moved = _move(len(layers), len(inputs))
-        # The list of inputs grows below.
-        first_input = len(inputs)
+        first_layer, first_input = len(layers), len(inputs)
+
+        def moved(feed: Feed, layers: int = first_layer, inputs: int = first_input) -> Feed:
+            """Return the same tensor behind so many other layers and inputs."""
+            return (
+                feed._replace(output=inputs + feed.output)
+                if feed.layer is None
+                else feed._replace(layer=layers + feed.layer)
+            )
+
         for layer in graph.layers:
             layers.append(
                 replace(
@@ -180,10 +185,3 @@ def joined(graphs: Sequence[LayerGraph]) -> LayerGraph:
         heads += [moved(head) for head in graph.heads]
         arrays += 1 + max((array for layer in graph.layers for array in layer.arrays), default=0)
     return replace(graphs[0], layers=tuple(layers), inputs=tuple(inputs), heads=tuple(heads))
-
-
-def _move(layers: int, inputs: int) -> Callable[[Feed], Feed]:
-    """Return a function that tells a tensor of a graph behind so many other layers and inputs."""
-    return lambda feed: (
-        Feed(None, inputs + feed.output) if feed.layer is None else Feed(layers + feed.layer, feed.output)
-    )

@@ -24,10 +24,9 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError
-from dlbricks_tui.share.suites.manifest import SuiteBrick
 from dlbricks_tui.share.suites.onnx_excerpts import OnnxReader
 from dlbricks_tui.share.suites.packing import joined_excerpts
-from dlbricks_tui.share.suites.suite_files import Suite, open_suite
+from dlbricks_tui.share.suites.suite_files import Suite, SuiteBrick, open_suite
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.store.labels import label_of
 

@@ -5,7 +5,7 @@ of them are the owner's.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,11 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.traits import TRAITS, Format
 from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey
-from dlbricks_tui.share.suites.manifest import is_id, is_key, sha256
+from dlbricks_tui.share.suites.key_file import SuiteKey
 from dlbricks_tui.share.suites.preparation import PreparedPart, read_prepared
-from dlbricks_tui.store.database import ResultsDatabase, Source
+from dlbricks_tui.share.suites.suite_files import is_id, is_key, sha256
+from dlbricks_tui.store.database import ResultsDatabase, Source, numbered
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
-from dlbricks_tui.store.numbered_threads import numbered
 from dlbricks_tui.store.records import BrickForm, Failure, Measurement, Record, RuntimeRecord, System, utc_now
 from dlbricks_tui.store.verification import check_date, check_samples
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
@@ -95,37 +94,33 @@ def write_results(path: Path, folder: RunFolder, request: RunRequest, data: Data
 
 def rendered(results: SuiteResults) -> str:
     """Return the file's text, with one result per line."""
-    document = _document(results)
-    head = {name: value for name, value in document.items() if name != "parts"}
-    lines = [f"{json.dumps(name)}:{json.dumps(value)}" for name, value in head.items()]
-    parts = ",\n".join(_rendered_part(part) for part in document["parts"])
-    return "{\n" + ",\n".join(lines) + f',\n"parts":[\n{parts}\n]\n' + "}\n"
-
-
-def _document(results: SuiteResults) -> dict[str, Any]:
-    document: dict[str, Any] = {
+    parts: list[dict[str, Any]] = [
+        {
+            "runtime": to_document(part.runtime),
+            "failed": dict(part.failed),
+            "measured": {name: list(map(to_document, found)) for name, found in part.measured.items()},
+        }
+        for part in results.parts
+    ]
+    head = {
         "format": FORMAT,
         "schema": SCHEMA,
         "suite": results.suite,
         "manifest_sha256": results.manifest_sha256,
         "system": to_document(results.system),
-        "parts": [
-            {
-                "runtime": to_document(part.runtime),
-                "failed": dict(part.failed),
-                "measured": {name: list(map(to_document, found)) for name, found in part.measured.items()},
-            }
-            for part in results.parts
-        ],
     }
-    document["check"] = _check(document)
-    return document
+    check = _check({**head, "parts": parts})
+    texts = []
+    for part in parts:
+        lines = ",\n".join(f"{json.dumps(name)}:{json.dumps(it)}" for name, it in part["measured"].items())
+        texts.append("{" + _lines({**part, "measured": None}) + f',\n"measured":{{\n{lines}\n}}' + "}")
+    listed = ",\n".join(texts)
+    return "{\n" + _lines({**head, "check": check}) + f',\n"parts":[\n{listed}\n]\n' + "}\n"
 
 
-def _rendered_part(part: Mapping[str, Any]) -> str:
-    lines = [f"{json.dumps(name)}:{json.dumps(value)}" for name, value in part.items() if name != "measured"]
-    measured = ",\n".join(f"{json.dumps(name)}:{json.dumps(each)}" for name, each in part["measured"].items())
-    return "{" + ",\n".join(lines) + f',\n"measured":{{\n{measured}\n}}' + "}"
+def _lines(document: Mapping[str, Any]) -> str:
+    """Return the fields of an object, one a line; those without a value are left out."""
+    return ",\n".join(f"{json.dumps(name)}:{json.dumps(it)}" for name, it in document.items() if it is not None)
 
 
 def has_suite_results(path: Path) -> bool:
@@ -269,93 +264,56 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
         raise ShareError(f"{where} is of a suite that was changed after it was exported; nothing was imported")
     if not results.parts:
         raise ShareError(f"{where} has no results; run the suite again, and give it more time")
-    found = [_Part(key, results.system, part) for part in results.parts]
-    for part in found:
-        part.refuse_strangers(where)
-    store.add(results.system, *[record for part in found for record in part.described])
-    bricks = [measured for part in found for measured in part.measured]
+    # One run for all results of a suite, so that the user can find and delete them.
+    run = f"suite-{key.suite[:12]}"
+    described: list[Record] = []
+    bricks: list[list[Measurement]] = []
+    failures: list[Failure] = []
+    decoys = missing = 0
+    for part in results.parts:
+        _refuse_strangers(key, part, where)
+        # The owner's bricks that the framework of the part runs.
+        own = {name: it for name, it in key.meanings.items() if it.framework == part.runtime.framework}
+        by_name = own | {it.brick: it for it in own.values() if method_of(it.framework) is Method.INSIDE}
+        mine = {name: by_name[name] for name in part.measured if name in by_name}
+        failed = {name: by_name[name] for name in part.failed if name in by_name}
+        described += [part.runtime, *(BrickForm(key=it.brick, canonical=it.canonical) for it in mine.values())]
+        for name, it in mine.items():
+            bricks.append([replace(each, brick=it.brick, context=it.context, run=run) for each in part.measured[name]])
+        for name, it in failed.items():
+            failures.append(
+                Failure(
+                    brick=it.brick,
+                    context=it.context,
+                    system=results.system.id,
+                    runtime=part.runtime.id,
+                    level=key.level,
+                    protocol=method_of(it.framework).id,
+                    when=utc_now(),
+                    run=run,
+                    reason=_FAILED_THERE,
+                    message=part.failed[name],
+                )
+            )
+        decoys += len(part.measured) - len(mine)
+        missing += len({*own.values()} - {*mine.values(), *failed.values()})
+    store.add(results.system, *described)
     index = store.generation.index
     new = sum(any(index.row_of_uuid(each.uuid) is None for each in measured) for measured in bricks)
     # Your own results on the same system count before those of a suite.
     store.add_imported([each for measured in bricks for each in measured], Source(Path(where).name))
-    store.add(*[each for part in found for each in part.failures])
-    return SuiteImport(
-        results.system.id,
-        found[0].results.runtime.id,
-        tuple(part.results.runtime.id for part in found),
-        key.models,
-        new,
-        len(bricks) - new,
-        sum(part.decoys for part in found),
-        sum(len(part.failures) for part in found),
-        sum(part.missing for part in found),
-    )
+    store.add(*failures)
+    runtimes = tuple(part.runtime.id for part in results.parts)
+    known = len(bricks) - new
+    return SuiteImport(results.system.id, runtimes[0], runtimes, key.models, new, known, decoys, len(failures), missing)
 
 
-class _Part:
-    """The results of one runtime beside the owner's bricks that its framework runs."""
-
-    def __init__(self, key: SuiteKey, system: System, results: PartResults) -> None:
-        self._key = key
-        self._system = system
-        self.results = results
-        own = {name: it for name, it in key.meanings.items() if it.framework == results.runtime.framework}
-        self._by_name = own | {it.brick: it for it in own.values() if method_of(it.framework) is Method.INSIDE}
-        self._own = frozenset(own.values())
-        self._mine = self._named(results.measured)
-        # The results of each brick.
-        self.measured = [[self._at_home(it, each) for each in results.measured[name]] for name, it in self._mine]
-        self.failures = [self._failure(it, results.failed[name]) for name, it in self._named(results.failed)]
-
-    @property
-    def described(self) -> list[Record]:
-        """The records that the measurements refer to."""
-        forms = [BrickForm(key=it.brick, canonical=it.canonical) for _, it in self._mine]
-        return [self.results.runtime, *forms]
-
-    @property
-    def decoys(self) -> int:
-        """The number of bricks that are not the owner's."""
-        return len(self.results.measured) - len(self._mine)
-
-    @property
-    def missing(self) -> int:
-        """The number of the owner's bricks without a result."""
-        there = {it for names in (self.results.measured, self.results.failed) for _, it in self._named(names)}
-        return len(self._own - there)
-
-    def refuse_strangers(self, where: str) -> None:
-        """Refuse results of bricks that the suite does not hold. Excerpts hold more bricks than the owner knows of."""
-        named = filter(is_id, self.results.measured.keys() | self.results.failed.keys())
-        strangers = set(named) - self._key.meanings.keys() - self._key.decoys
-        if strangers:
-            raise ShareError(
-                f"{where} has results of brick {min(strangers)}, which its suite does not hold; nothing was imported"
-            )
-        if any(it.level is not self._key.level for found in self.results.measured.values() for it in found):
-            raise ShareError(f"{where} has results at another level than its suite; nothing was imported")
-
-    def _named(self, names: Iterable[str]) -> list[tuple[str, Meaning]]:
-        return [(name, self._by_name[name]) for name in names if name in self._by_name]
-
-    def _at_home(self, meaning: Meaning, measured: Measurement) -> Measurement:
-        # One run for all results of a suite, so that the user can find and delete them.
-        return replace(measured, brick=meaning.brick, context=meaning.context, run=self._run)
-
-    def _failure(self, meaning: Meaning, reason: str) -> Failure:
-        return Failure(
-            brick=meaning.brick,
-            context=meaning.context,
-            system=self._system.id,
-            runtime=self.results.runtime.id,
-            level=self._key.level,
-            protocol=method_of(meaning.framework).id,
-            when=utc_now(),
-            run=self._run,
-            reason=_FAILED_THERE,
-            message=reason,
+def _refuse_strangers(key: SuiteKey, part: PartResults, where: str) -> None:
+    """Refuse results of bricks that the suite does not hold. Excerpts hold more bricks than the owner knows of."""
+    strangers = {*filter(is_id, part.measured.keys() | part.failed.keys())} - key.meanings.keys() - key.decoys
+    if strangers:
+        raise ShareError(
+            f"{where} has results of brick {min(strangers)}, which its suite does not hold; nothing was imported"
         )
-
-    @property
-    def _run(self) -> str:
-        return f"suite-{self._key.suite[:12]}"
+    if any(it.level is not key.level for found in part.measured.values() for it in found):
+        raise ShareError(f"{where} has results at another level than its suite; nothing was imported")

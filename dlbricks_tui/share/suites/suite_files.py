@@ -1,9 +1,12 @@
-"""The files of a suite: a folder or a zip file, written whole or not at all.
+"""The files of a suite: a manifest, and a network for each brick under a random id, in a folder or a zip file.
 
-Reading follows no link and opens nothing outside of the suite.
+They are written whole or not at all. Reading follows no link and opens nothing outside of the suite.
 """
 
+import hashlib
+import json
 import os
+import re
 import shutil
 import stat
 import struct
@@ -11,22 +14,31 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from dlbricks_tui.atomic_write import write_named
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.regular_files import open_regular
-from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.traits import TRAITS, Format
+from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError, ShareError
-from dlbricks_tui.share.suites.manifest import (
-    MANIFEST,
-    MOST_MANIFEST_BYTES,
-    Manifest,
-    SuiteBrick,
-    read_manifest,
-    sha256,
-)
+from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
+# Hexadecimal digits of an id.
+ID_DIGITS = 32
+MANIFEST = "suite.json"
+FORMAT = "dlbricks-suite"
+SCHEMA = 2
+# Ten times the bricks of the paper's fifty models, and far more than any network file of a brick.
+MOST_BRICKS = 50_000
+MOST_NETWORK_BYTES = 4 * 2**20
+MOST_MANIFEST_BYTES = 32 * 2**20
+_MOST_LAYERS = 10_000
+_ID = re.compile(rf"[0-9a-f]{{{ID_DIGITS}}}", re.ASCII)
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 NETWORKS = "bricks"
 ARCHIVE_SUFFIX = ".dlbricks"
 _SUFFIXES: Mapping[Format, str] = {Format.MXNET: "-symbol.json", Format.ONNX: ".onnx"}
@@ -42,21 +54,141 @@ _ZIP_DATE = (2000, 1, 1, 0, 0, 0)
 _ENCRYPTED = 1
 
 
-class Suite(Protocol):
-    """A suite with a checked manifest. Leaving the `with` block closes its file."""
+@dataclass(frozen=True, slots=True)
+class SuiteBrick:
+    """A brick under its random id.
 
-    path: Path
-    manifest: Manifest
+    `layers` is the number of the last layers in its file that belong to it; the others are its context. For ONNX it is
+    1, and the file does not tell which layer. The weights of a `cold` brick are in no cache when it runs. `bytes` and
+    `sha256` are of its file.
+    """
+
+    id: str
+    format: Format
+    layers: int
+    cold: bool
+    bytes: int
     sha256: str
 
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The id of a suite, how and by which frameworks it is to be run, and its bricks in the order of their ids.
+
+    Layers are fused anew where a suite runs: another framework would make other bricks of them.
+    """
+
+    suite: str
+    level: Level
+    precision: Precision
+    frameworks: tuple[str, ...]
+    bricks: tuple[SuiteBrick, ...]
+
+    def holds(self, form: Format) -> bool:
+        """Return true if it has bricks of this format."""
+        return any(brick.format is form for brick in self.bricks)
+
+    def text(self) -> str:
+        """Return the file's text, with one brick per line."""
+        head = {
+            "format": FORMAT,
+            "schema": SCHEMA,
+            "suite": self.suite,
+            "level": self.level.value,
+            "precision": self.precision.value,
+            "frameworks": self.frameworks,
+        }
+        lines = [f"{json.dumps(name)}:{json.dumps(value)}" for name, value in head.items()]
+        bricks = ",\n".join(json.dumps(asdict(brick), separators=(",", ":")) for brick in self.bricks)
+        return "{\n" + ",\n".join(lines) + f',\n"bricks":[\n{bricks}\n]\n' + "}\n"
+
+
+def is_id(value: object) -> bool:
+    """Return True for an id of a suite or brick; an id is never a path."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def is_key(value: object) -> bool:
+    """Return True for the key of a brick."""
+    return isinstance(value, str) and _SHA256.fullmatch(value) is not None
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_manifest(content: bytes, where: str) -> Manifest:
+    """Return the manifest in a file; `where` names the file in errors."""
+    try:
+        document = parsed_document(content, FORMAT, SCHEMA)
+        check_fields(document, {"suite": str, "level": str, "precision": str, "frameworks": list, "bricks": list})
+        if not is_id(document["suite"]) or document["level"] not in [level.value for level in Level]:
+            raise ValueError("has a wrong id or level")
+        if document["precision"] not in [precision.value for precision in Precision]:
+            raise ValueError(f"is for the unknown precision {document['precision'][:20]!r}")
+        frameworks = document["frameworks"]
+        if not frameworks or not all(isinstance(name, str) and name in TRAITS for name in frameworks):
+            raise ValueError("is for frameworks that this version does not know")
+        bricks = document["bricks"]
+        if not 1 <= len(bricks) <= MOST_BRICKS:
+            raise ValueError(f"has {len(bricks):,} bricks; a suite has 1 to {MOST_BRICKS:,}")
+        found = tuple(_brick(number, raw) for number, raw in enumerate(bricks))
+        if any(one.id >= other.id for one, other in pairwise(found)):
+            raise ValueError("has bricks that are not in the order of their ids, or two of one id")
+        if {TRAITS[name].format for name in frameworks} != {brick.format for brick in found}:
+            raise ValueError("has bricks of a format that none of its frameworks runs")
+        level, precision = Level(document["level"]), Precision(document["precision"])
+        return Manifest(document["suite"], level, precision, tuple(dict.fromkeys(frameworks)), found)
+    except ValueError as error:
+        raise BrokenSuiteError(f"{where} {error}") from None
+
+
+def _brick(number: int, raw: Any) -> SuiteBrick:
+    try:
+        check_fields(raw, {"id": str, "format": str, "layers": int, "cold": bool, "bytes": int, "sha256": str})
+    except ValueError as error:
+        raise ValueError(f"has a brick {number} that {error}") from None
+    if not is_id(raw["id"]):
+        raise ValueError(f"has a brick {number} whose id {raw['id'][:40]!r} is not {ID_DIGITS} digits of 0-9 and a-f")
+    if raw["format"] not in [form.value for form in Format]:
+        raise ValueError(f"has a brick {number} of the unknown format {raw['format'][:20]!r}")
+    if not _SHA256.fullmatch(raw["sha256"]):
+        raise ValueError(f"has a brick {number} without a hash")
+    if not 1 <= raw["layers"] <= _MOST_LAYERS or not 1 <= raw["bytes"] <= MOST_NETWORK_BYTES:
+        raise ValueError(
+            f"has a brick {number} of {raw['layers']} layers and {raw['bytes']} bytes, which is impossible"
+        )
+    return SuiteBrick(**{**raw, "format": Format(raw["format"])})
+
+
+class Suite:
+    """A suite with a checked manifest. Leaving the `with` block closes its file."""
+
+    def __init__(self, path: Path, manifest: bytes, where: str, opened: ExitStack) -> None:
+        self.path = path
+        self.manifest = read_manifest(manifest, where)
+        self.sha256 = sha256(manifest)
+        self._opened = opened
+
     def __enter__(self) -> "Suite":
-        """Return the suite itself."""
+        return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
+        self._opened.close()
 
     def network(self, brick: SuiteBrick) -> bytes:
         """Return the file of a brick, checked against the manifest."""
+        name = network_name(brick)
+        try:
+            content = self._network(name, brick.bytes)
+        except BrokenSuiteError as error:
+            raise BrokenBrickError(str(error)) from None
+        if len(content) != brick.bytes or sha256(content) != brick.sha256:
+            raise BrokenBrickError(f"{name} is not the file that the manifest describes")
+        return content
+
+    def _network(self, name: str, most_bytes: int) -> bytes:
+        raise NotImplementedError
 
 
 def open_suite(path: Path) -> Suite:
@@ -64,32 +196,18 @@ def open_suite(path: Path) -> Suite:
     return SuiteArchive(path) if path.is_file() else SuiteFolder(path)
 
 
-class SuiteFolder:
+class SuiteFolder(Suite):
     """A suite in a folder."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        content = _content(path, (), MANIFEST, MOST_MANIFEST_BYTES)
-        self.manifest = read_manifest(content, str(path / MANIFEST))
-        self.sha256 = sha256(content)
+        manifest = _content(path, (), MANIFEST, MOST_MANIFEST_BYTES)
+        super().__init__(path, manifest, str(path / MANIFEST), ExitStack())
 
-    def __enter__(self) -> "SuiteFolder":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def network(self, brick: SuiteBrick) -> bytes:
-        """Return the file of a brick, checked against the manifest."""
-        name = network_name(brick)
-        try:
-            content = _content(self.path, (NETWORKS,), name, brick.bytes)
-        except BrokenSuiteError as error:
-            raise BrokenBrickError(str(error)) from None
-        return _as_described(name, content, brick)
+    def _network(self, name: str, most_bytes: int) -> bytes:
+        return _content(self.path, (NETWORKS,), name, most_bytes)
 
 
-class SuiteArchive:
+class SuiteArchive(Suite):
     """A suite in a zip file, of which nothing is unpacked to a disk."""
 
     def __init__(self, path: Path) -> None:
@@ -102,7 +220,7 @@ class SuiteArchive:
                 _refuse_other_archives(file, path)
                 self._zip = opened.enter_context(zipfile.ZipFile(file))
                 self._members = {member.filename: member for member in self._zip.infolist()}
-                content = self._read(MANIFEST, MOST_MANIFEST_BYTES)
+                manifest = self._read(MANIFEST, MOST_MANIFEST_BYTES)
             except _NO_ZIP as error:
                 raise BrokenSuiteError(
                     f"{path} is not a suite, or is damaged ({error}); give the file or folder that "
@@ -112,27 +230,17 @@ class SuiteArchive:
                 raise BrokenSuiteError(f"cannot read {path}: {error.strerror}") from None
             if len(self._members) != len(self._zip.infolist()):
                 raise BrokenSuiteError(f"{path} has two files of one name")
-            self.manifest = read_manifest(content, f"{MANIFEST} in {path}")
-            self.sha256 = sha256(content)
+            super().__init__(path, manifest, f"{MANIFEST} in {path}", opened)
             described = {f"{NETWORKS}/{network_name(brick)}" for brick in self.manifest.bricks}
             for other in self._members.keys() - described - {MANIFEST, f"{NETWORKS}/"}:
                 raise BrokenSuiteError(f"{path} holds {other[:80]!r}, which its manifest does not describe")
             self._opened = opened.pop_all()
 
-    def __enter__(self) -> "SuiteArchive":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.close()
-
-    def network(self, brick: SuiteBrick) -> bytes:
-        """Return the file of a brick, checked against the manifest."""
-        name = network_name(brick)
+    def _network(self, name: str, most_bytes: int) -> bytes:
         try:
-            content = self._read(f"{NETWORKS}/{name}", brick.bytes)
+            return self._read(f"{NETWORKS}/{name}", most_bytes)
         except (*_NO_ZIP, OSError, BrokenSuiteError) as error:
-            raise BrokenBrickError(f"{name} cannot be read: {error}") from None
-        return _as_described(name, content, brick)
+            raise BrokenSuiteError(f"{name} cannot be read: {error}") from None
 
     def _read(self, name: str, most_bytes: int) -> bytes:
         member = self._members.get(name)
@@ -172,12 +280,6 @@ def _refuse_other_archives(file: BinaryIO, path: Path) -> None:
     contents_bytes = _END.unpack(end[-_END.size :])[5]
     if contents_bytes > _MOST_CONTENTS_BYTES:
         raise BrokenSuiteError(f"{path} has a list of contents of {contents_bytes:,} bytes, more than any suite")
-
-
-def _as_described(name: str, content: bytes, brick: SuiteBrick) -> bytes:
-    if len(content) != brick.bytes or sha256(content) != brick.sha256:
-        raise BrokenBrickError(f"{name} is not the file that the manifest describes")
-    return content
 
 
 def network_name(brick: SuiteBrick) -> str:

@@ -36,8 +36,8 @@ from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
+from dlbricks_tui.wording.checks import what_if_words
 from dlbricks_tui.wording.numbers import duration, measured_ago, names_of, percent
-from dlbricks_tui.wording.what_ifs import what_if_words
 
 
 class AnalysisScreen(AnswerScreen[None]):
@@ -195,7 +195,7 @@ class AnalysisScreen(AnswerScreen[None]):
             self.notify(f"The proof goes on ({what_if_words(self._proving.now)}): {key('analysis.cancel')} cancels it.")
 
     def _start_proving(self, what_ifs: tuple[WhatIf, ...]) -> None:
-        from dlbricks_tui.analysis.jobs import ProofOrder
+        from dlbricks_tui.analysis.proving import ProofOrder
 
         if self._proving is None:
             for each in what_ifs:
@@ -221,7 +221,7 @@ class AnalysisScreen(AnswerScreen[None]):
                 self.take_new_results()
 
     def _take_proof(self, message: Event) -> None:
-        from dlbricks_tui.analysis.jobs import ProofDone
+        from dlbricks_tui.analysis.proving import ProofDone
 
         if isinstance(message, ProofDone):
             if message.gain is None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.analysis.jobs import PEAKS, PROOF, PeaksOrder, ProofDone
-from dlbricks_tui.analysis.proving import ProofError, RoundsDone
+from dlbricks_tui.analysis.proving import PEAKS, PROOF, PeaksOrder, ProofDone, ProofError, RoundsDone
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Waiting
 from dlbricks_tui.jobs.process import JobProcess
 from dlbricks_tui.tui.session import options_of, own_estimator
-from dlbricks_tui.wording.what_ifs import what_if_words
+from dlbricks_tui.wording.checks import what_if_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from dlbricks_tui.analysis.jobs import ProofOrder
     from dlbricks_tui.analysis.kernels import TimedKernel
+    from dlbricks_tui.analysis.proving import ProofOrder
     from dlbricks_tui.answers.analysing import Analysis, MeasuringPlan
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.analysis import AnalysisDocument

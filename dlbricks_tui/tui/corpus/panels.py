@@ -17,9 +17,8 @@ from dlbricks_tui.documents.corpus import (
     models_of,
     together,
 )
-from dlbricks_tui.documents.grid import legend, shaded
+from dlbricks_tui.documents.layout import PANEL, legend, shaded
 from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
-from dlbricks_tui.documents.look import PANEL
 from dlbricks_tui.documents.parts import Column
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
@@ -28,7 +27,7 @@ from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, TablePanel, counts
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import counted, percent
-from dlbricks_tui.wording.text_tables import TextTable
+from dlbricks_tui.wording.plain_text import TextTable
 
 
 class UniquenessPanel(TablePanel[CountedLayers]):

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from dlbricks_tui.config.config import BY_DEFAULT, CONFIGURED, ConfigError, Given, in_file
-from dlbricks_tui.config.writing import change
+from dlbricks_tui.config.config import BY_DEFAULT, CONFIGURED, ConfigError, Given, change, in_file
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, spread, wrapped
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder

@@ -10,8 +10,7 @@ from textual.containers import VerticalScroll
 from dlbricks_tui.documents.lines import Line, Span, line, wrapped
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.input_shapes import parse_input
-from dlbricks_tui.models.input_values import parse_value_option
+from dlbricks_tui.models.input_shapes import parse_input, parse_value_option
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.open_model import GivenInputs

@@ -18,7 +18,7 @@ from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import capitalised, counted
-from dlbricks_tui.wording.text_tables import TableFormat
+from dlbricks_tui.wording.plain_text import TableFormat
 
 
 class ErrorScreen(TextDialog[None]):

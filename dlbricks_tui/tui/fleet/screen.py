@@ -181,8 +181,8 @@ class FleetScreen(AnswerScreen[None]):
         if folder is None:
             return
         is_paused = event.host.state is FleetHostState.PAUSED
-        change = folder.unpause_host if is_paused else folder.pause_host
-        self._tell(partial(folder.cancel_host if event.what == "cancel" else change, event.host.name))
+        what = "cancel" if event.what == "cancel" else "resume" if is_paused else "pause"
+        self._tell(partial(folder.command_host, event.host.name, what))
 
     @property
     def _folder(self) -> FleetFolder | None:

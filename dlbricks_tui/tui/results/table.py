@@ -21,7 +21,7 @@ from dlbricks_tui.tui.results.panels import NO_RESULT, result_row
 from dlbricks_tui.tui.results.work import QueriedResults, ResultQuery, quoted
 from dlbricks_tui.tui.widgets.panel import Panel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows, RowsView, place_of
-from dlbricks_tui.wording.text_tables import TextTable
+from dlbricks_tui.wording.plain_text import TextTable
 
 # Later orders would only decide between a few equal results.
 _MOST_ORDERS = 3

@@ -43,8 +43,8 @@ from dlbricks_tui.tui.widgets.rows import ItemRows, ListColumn, TailRows, list_h
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import UNKNOWN, milliseconds, names_of, percent
+from dlbricks_tui.wording.plain_text import TextTable
 from dlbricks_tui.wording.runs import Note
-from dlbricks_tui.wording.text_tables import TextTable
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.run.runs import Runs

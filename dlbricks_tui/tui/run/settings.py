@@ -8,7 +8,7 @@ from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOption
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, shared_formats
 from dlbricks_tui.runtime.errors import RegistryError

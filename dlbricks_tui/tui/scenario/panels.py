@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.documents.parts import Column, Part
     from dlbricks_tui.documents.pictures import Picture, Plot
-    from dlbricks_tui.scenarios.messages import LoadTestDone
-    from dlbricks_tui.scenarios.scenario import PredictedLoad, Scenario
+    from dlbricks_tui.scenarios.scenario import LoadTestDone, PredictedLoad, Scenario
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.scenario.screen import LoadMeasuring, LoadStanding, ScenarioView
 

@@ -19,7 +19,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Waiting
 from dlbricks_tui.jobs.process import JobProcess
 from dlbricks_tui.runtime.variant import stated_threads
-from dlbricks_tui.scenarios.messages import (
+from dlbricks_tui.scenarios.scenario import (
     LOAD_TEST,
     LoadDone,
     LoadProgress,
@@ -27,8 +27,8 @@ from dlbricks_tui.scenarios.messages import (
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
+    ScenarioKind,
 )
-from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.events import Event
-    from dlbricks_tui.scenarios.messages import ScenarioOrder
-    from dlbricks_tui.scenarios.scenario import PredictedLoad, Scenario
+    from dlbricks_tui.scenarios.scenario import PredictedLoad, Scenario, ScenarioOrder
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec

@@ -11,10 +11,15 @@ from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.answers.store_contents import KnownSystem, known_systems
 from dlbricks_tui.config.config import Config
-from dlbricks_tui.documents.doctor import OF_THE_LIVE_HOST, finding_parts
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import Column, Sentence
-from dlbricks_tui.documents.systems import machine_columns, system_columns, system_parts
+from dlbricks_tui.documents.systems import (
+    OF_THE_LIVE_HOST,
+    finding_parts,
+    machine_columns,
+    system_columns,
+    system_parts,
+)
 from dlbricks_tui.estimate.comparison import Candidate, candidates, read_prices
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings

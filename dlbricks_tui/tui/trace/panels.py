@@ -13,13 +13,16 @@ from textual.message import Message
 from dlbricks_tui.answers.traces import TraceOptions
 from dlbricks_tui.documents.lines import Line, Span, column, cut, line, wrapped
 from dlbricks_tui.documents.parts import BLANK_LINE, Sentence
-from dlbricks_tui.documents.timeline import USUAL, axis, counter_row, span_row
 from dlbricks_tui.documents.trace import (
+    USUAL,
+    axis,
     counter_parts,
+    counter_row,
     inference_of,
     level_answer,
     level_parts,
     span_parts,
+    span_row,
     stored_columns,
 )
 from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.documents.parts import Column, Part
     from dlbricks_tui.traces.file import StoredTrace
-    from dlbricks_tui.traces.layer_times import LayerTime
+    from dlbricks_tui.traces.trace import LayerTime
     from dlbricks_tui.traces.trace import TraceSpan as TracedSpan
     from dlbricks_tui.tui.trace.rows import TimelineState, TraceRow
     from dlbricks_tui.tui.trace.screen import ListedTraces, OpenTrace

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from dlbricks_tui.documents.timeline import SpanTimes, TimeWindow
+from dlbricks_tui.documents.trace import SpanTimes, TimeWindow
 from dlbricks_tui.traces.trace import Counter, LevelTrace, Trace, TraceLevel, TraceSpan, Track, TrackKind
 
 # The track that a closed level shows.

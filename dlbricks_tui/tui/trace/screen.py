@@ -21,9 +21,16 @@ from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import JobProcess
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.traces.file import StoredTrace
-from dlbricks_tui.traces.layer_times import LayerTime
-from dlbricks_tui.traces.messages import TRACE, LevelDone, LevelStarted, RoundStarted, TraceDone, TraceOrder
-from dlbricks_tui.traces.trace import TraceLevel
+from dlbricks_tui.traces.trace import (
+    TRACE,
+    LayerTime,
+    LevelDone,
+    LevelStarted,
+    RoundStarted,
+    TraceDone,
+    TraceLevel,
+    TraceOrder,
+)
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.followed import FollowedProcess
 from dlbricks_tui.tui.keys import scopes
@@ -42,8 +49,8 @@ from dlbricks_tui.tui.trace.panels import (
 )
 from dlbricks_tui.tui.trace.rows import TimelineState
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
+from dlbricks_tui.wording.jobs import signed_ms, trace_question
 from dlbricks_tui.wording.numbers import capitalised, in_ms, minute_of
-from dlbricks_tui.wording.tracing import signed_ms, trace_question
 
 _NO_TRACE = Hint(" Nothing was traced yet: {trace.measure} traces it in about a minute.", "warn")
 
@@ -72,7 +79,7 @@ class OpenTrace(NamedTuple):
 
 def open_trace(path: Path) -> OpenTrace:
     from dlbricks_tui.traces.file import read_trace
-    from dlbricks_tui.traces.layer_times import layer_times, slowest_first
+    from dlbricks_tui.traces.trace import layer_times, slowest_first
 
     trace = read_trace(path)
     times = layer_times(trace)

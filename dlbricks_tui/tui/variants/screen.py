@@ -13,21 +13,23 @@ from dlbricks_tui.answers.pairs import EstimatedSide
 from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.documents.matrix import (
+from dlbricks_tui.documents.parts import Column
+from dlbricks_tui.documents.pictures import Picture
+from dlbricks_tui.documents.ranking import (
     MatrixRow,
     batch_sizes,
     cell_parts,
     cell_style,
     column_points,
+    common_words,
+    figure_remarks,
     matrix_columns,
     matrix_rows,
+    ranking_answer,
     repeat_sentence,
     row_key,
     row_points,
 )
-from dlbricks_tui.documents.parts import Column
-from dlbricks_tui.documents.pictures import Picture
-from dlbricks_tui.documents.ranking import common_words, figure_remarks, ranking_answer
 from dlbricks_tui.documents.variants import curve_pictures, variant_name, variants_question
 from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.tui import messages

@@ -19,11 +19,10 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.widgets.input import Selection
 
-from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.layout import TableLayout, laid_out
 from dlbricks_tui.documents.lines import Line, Span, contains_all
 from dlbricks_tui.documents.parts import Column, Missing, Part, Table
 from dlbricks_tui.documents.pictures import Picture
-from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import actions
@@ -33,7 +32,7 @@ from dlbricks_tui.tui.keys.registry import BY_ID, binding
 from dlbricks_tui.tui.marks.marks import ComparableRow, marks_of
 from dlbricks_tui.tui.widgets.rows import DrawnRows, Item, ItemRows, LineRows, RowsView, place_of
 from dlbricks_tui.tui.widgets.text import WIDTH, NamesKeys, PictureView, TextLines, lines_as_texts
-from dlbricks_tui.wording.text_tables import TextTable
+from dlbricks_tui.wording.plain_text import TextTable
 
 
 class Field(Input, inherit_bindings=False):

@@ -15,7 +15,7 @@ from dlbricks_tui.documents.lines import ELLIPSIS, Line, Span, fitted, line, wra
 from dlbricks_tui.documents.pictures import Picture
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.registry import bindings
-from dlbricks_tui.wording.text_tables import TextTable
+from dlbricks_tui.wording.plain_text import TextTable
 
 
 class NamesKeys:

@@ -7,10 +7,9 @@ from enum import Enum
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.layout import TableLayout, laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, wrapped_lines
 from dlbricks_tui.documents.parts import BLANK_LINE
-from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM, THREADS

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.workbench.model_columns import KnownLatency, ModelColumn
-    from dlbricks_tui.wording.text_tables import TextTable
+    from dlbricks_tui.wording.plain_text import TextTable
 
 _MARK_WIDTH = 2
 # The width of frame, cursor, marks and scroll bar.
@@ -230,7 +230,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         return (Span(" "), *heading_line(shown, self.sorted_by, name_width))
 
     def as_texts(self) -> TextTable:
-        from dlbricks_tui.wording.text_tables import TextTable
+        from dlbricks_tui.wording.plain_text import TextTable
 
         now = numbers.now()
         rows = [

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.documents.part_details import Measurements
-    from dlbricks_tui.documents.part_latencies import PartLatencies
+    from dlbricks_tui.documents.part_details import Measurements, PartLatencies
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Available, Choices, CutAt

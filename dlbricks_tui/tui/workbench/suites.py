@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.estimates import score_parts
 from dlbricks_tui.documents.parts import BLANK_LINE, Fact, Part, Sentence
-from dlbricks_tui.documents.scores import score_parts
 from dlbricks_tui.tui.dialogs.dialog import TextDialog
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys.keymap import Hint
@@ -52,7 +52,7 @@ def start_export(session: Session, specs: Sequence[ModelSpec], choices: Choices,
     # Loaded here: exports are rare.
     from dlbricks_tui.answers.suites import EXPORT, ExportOrder, SuiteOptions
     from dlbricks_tui.jobs.process import start_detached
-    from dlbricks_tui.share.suites.seed import fresh_seed
+    from dlbricks_tui.share.suites.key_file import fresh_seed
 
     # Each model has its own shapes.
     sources = tuple(replace(it.source, inputs={**it.source.inputs, **it.shapes}) for it in specs)

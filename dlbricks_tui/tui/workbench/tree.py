@@ -27,15 +27,14 @@ from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import WIDTH, text_of
 from dlbricks_tui.tui.workbench.estimate_rows import CHOOSE_A_MODEL
 from dlbricks_tui.wording.numbers import counted, percent
-from dlbricks_tui.wording.text_tables import TextTable
+from dlbricks_tui.wording.plain_text import TextTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from dlbricks_tui.documents.outline import OutlineNode
-    from dlbricks_tui.documents.part_details import Measurements, PartDetails
-    from dlbricks_tui.documents.part_latencies import PartLatencies, PartLatency
+    from dlbricks_tui.documents.part_details import Measurements, PartDetails, PartLatencies, PartLatency
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.tui.open_model import ModelId, OpenModel

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.answers.estimating import Answer, ModelReading
     from dlbricks_tui.bricks.decomposition import Decomposition
-    from dlbricks_tui.documents.part_latencies import PartLatencies
+    from dlbricks_tui.documents.part_details import PartLatencies
     from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.ranking import Ranking
     from dlbricks_tui.models.library import ModelSource
@@ -146,7 +146,7 @@ def estimate_model(
     session: Session, spec: ModelSpec, opened: OpenModel, choices: Choices, refresh: bool, own_models: int
 ) -> OpenModelEstimate:
     """Answer for the open model; `refresh` reads new results first. `own_models` counts those that the user added."""
-    from dlbricks_tui.documents.part_latencies import PartLatencies
+    from dlbricks_tui.documents.part_details import PartLatencies
 
     if refresh:
         session.estimator.refresh()

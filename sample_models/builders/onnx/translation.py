@@ -11,6 +11,7 @@ from typing import Any
 
 from onnx import TensorProto
 
+from dlbricks_tui.models.cache import answer_key, parse_types
 from dlbricks_tui.models.composites import KIND_ATTRIBUTE, LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import ParamValue, Shape, TensorType
@@ -18,7 +19,6 @@ from dlbricks_tui.models.kinds import kind_of
 from dlbricks_tui.models.mxnet.neutral import parameters, schema
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol
 from dlbricks_tui.models.mxnet.variables import Role, input_shapes, variable_roles
-from dlbricks_tui.models.type_cache import cache_key, parse_types
 from sample_models.builders.onnx.graph import LEFT_OUT, Graph
 
 BATCH = "batch"
@@ -81,7 +81,7 @@ def translate_file(network: bytes, types: bytes, name: str) -> bytes:
     """Return a symbol file as an ONNX file; `types` is the content of its file of types."""
     file = parse_symbol(network, name)
     roles = variable_roles(file)
-    known = parse_types(types, cache_key(network, input_shapes(file, roles, {}, {}, name)))
+    known = parse_types(types, answer_key(network, input_shapes(file, roles, {}, {}, name)))
     if known is None:
         raise ModelError(f"the types of {name} are of another version of the file")
     return translate(file, roles, known.types)

@@ -21,8 +21,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.scenarios.messages import ScenarioOrder
-from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.scenarios.scenario import ScenarioKind, ScenarioOrder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from tests.runs.runs import FAKE, MODEL, Site

@@ -9,7 +9,7 @@ from typing import Any
 
 from dlbricks_tui.estimate.knowledge import Unmeasured
 from dlbricks_tui.estimate.prediction.features import features_of
-from dlbricks_tui.estimate.prediction.training import Example
+from dlbricks_tui.estimate.prediction.nearest import Example
 
 # Milliseconds for a call, a multiplication and a byte, by operator.
 LAWS = {"conv": (0.01, 1e-7, 5e-7), "relu": (0.002, 0.0, 4e-7), "linear": (0.005, 2e-7, 1e-6)}

@@ -6,7 +6,7 @@ from typing import Any
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.prediction.features import features_of
-from dlbricks_tui.estimate.prediction.training import Example
+from dlbricks_tui.estimate.prediction.nearest import Example
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import BrickForm, Record
 from tests.estimate.stored import timed

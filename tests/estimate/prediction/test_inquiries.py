@@ -12,8 +12,8 @@ from dlbricks_tui.estimate.explanation import unpredicted_operators
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
 from dlbricks_tui.estimate.prediction import stored
+from dlbricks_tui.estimate.prediction.nearest import train
 from dlbricks_tui.estimate.prediction.saved import PRIORS, WithPrior, prior_of, speed_by
-from dlbricks_tui.estimate.prediction.training import train
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from dlbricks_tui.estimate.knowledge import Unmeasured
-from dlbricks_tui.estimate.prediction import training
-from dlbricks_tui.estimate.prediction.nearest import _NEAREST, NearestBricks, nearest
-from dlbricks_tui.estimate.prediction.training import Example, train
+from dlbricks_tui.estimate.prediction import nearest as training
+from dlbricks_tui.estimate.prediction.nearest import _NEAREST, Example, NearestBricks, nearest, train
 from tests.estimate.prediction.simulated import a_brick, conv, example, form, latency_ms, models, relu
 
 

@@ -9,8 +9,8 @@ import pytest
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
-from dlbricks_tui.estimate.prediction import other_systems, transfer
-from dlbricks_tui.estimate.prediction.other_systems import FEWEST_IN_COMMON, OtherSystems, ways_of_others, with_others
+from dlbricks_tui.estimate.prediction import stored, transfer
+from dlbricks_tui.estimate.prediction.stored import FEWEST_IN_COMMON, OtherSystems, ways_of_others, with_others
 from dlbricks_tui.estimate.prediction.transfer import KnownBrick
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
@@ -129,7 +129,7 @@ def test_bricks_in_common_are_compared_once_and_kept(tmp_path: Path, monkeypatch
         compared.append(pair[0])
         return transfer.known_brick(pair, *rest)
 
-    monkeypatch.setattr(other_systems, "known_brick", known_brick)
+    monkeypatch.setattr(stored, "known_brick", known_brick)
 
     def predicted() -> tuple[Sequence[Latency | None], set[str]]:
         compared.clear()

@@ -11,7 +11,7 @@ import pytest
 
 from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.estimate.knowledge import Unmeasured
-from dlbricks_tui.estimate.prediction import stored, training
+from dlbricks_tui.estimate.prediction import nearest, stored
 from dlbricks_tui.estimate.prediction.nearest import NearestBricks
 from dlbricks_tui.estimate.prediction.saved import PRIORS, Trained, read_trained, write_trained
 from dlbricks_tui.estimate.prediction.stored import examples_of
@@ -41,7 +41,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counted.append(len(held))
         return original(held)
 
-    original = training.train
+    original = nearest.train
     monkeypatch.setattr(stored, "train", train)
     return counted
 

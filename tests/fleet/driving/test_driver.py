@@ -15,7 +15,7 @@ import pytest
 from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.messages import Parcel, Task, TaskNote, message_text
+from dlbricks_tui.fleet.messages import Parcel, RuntimeReport, Task, TaskNote, text_of
 from dlbricks_tui.fleet.parcels import FleetPart, FleetWorkload
 from dlbricks_tui.fleet.request import (
     FleetEnded,
@@ -275,7 +275,7 @@ def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed
     def count() -> None:
         sent.append((fleet.folder.state().state, len(fleet.engine.hosts["one"].store)))
 
-    pause, unpause = partial(fleet.folder.pause_host, "one"), partial(fleet.folder.unpause_host, "one")
+    pause, unpause = (partial(fleet.folder.command_host, "one", what) for what in ("pause", "resume"))
     steps: dict[int, Callable[[], object]] = {
         3: pause,
         6: count,
@@ -296,7 +296,7 @@ def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed
 
 def test_a_cancelled_host_ends_and_the_others_continue(tmp_path: Path, small_workload: FleetWorkload) -> None:
     fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
-    at_step(fleet.engine, {3: lambda: fleet.folder.cancel_host("one")})
+    at_step(fleet.engine, {3: lambda: fleet.folder.command_host("one", "cancel")})
     state = fleet.drive()
     assert state.state is State.FINISHED
     assert fleet.states() == {"one": FleetHostState.CANCELLED, "two": FleetHostState.DONE}
@@ -359,9 +359,9 @@ LIES = {
     "a whole model": (document(lambda it: it.update(table="end_to_end")), "kind"),
     "no JSON": (lambda *_: ["{"], ""),
     "deep JSON": (lambda *_: ["[" * 100_000], ""),
-    "a progress beyond its end": (lambda _host, task, _brick: [message_text(progress(task, 5, 4))], "5 of 4 bricks"),
+    "a progress beyond its end": (lambda _host, task, _brick: [text_of(progress(task, 5, 4))], "5 of 4 bricks"),
     "a flood": (
-        lambda host, task, brick: [message_text(TaskNote(task=task.id, text="hello"))] * 50_000,
+        lambda host, task, brick: [text_of(TaskNote(task=task.id, text="hello"))] * 50_000,
         "messages",
     ),
 }
@@ -375,6 +375,7 @@ REPORTS = {
         "by the method inside-0",
     ),
     "no framework": ({"runtimes": ()}, FleetHostState.REFUSED, "lacks MXNet 1.9.1"),
+    "very many runtimes": ({"runtimes": (RuntimeReport("mxnet", "1", "x"),) * 101}, FleetHostState.DISTRUSTED, "101"),
     "a clock of long ago": ({"clock": "2001-01-01T00:00:00+00:00"}, FleetHostState.REFUSED, "has a clock"),
     "a clock without a zone": ({"clock": "2026-01-01T00:00:00"}, FleetHostState.DISTRUSTED, "time zone"),
     "a system without an id": ({"system": {}}, FleetHostState.DISTRUSTED, "report"),

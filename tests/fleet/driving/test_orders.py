@@ -10,8 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.fleet.driving.choosing import ModelOnHost, ParcelWork, UnmeasuredPart, plan_for, seconds_inside
-from dlbricks_tui.fleet.driving.orders import EQUAL_SHARE, HostComparison, HostLatency, Order, sigmas_for
+from dlbricks_tui.fleet.driving.orders import (
+    EQUAL_SHARE,
+    HostComparison,
+    HostLatency,
+    ModelOnHost,
+    Order,
+    ParcelWork,
+    UnmeasuredPart,
+    plan_for,
+    seconds_inside,
+    sigmas_for,
+)
 
 SIGMAS_OF_INTERVAL = 1.959964
 
@@ -210,7 +220,7 @@ def test_the_brick_that_removes_most_doubt_per_second_comes_first() -> None:
     parts = {"small": UnmeasuredPart(1, 0.1), "large": UnmeasuredPart(30, 5.0), "slow": UnmeasuredPart(30, 5.0)}
     mine = on_host("a", "m", 0.1, parts, 100)
     other = ModelOnHost("m", HostLatency("b", 104, 103.9, 104.1), {})
-    works = [ParcelWork("p", ("small",), 1), ParcelWork("q", ("slow",), 50), ParcelWork("r", ("large",), 1)]
+    works = [ParcelWork(("small",), 1), ParcelWork(("slow",), 50), ParcelWork(("large",), 1)]
     plan = plan_for([mine], {"m": comparison_of(mine, other)}, works)
     assert bricks_of(plan)[0] == "large"
 
@@ -219,14 +229,14 @@ def test_a_pair_that_no_measurement_on_the_host_can_decide_is_left_alone() -> No
     """The error of the method stays, and it is wider than the difference."""
     mine = on_host("a", "m", 10.0, {"brick": UnmeasuredPart(1, 0.05)}, 100)
     other = ModelOnHost("m", HostLatency("b", 101, 91, 111), {})
-    assert not plan_for([mine], {"m": comparison_of(mine, other)}, [ParcelWork("p", ("brick",), 1)])
+    assert not plan_for([mine], {"m": comparison_of(mine, other)}, [ParcelWork(("brick",), 1)])
 
 
 def test_a_host_without_a_latency_measures_the_bricks_that_have_no_prediction() -> None:
     parts = {"lacking": UnmeasuredPart(0, math.inf), "predicted": UnmeasuredPart(10, 1.0)}
     mine = ModelOnHost("m", HostLatency("a", None), parts)
     other = ModelOnHost("m", HostLatency("b", 100, 99, 101), {})
-    works = [ParcelWork("p", ("predicted",), 1), ParcelWork("q", ("lacking",), 1)]
+    works = [ParcelWork(("predicted",), 1), ParcelWork(("lacking",), 1)]
     assert bricks_of(plan_for([mine], {"m": comparison_of(mine, other)}, works)) == ["lacking"]
 
 
@@ -234,9 +244,9 @@ def test_a_parcel_whose_bricks_another_one_holds_too_is_not_measured_for_them() 
     parts = {"one": UnmeasuredPart(30, 5.0), "two": UnmeasuredPart(30, 5.0)}
     mine = on_host("a", "m", 0.1, parts, 100)
     other = ModelOnHost("m", HostLatency("b", 100.5, 100.4, 100.6), {})
-    works = [ParcelWork("both", ("one", "two"), 10), ParcelWork("one", ("one",), 9), ParcelWork("two", ("two",), 9)]
+    works = [ParcelWork(("one", "two"), 10), ParcelWork(("one",), 9), ParcelWork(("two",), 9)]
     plan = plan_for([mine], {"m": comparison_of(mine, other)}, works)
-    assert [work.parcel for work in plan] == ["both"]
+    assert [work.bricks for work in plan] == [("one", "two")]
 
 
 def test_bricks_of_two_models_are_worth_more() -> None:
@@ -244,7 +254,7 @@ def test_bricks_of_two_models_are_worth_more() -> None:
     two = on_host("a", "two", 0.1, {"common": UnmeasuredPart(30, 5.0)}, 100)
     other = ModelOnHost("", HostLatency("b", 104, 103.9, 104.1), {})
     comparisons = {"one": comparison_of(one, other), "two": comparison_of(two, other)}
-    plan = plan_for([one, two], comparisons, [ParcelWork("p", ("own",), 1), ParcelWork("q", ("common",), 1)])
+    plan = plan_for([one, two], comparisons, [ParcelWork(("own",), 1), ParcelWork(("common",), 1)])
     assert bricks_of(plan)[0] == "common"
 
 
@@ -252,7 +262,7 @@ def test_enough_bricks_are_planned_for_the_pair_and_no_more() -> None:
     parts = {str(number): UnmeasuredPart(1, 0.3) for number in range(50)}
     mine = on_host("a", "m", 0.1, parts, 100)
     other = ModelOnHost("m", HostLatency("b", 110, 109.9, 110.1), {})
-    works = [ParcelWork("p", (brick,), 0.1) for brick in parts]
+    works = [ParcelWork((brick,), 0.1) for brick in parts]
     plan = plan_for([mine], {"m": comparison_of(mine, other)}, works)
     taken = set(bricks_of(plan))
     left = {brick: part for brick, part in parts.items() if brick not in taken}

@@ -17,14 +17,14 @@ import pytest
 from dlbricks_tui import __version__
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine import cluster as cluster_module
-from dlbricks_tui.fleet.engine import on_worker
+from dlbricks_tui.fleet.engine import engine as engine_module
 from dlbricks_tui.fleet.engine import ssh as connecting
 from dlbricks_tui.fleet.engine import worker as worker_module
 from dlbricks_tui.fleet.engine.cluster import FleetCluster, HostWorker, seconds_before_retry
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
 from dlbricks_tui.fleet.engine.scheduler import check_address
 from dlbricks_tui.fleet.engine.ssh import Connect, HostRefusedError, SshError, check_hosts, connected
-from dlbricks_tui.fleet.errors import FleetError, HostError
+from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.request import HostEntry
 from tests.fleet.ssh_server import USER, Person, SshServer, is_alive, on_host, served
 from tests.runs.killing import eventually
@@ -321,20 +321,14 @@ def test_variables_that_dask_sets_for_its_workers_do_not_reach_measuring_process
     for name, value in presets.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.setenv("OMP_PROC_BIND", "true")
-    monkeypatch.setattr(on_worker, "_at_host", lambda: SimpleNamespace(report=lambda _: "{}"))
-    assert on_worker.call("report") == "answer {}"
+    monkeypatch.setattr(engine_module, "import_module", lambda _: SimpleNamespace(report=lambda _: "{}"))
+    assert engine_module.here("report") == "{}"
     assert not presets.keys() & os.environ.keys()
     # The user's own are kept.
     assert os.environ["OMP_PROC_BIND"] == "true"
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    on_worker.call("report")
+    engine_module.here("report")
     assert os.environ["OMP_NUM_THREADS"] == "4"
-
-
-@pytest.mark.parametrize("text", [b"answer {}", None, "", "{}", "answers {}", "answer " + 100 * "x"])
-def test_an_answer_in_another_form_is_refused(text: object) -> None:
-    with pytest.raises(HostError, match="the host answered with something else"):
-        on_worker.answer_in(text, 50)
 
 
 class Callback:
@@ -360,7 +354,7 @@ def worker_of(callbacks: dict[str, Any]) -> Any:
 
 
 def test_a_worker_wakes_rarely_and_its_heartbeats_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_worker, "HEARTBEAT_SECONDS", 0.1)
+    monkeypatch.setattr(engine_module, "HEARTBEAT_SECONDS", 0.1)
     callbacks = {name: Callback() for name in ("tick", "ticks", "monitor", "heartbeat", "keep-alive")}
     callbacks["keep-alive"].callback_time = 60_000
     beats: list[str] = []
@@ -375,7 +369,7 @@ def test_a_worker_wakes_rarely_and_its_heartbeats_end_with_it(monkeypatch: pytes
         worker.heartbeat = heartbeat
         # Every driver asks for it.
         for _ in range(2):
-            on_worker.calm(worker)
+            engine_module.calm(worker)
         await asyncio.sleep(0.35)
 
     asyncio.run(live())

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.fleet.setting_up import host_script
-from dlbricks_tui.fleet.setting_up.host_facts import HostFacts, facts_from, facts_script
+from dlbricks_tui.fleet.setting_up.doctor import HostFacts, facts_from, script
 from dlbricks_tui.host import queue
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind
 from tests.fleet.facts import hasty
@@ -52,7 +52,7 @@ def test_the_script_and_the_lock_of_runs_agree_on_names() -> None:
 def test_a_bare_host_tells_its_facts_and_is_not_changed(tmp_path: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-I", "-"],
-        input=hasty(facts_script("~/there", ())),
+        input=hasty(script("tell", "~/there", [])),
         env={**os.environ, **variables_of(tmp_path)},
         stdout=subprocess.PIPE,
         check=True,

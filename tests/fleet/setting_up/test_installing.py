@@ -18,12 +18,12 @@ from zipfile import ZipFile
 import pytest
 
 from dlbricks_tui import __version__
-from dlbricks_tui.fleet.engine.ssh import Finished, SshConnection, shell_path
+from dlbricks_tui.fleet.engine.ssh import Finished, SshConnection
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.messages import HostReport, text_of
+from dlbricks_tui.fleet.request import HostEntry, shell_path
 from dlbricks_tui.fleet.setting_up import host_script, installing
-from dlbricks_tui.fleet.setting_up.doctor import examine_hosts
-from dlbricks_tui.fleet.setting_up.host_facts import HostFacts
+from dlbricks_tui.fleet.setting_up.doctor import Examination, HostFacts, Readiness, Wanted, WantedPackage, examine_hosts
 from dlbricks_tui.fleet.setting_up.host_script import content_of
 from dlbricks_tui.fleet.setting_up.installing import (
     InstallError,
@@ -34,12 +34,13 @@ from dlbricks_tui.fleet.setting_up.installing import (
     wanted,
     write_wheel,
 )
-from dlbricks_tui.fleet.setting_up.judging import Examination, Readiness, Wanted, WantedPackage
 from dlbricks_tui.jobs.process import PACKAGE_PARENT
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.store.documents import to_document
 from tests.fleet.facts import BARE, READY, printed, refusal
 from tests.fleet.facts import WANTED as WANTED_ON_PYTHON_3_11
 from tests.fleet.local_host import LocalHost, connecting
+from tests.store.samples import system
 
 DIST_INFO = f"dlbricks_tui-{__version__}.dist-info"
 
@@ -88,8 +89,18 @@ def test_hosts_need_the_versions_of_the_frameworks_here_and_their_extras() -> No
 HERE = HostEntry(name="here", python=sys.executable, folder="~/there")
 OWN = Wheels(Path("dlbricks_tui-0.2.0-py3-none-any.whl"))
 SENT = Wheels(OWN.own, (Path("/wheels/onnx-1.0-py3-none-any.whl"),))
-CHECK = {"format": "dlbricks-self-check", "schema": 1, "system": "s", "system_name": "a system", "bricks": 3}
-PROGRAM = f"print({json.dumps(json.dumps({**CHECK, 'failures': {}}))})\n"
+CHECK = text_of(
+    HostReport(
+        dlbricks="0.2.0",
+        python="3.11.2",
+        methods={},
+        runtimes=(),
+        system=to_document(replace(system("s"), name="a system")),
+        clock="2026-11-27T08:00:00+00:00",
+        bricks=3,
+    )
+)
+PROGRAM = f"print({CHECK!r})\n"
 
 
 def write_small_wheel(folder: Path, name: str, version: str, files: dict[str, str], metadata: str = "") -> Path:
@@ -117,7 +128,7 @@ class SmallDlbricks:
     @property
     def files(self) -> dict[str, str]:
         package = {"dlbricks_tui/__init__.py": self.text, "dlbricks_tui/fleet/__init__.py": ""}
-        return {**package, "dlbricks_tui/fleet/setting_up/host_facts.py": PROGRAM}
+        return {**package, "dlbricks_tui/fleet/at_host.py": PROGRAM}
 
     def write(self, folder: Path) -> Path:
         extra = "Provides-Extra: fleet\nRequires-Dist: small-engine; extra == 'fleet'\n"
@@ -144,7 +155,7 @@ class SmallDlbricks:
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallDlbricks:
     # These environments are small.
-    monkeypatch.setattr("dlbricks_tui.fleet.setting_up.judging.BYTES_TO_INSTALL", 1 << 20)
+    monkeypatch.setattr("dlbricks_tui.fleet.setting_up.doctor.BYTES_TO_INSTALL", 1 << 20)
     return SmallDlbricks(tmp_path / "source", monkeypatch)
 
 
@@ -218,8 +229,8 @@ class ToldHost(SshConnection):
     ) -> Finished:
         assert isinstance(given, bytes)
         head = {"format": host_script.FORMAT, "schema": host_script.SCHEMA}
-        if "host_facts" in command:
-            return Finished(0, json.dumps({**CHECK, "failures": {}}).encode(), b"")
+        if "at_host" in command:
+            return Finished(0, CHECK.encode(), b"")
         last = given.decode().strip().splitlines()[-1]
         if last.startswith("prepare("):
             return Finished(0, json.dumps({**head, "state": "prepared", "incoming": "/there/in"}).encode(), b"")

@@ -9,8 +9,7 @@ import pytest
 
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.setting_up import host_script
-from dlbricks_tui.fleet.setting_up.host_facts import HostFacts, facts_from
-from dlbricks_tui.fleet.setting_up.judging import FindingVerdict, judged
+from dlbricks_tui.fleet.setting_up.doctor import FindingVerdict, HostFacts, facts_from, judged
 from tests.fleet.facts import BARE, HOST, READY, WANTED, found
 
 FINE, NOTE, LACKS = FindingVerdict.FINE, FindingVerdict.NOTE, FindingVerdict.LACKS

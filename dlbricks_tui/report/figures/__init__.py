@@ -1,1 +1,0 @@
-"""The figures of the paper, one subject a module; each takes numbers and gives a section."""

@@ -1,0 +1,170 @@
+"""Bars and histograms as text, and tables as Markdown, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from dlbricks_tui.printable import printable
+from dlbricks_tui.wording.numbers import in_ms, percent
+
+# Parts of a cell, so that a bar ends where its number says.
+_PARTS = "▏▎▍▌▋▊▉"
+
+
+class Bin(NamedTuple):
+    """A range of latencies and the number of samples in it; a `tail` holds all slower samples too."""
+
+    low_ms: float
+    high_ms: float
+    samples: int
+    tail: bool = False
+
+
+def bins(samples_ms: Sequence[float], most: int = 12) -> tuple[Bin, ...]:
+    """Return at most `most` bins: equal widths by the Freedman-Diaconis rule, then one tail of outliers."""
+    # Loaded here: bars need no numpy.
+    import numpy as np
+
+    samples = np.sort(np.asarray(samples_ms, dtype=np.float64))
+    if not samples.size:
+        return ()
+    quarter, three_quarters = np.quantile(samples, (0.25, 0.75))
+    middle = float(three_quarters - quarter)
+    # A first run ten times as slow as the others would leave all of them in one bin.
+    fence = float(three_quarters) + 3.0 * middle
+    body = samples[samples <= fence]
+    low, high = float(body[0]), float(body[-1])
+    if high > low:
+        # Where half of the samples are equal the rule asks for bins without end.
+        wanted = (high - low) * float(np.cbrt(samples.size)) / (2.0 * middle) if middle else most
+        counts, edges = np.histogram(body, bins=int(min(most - 1, np.ceil(wanted))))
+        found = [
+            Bin(float(start), float(end), int(count))
+            for start, end, count in zip(edges, edges[1:], counts, strict=False)
+        ]
+    else:
+        found = [Bin(low, high, body.size)]
+    if body.size < samples.size:
+        found.append(Bin(float(samples[body.size]), float(samples[-1]), samples.size - body.size, tail=True))
+    return tuple(found)
+
+
+def bar(share: float, width: int, full: str = "█", parts: str = _PARTS) -> str:
+    """Return a bar of at most `width` cells; any share above zero is visible."""
+    steps = len(parts) + 1
+    filled = round(min(1.0, max(0.0, share)) * width * steps)
+    if share > 0:
+        filled = max(1, filled)
+    whole, part = divmod(filled, steps)
+    return full * whole + (parts[part - 1] if part else "")
+
+
+def divided(found: Sequence[Bin], samples_ms: Sequence[float], bound_ms: float) -> tuple[Bin, ...]:
+    """Return the bins with the one around a bound divided in two, so that each is on one side of it."""
+    parts: list[Bin] = []
+    above = [it for it in samples_ms if it > bound_ms]
+    for place, each in enumerate(found):
+        if not each.low_ms <= bound_ms < each.high_ms:
+            parts.append(each)
+            continue
+        slower = len(above) - sum(it.samples for it in found[place + 1 :])
+        if each.samples > slower:
+            parts.append(Bin(each.low_ms, bound_ms, each.samples - slower, each.tail))
+        if slower:
+            parts.append(Bin(min(above), each.high_ms, slower, each.tail))
+    return tuple(parts)
+
+
+def histogram_lines(
+    samples_ms: Sequence[float], width: int = 60, most: int = 12, bound_ms: float | None = None
+) -> list[str]:
+    """Return a line per bin: its start, a bar, its number of samples; `>=` marks the tail.
+
+    A bound is a line of its own, with the number of samples above it.
+    """
+    found = bins(samples_ms, most)
+    if not found:
+        return []
+    if bound_ms is not None:
+        found = divided(found, samples_ms, bound_ms)
+    tallest = max(each.samples for each in found)
+    starts = [(">= " if each.tail else "") + in_ms(each.low_ms) for each in found]
+    counts = [str(each.samples) for each in found]
+    bound = "" if bound_ms is None else in_ms(bound_ms)
+    start_width, count_width = max(map(len, (*starts, bound))), max(map(len, counts))
+    room = max(1, width - start_width - count_width - 2)
+    lines = [
+        f"{start:>{start_width}} {bar(each.samples / tallest, room):<{room}} {count:>{count_width}}"
+        for start, count, each in zip(starts, counts, found, strict=True)
+    ]
+    if bound_ms is not None:
+        slower = sum(it > bound_ms for it in samples_ms)
+        told = f"--- bound: {slower:,} of {len(samples_ms):,} above it, {percent(slower / len(samples_ms), 2)} "
+        place = sum(each.high_ms <= bound_ms for each in found)
+        lines.insert(place, f"{bound:>{start_width}} {told:-<{room + count_width + 1}}")
+    return lines
+
+
+class TableFormat(Enum):
+    """The formats in which a table is copied; the value ends the names of files."""
+
+    MARKDOWN = "md"
+    CSV = "csv"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """The titles of the columns, and a text for each of them in each row."""
+
+    titles: tuple[str, ...]
+    # Long tables make their rows when these are read, which happens once.
+    rows: Iterable[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTable:
+    """A table as one text."""
+
+    text: str
+    rows: int
+
+
+def written(table: TextTable, how: TableFormat) -> WrittenTable:
+    """Return the table in a format, with control codes escaped."""
+    rows = [[printable(cell) for cell in row] for row in table.rows]
+    titles = _distinct([printable(title) for title in table.titles])
+    writers = {TableFormat.MARKDOWN: _markdown, TableFormat.CSV: _csv, TableFormat.JSON: _json}
+    return WrittenTable(writers[how](titles, rows), len(rows))
+
+
+def _distinct(titles: Sequence[str]) -> list[str]:
+    """Return the titles with numbers after repeated ones: JSON would keep only the last of equal keys."""
+    found: list[str] = []
+    for title in titles:
+        repeated = next((f"{title} {n}" for n in range(2, len(titles) + 1) if f"{title} {n}" not in found), title)
+        found.append(repeated if title in found else title)
+    return found
+
+
+def _markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    # `|` ends a cell, also in code spans.
+    cells = [[cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (titles, *rows)]
+    head, *body = (f"| {' | '.join(row)} |" for row in cells)
+    return "\n".join([head, f"|{'---|' * len(titles)}", *body]) + "\n"
+
+
+def _csv(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([titles, *rows])
+    return text.getvalue()
+
+
+def _json(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return json.dumps([dict(zip(titles, row, strict=True)) for row in rows], indent=2, ensure_ascii=False) + "\n"

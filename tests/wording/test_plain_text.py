@@ -1,0 +1,119 @@
+"""Histograms and tables as text."""
+
+import csv
+import json
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.printable import printable
+from dlbricks_tui.wording.plain_text import TableFormat, TextTable, bar, bins, divided, histogram_lines, written
+
+samples_ms = st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=200)
+
+
+@given(samples_ms, st.integers(2, 20))
+def test_every_sample_is_in_one_bin(samples: list[float], most: int) -> None:
+    found = bins(samples, most)
+    assert sum(each.samples for each in found) == len(samples)
+    assert 1 <= len(found) <= most
+    assert found[0].low_ms == min(samples)
+    assert found[-1].high_ms == max(samples)
+    assert all(one.high_ms <= other.low_ms for one, other in pairwise(found))
+
+
+def test_one_slow_run_does_not_flatten_the_histogram() -> None:
+    chance = random.Random(1)
+    found = bins([*(chance.gauss(10, 0.1) for _ in range(60)), 100.0])
+    assert found[-1].tail
+    assert found[-1].samples == 1
+    assert len(found) > 5
+
+
+def test_no_samples_have_no_bins() -> None:
+    assert bins([]) == ()
+    assert histogram_lines([]) == []
+
+
+@given(samples_ms, st.integers(20, 120))
+def test_no_line_exceeds_its_width(samples: list[float], width: int) -> None:
+    lines = histogram_lines(samples, width)
+    assert max(map(len, lines)) <= max(width, len(">= 10000 ms") + 7)
+    assert len(lines) == len(bins(samples))
+
+
+def test_a_histogram_shows_where_bins_begin_and_how_many_samples_they_hold() -> None:
+    assert histogram_lines([*[1.0] * 8, 5.0, 6.0], width=30) == [
+        "   1.000 ms ████████████████ 8",
+        ">= 5.000 ms ████             2",
+    ]
+
+
+@given(samples_ms, st.integers(2, 20), st.floats(1e-4, 1e4))
+def test_each_bin_is_on_one_side_of_the_bound(samples: list[float], most: int, bound_ms: float) -> None:
+    found = divided(bins(samples, most), samples, bound_ms)
+    assert sum(each.samples for each in found) == len(samples)
+    above = [each for each in found if each.high_ms > bound_ms]
+    assert sum(each.samples for each in above) == sum(it > bound_ms for it in samples)
+    assert found[len(found) - len(above) :] == tuple(above)
+
+
+def test_a_histogram_shows_the_bound_and_how_many_samples_are_above_it() -> None:
+    assert histogram_lines([*[1.0] * 8, 5.0, 6.0], width=60, bound_ms=5.5) == [
+        "   1.000 ms ██████████████████████████████████████████████ 8",
+        ">= 5.000 ms █████▊                                         1",
+        "   5.500 ms --- bound: 1 of 10 above it, 10.00 % -----------",
+        ">= 6.000 ms █████▊                                         1",
+    ]
+
+
+@pytest.mark.parametrize(("bound_ms", "place"), [(0.5, 0), (9.0, 2)])
+def test_a_bound_that_no_sample_reaches_is_shown_too(bound_ms: float, place: int) -> None:
+    lines = histogram_lines([*[1.0] * 8, 5.0, 6.0], bound_ms=bound_ms)
+    assert "bound" in lines[place]
+    assert len(lines) == 3
+
+
+def test_the_longest_bar_fills_its_width_and_zero_has_no_bar() -> None:
+    assert bar(1.0, 4) == "████"
+    assert bar(0.5, 4) == "██"
+    assert bar(0.0, 4) == ""
+    assert bar(1e-6, 4) == "▏"
+    assert bar(7.0, 4) == "████"
+
+
+TABLE = TextTable(("model", "est. ms"), (("resnet18_v1", "12.50"), ('a|b, \\ and 7.4"', "")))
+
+
+def test_markdown_has_a_line_for_each_row_and_no_cell_ends_early() -> None:
+    assert written(TABLE, TableFormat.MARKDOWN).text.splitlines() == [
+        "| model | est. ms |",
+        "|---|---|",
+        "| resnet18_v1 | 12.50 |",
+        '| a\\|b, \\\\ and 7.4" |  |',
+    ]
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), max_size=5))
+def test_csv_and_json_give_every_cell_back_with_control_codes_spelled_out(rows: list[tuple[str, str]]) -> None:
+    table = TextTable(TABLE.titles, rows)
+    cells = [[printable(cell) for cell in row] for row in rows]
+    found = written(table, TableFormat.CSV)
+    assert list(csv.reader(found.text.splitlines())) == [list(TABLE.titles), *cells]
+    assert found.rows == len(rows)
+    document = json.loads(written(table, TableFormat.JSON).text)
+    assert [list(row.values()) for row in document] == cells
+
+
+@pytest.mark.parametrize("how", TableFormat)
+def test_a_table_without_rows_is_a_whole_document(how: TableFormat) -> None:
+    found = written(TextTable(("model",), ()), how)
+    assert found.rows == 0 and found.text.splitlines()[0] in ("| model |", "model", "[]")
+
+
+def test_json_keeps_the_cells_of_columns_with_one_title() -> None:
+    text = written(TextTable(("ms", "ms", "ms"), (("1", "2", "3"),)), TableFormat.JSON).text
+    assert json.loads(text) == [{"ms": "1", "ms 2": "2", "ms 3": "3"}]
