@@ -1,7 +1,6 @@
 """`dlbricks fleet`, with a driver that tells the events of a fleet run, and hosts that are examined at once."""
 
 import io
-import json
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,8 +27,7 @@ from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.events import Event, EventReader
 from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.settings.fleets import Question
-from tests.answers.validation import faults
-from tests.cli.people import Command, one_line
+from tests.cli.people import Command, document, one_line, schema_kept
 from tests.fleet.sample_fleet import EVENTS, changed, progress, sample_fleet, tell
 from tests.fleet.ssh_server import Person, SshServer, served
 from tests.models.onnx_models import saved, small
@@ -104,7 +102,7 @@ def test_the_request_holds_what_the_options_say(
 
 
 def test_the_estimates_of_each_model_on_each_host_are_printed_or_one_document_of_its_schema(
-    fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path, capsys: pytest.CaptureFixture[str]
+    fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path
 ) -> None:
     asked = ("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
     status, out, told = fleet(*asked)
@@ -113,17 +111,14 @@ def test_the_estimates_of_each_model_on_each_host_are_printed_or_one_document_of
     assert "resnet50_v1: m8g < c7i (95 % sure)" in out
     assert "squeezenet1.1: c7i < m8g (not sure yet)" in out
     assert "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed" in told
-    document = json.loads(fleet(*asked, "--json")[1])
-    with pytest.raises(SystemExit):
-        fleet("run", "--json-schema")
-    schema = json.loads(capsys.readouterr().out)
-    assert faults(document, schema, schema) == []
-    assert [(it["host"], it["state"], it["bricks"]) for it in document["hosts"]] == [
+    found = document(fleet(*asked, "--json"), 1)
+    schema_kept(found, "fleet", "run")
+    assert [(it["host"], it["state"], it["bricks"]) for it in found["hosts"]] == [
         ("c7i", "done", 60),
         ("m8g", "done", 12),
         ("old", "refused", 0),
     ]
-    (first, _) = document["models"]
+    (first, _) = found["models"]
     assert [it["host"] for it in first["estimates"]] == ["m8g", "c7i"]
     assert first["estimates"][0]["predicted_layers"] == 12
 
@@ -308,7 +303,7 @@ def examined(monkeypatch: pytest.MonkeyPatch, without_mxnet: None) -> list[tuple
 
 
 def test_the_doctor_lists_what_hosts_lack_and_fails(
-    dlbricks: Command, examined: list[tuple[str, ...]], two_hosts: Path, capsys: pytest.CaptureFixture[str]
+    dlbricks: Command, examined: list[tuple[str, ...]], two_hosts: Path
 ) -> None:
     asked = ("fleet", "doctor", "--hosts", two_hosts)
     status, out, told = dlbricks(*asked)
@@ -317,13 +312,12 @@ def test_the_doctor_lists_what_hosts_lack_and_fails(
     assert "`--install` sets up what is missing" in told
     _, everything, _ = dlbricks(*asked, "--all")
     assert everything.count("3.11.2") == 2
-    document = json.loads(dlbricks(*asked, "--json")[1])
-    with pytest.raises(SystemExit):
-        dlbricks("fleet", "doctor", "--json-schema")
-    schema = json.loads(capsys.readouterr().out)
-    assert faults(document, schema, schema) == []
-    found = [(it["host"], it["state"], it["bricks"]) for it in document["hosts"]]
-    assert found == [("c7i", "ready", 12), ("m8g", "lacking", None)]
+    found = document(dlbricks(*asked, "--json"), 1)
+    schema_kept(found, "fleet", "doctor")
+    assert [(it["host"], it["state"], it["bricks"]) for it in found["hosts"]] == [
+        ("c7i", "ready", 12),
+        ("m8g", "lacking", None),
+    ]
     assert "--wheels is for --install" in one_line(dlbricks(*asked, "--wheels", two_hosts.parent))
 
 

@@ -10,15 +10,13 @@ import pytest
 
 from dlbricks_tui.answers.jobs import words_of
 from dlbricks_tui.answers.language import LanguageAnswer, LanguageIntervals, LanguageOptions
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguageRound
 from dlbricks_tui.wording import numbers
 from tests.answers.language_answers import ENGINE, WHEN, answer, library, predicted
-from tests.answers.validation import faults
-from tests.cli.people import Command, one_line
+from tests.cli.people import Command, document, one_line, schema_kept
 
 MODEL, OTHER = "llama-3.2-1b", "smollm2-135m"
 ASKING = "dlbricks_tui.answers.language"
@@ -90,16 +88,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     return asked
 
 
-def test_the_document_has_the_keys_of_the_contract(
-    asked: Asked, dlbricks: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["llm", "--json-schema"])
-    schema = json.loads(capsys.readouterr().out)
+def test_the_document_has_the_keys_of_the_contract(asked: Asked, dlbricks: Command) -> None:
     for words in ([MODEL], [MODEL, "--predict"], [MODEL, "--end-to-end"], ["--list"]):
-        status, out, _ = dlbricks("llm", *words, "--json")
-        found = json.loads(out)
-        assert status == 0 and faults(found, schema, schema) == []
+        found = document(dlbricks("llm", *words, "--json"))
+        schema_kept(found, "llm")
         assert found[0].keys() == {it.name for it in fields(LanguageAnswer)} >= KEYS
         assert found[0]["intervals"].keys() == {it.name for it in fields(LanguageIntervals)}
         timed = words[-1] == "--end-to-end"
@@ -125,19 +117,8 @@ def test_predictions_measure_nothing(asked: Asked, dlbricks: Command) -> None:
 
 
 def test_options_reach_the_question(asked: Asked, dlbricks: Command) -> None:
-    words = (
-        "--prompt",
-        64,
-        "--generate",
-        16,
-        "--precision",
-        "int8,f32",
-        "--threads",
-        "1,2",
-        "--runtime",
-        "onnxruntime",
-    )
-    status, out, _ = dlbricks("llm", MODEL, *words, "--end-to-end")
+    words = "--prompt 64 --generate 16 --precision int8,f32 --threads 1,2 --runtime onnxruntime --end-to-end"
+    status, out, _ = dlbricks("llm", MODEL, *words.split())
     options = asked.options
     assert (status, asked.end_to_end) == (0, True)
     assert (options.prompt, options.generate, options.threads) == (64, 16, (1, 2))
@@ -151,10 +132,8 @@ def test_options_reach_the_question(asked: Asked, dlbricks: Command) -> None:
 def test_several_models_are_answered_one_after_another(asked: Asked, dlbricks: Command) -> None:
     status, out, told = dlbricks("llm", MODEL, OTHER, MODEL, "--quiet")
     assert (status, told) == (0, "")
-    assert [line for line in out.splitlines() if line in ("Llama 3.2 1B", "SmolLM2 135M")] == [
-        "Llama 3.2 1B",
-        "SmolLM2 135M",
-    ]
+    titles = ["Llama 3.2 1B", "SmolLM2 135M"]
+    assert [line for line in out.splitlines() if line in titles] == titles
     status, out, told = dlbricks("llm", MODEL, "nonsense", "--json", "--quiet")
     assert (status, [it["model"] for it in json.loads(out)], told.count("\n")) == (1, [MODEL], 1)
     assert told.startswith("left out: ") and "nonsense" in told
