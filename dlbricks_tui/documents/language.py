@@ -233,6 +233,8 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
         each, own = need.weights * 8 / answer.parameters, WeightPrecision(answer.precision).bits
         told = f"its own {own}, scales of each {BLOCK_SIZE} weights, and what ONNX Runtime keeps twice"
         yield Sentence(f"a weight takes {each:.1f} bits of memory: {told}", "muted")
+    if answer.runtime.startswith("openvino"):
+        yield Sentence("memory as ONNX Runtime takes it: OpenVINO keeps the file of weights mapped besides", "muted")
     fits = f"it fits: {difference} are left" if answer.fits else f"it does not fit: {difference} are missing"
     yield Sentence(fits, "good" if answer.fits else "bad")
 

@@ -145,6 +145,12 @@ def test_memory_that_is_left_or_missing_is_told() -> None:
     assert text_of([*language_parts(too_large())], 80).endswith("it does not fit: 25 GB are missing")
 
 
+def test_the_memory_of_openvino_is_told_to_be_that_of_onnx_runtime() -> None:
+    remark = "memory as ONNX Runtime takes it: OpenVINO keeps the file of weights mapped besides"
+    told = [text_of([*language_parts(answer(runtime=it))], 120) for it in ("openvino-2026.4", "onnxruntime-1.32.0")]
+    assert [remark in it for it in told] == [True, False]
+
+
 def test_what_the_figures_rest_on_is_told_with_the_command_that_measures_the_rest() -> None:
     command = "`dlbricks llm llama-3.1-8b --threads 2` measures it"
     assert basis_sentence(answer()) == "the estimate rests on measurements made 3 h ago"

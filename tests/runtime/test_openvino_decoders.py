@@ -1,0 +1,130 @@
+"""Language models in OpenVINO: the same numbers as in ONNX Runtime, attention in one piece, and caches that grow."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from dlbricks_tui.bricks.programs import carrier_program
+from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.decoder import Step, decoder
+from dlbricks_tui.language.end_to_end import MODEL_FILE
+from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.openvino_backend import OpenVino
+from dlbricks_tui.runtime.inside.openvino_decoders import OpenVinoEngine, decoder_extensions, with_state
+from dlbricks_tui.runtime.protocol import Generate, OpenEngine
+from dlbricks_tui.runtime.traits import TRAITS
+from tests.language.test_whole_model import LLAMA, MIXTURE, small, written
+
+pytestmark = pytest.mark.openvino
+
+# Without what the plugin rounds by itself.
+EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+WINDOW = {"window": 4, "has_short_caches": False}
+FAMILIES = {
+    "llama": LLAMA,
+    "norms of queries and keys": small("qwen3-0.6b"),
+    "biases": small("qwen2.5-0.5b"),
+    "windows": small("gemma-3-270m", windowed=(True, False, True), **WINDOW),
+    "partly rotated": replace(LLAMA, rotary_size=16),
+    "caps": small("gemma-2-2b", windowed=(True, False, True), **WINDOW),
+}
+
+
+@pytest.fixture(scope="module")
+def openvino() -> Any:
+    return pytest.importorskip("openvino")
+
+
+def in_openvino(openvino: Any, folder: Path) -> Any:
+    """Return a model in a folder, compiled."""
+    core = openvino.Core()
+    for extension in decoder_extensions(openvino):
+        core.add_extension(extension)
+    return core.compile_model(with_state(core.read_model(str(folder / MODEL_FILE))), "CPU", EXACT)
+
+
+class InOnnxRuntime:
+    """A model in a folder, with its caches."""
+
+    def __init__(self, folder: Path) -> None:
+        onnxruntime = pytest.importorskip("onnxruntime")
+        self.session = onnxruntime.InferenceSession(folder / MODEL_FILE, providers=["CPUExecutionProvider"])
+        inputs = [it for it in self.session.get_inputs() if it.name.startswith("past")]
+        self.caches = {it.name: numpy.zeros((1, it.shape[1], 0, it.shape[3]), "float32") for it in inputs}
+
+    def logits(self, fed: dict[str, Any]) -> Any:
+        names = [it.name for it in self.session.get_outputs()]
+        made = dict(zip(names, self.session.run(None, {**fed, **self.caches}), strict=True))
+        self.caches = {it: made[it.replace("past_key_values", "present")] for it in self.caches}
+        return made["logits"]
+
+
+def steps() -> list[dict[str, Any]]:
+    """Return what is fed: a prompt, and two more tokens."""
+    counts = [(9, 9), (1, 10), (1, 11)]
+    return [
+        {"input_ids": numpy.arange(new)[None] * 7 + total, "attention_mask": numpy.ones((1, total), "int64")}
+        for new, total in counts
+    ]
+
+
+@pytest.mark.parametrize("precision", WeightPrecision)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_logits_are_those_of_onnx_runtime(
+    openvino: Any, tmp_path: Path, family: str, precision: WeightPrecision
+) -> None:
+    written(tmp_path, FAMILIES[family], precision)
+    request, other = in_openvino(openvino, tmp_path).create_infer_request(), InOnnxRuntime(tmp_path)
+    request.reset_state()
+    # ONNX Runtime rounds activations to 8 bits where weights are packed.
+    most = 1e-4 if precision is WeightPrecision.F32 else 0.1
+    for fed in steps():
+        expected = other.logits(fed)
+        found = request.infer({**fed, "beam_idx": numpy.zeros(1, "int32")})["logits"]
+        assert numpy.abs(found - expected).max() <= most * numpy.abs(expected).max()
+
+
+def test_attention_is_one_operator_and_products_unpack_their_weights(openvino: Any, tmp_path: Path) -> None:
+    written(tmp_path)
+    nodes = in_openvino(openvino, tmp_path).get_runtime_model().get_ops()
+    kinds = Counter(str(it.get_rt_info()["layerType"].astype(str)) for it in nodes)
+    assert (kinds["ScaledDotProductAttention"], kinds["RoPE"], kinds["Softmax"]) == (3, 6, 0)
+    # Six products of each block, with the gate's and up's apart, and the head.
+    assert kinds["FullyConnected"] == 3 * 5 + 1
+
+
+def test_caches_grow_from_run_to_run_and_begin_anew(openvino: Any) -> None:
+    found = decoder(LLAMA, WeightPrecision.INT4, Step.decode(20), TRAITS["openvino"])
+    program = carrier_program(found.graph).program
+    names = list(program.network.inputs)
+    in_place = {names[given]: place for given, place in found.in_place.items()}
+    bound = OpenVino(openvino).bind(replace(program.network, in_place=in_place, distinct=True))
+    lengths = []
+    for _ in range(2):
+        bound.begin()
+        bound.run()
+        bound.run()
+        lengths.append(bound._request.request.query_state()[0].state.shape[2])  # type: ignore[attr-defined]
+    # The run that puts caches where they grow, and both others.
+    assert lengths == [23, 23]
+
+
+def test_the_engine_generates_tokens(openvino: Any, tmp_path: Path) -> None:
+    written(tmp_path)
+    engine = OpenVinoEngine(openvino)
+    with pytest.raises(RefusalError, match="no model is loaded"):
+        engine.generate(Generate(8, 3))
+    opened = engine.open(OpenEngine(str(tmp_path), 1))
+    made = engine.generate(Generate(8, 3))
+    assert opened.version[0].isdigit()
+    assert (made.first_ns > 0, len(made.later_ns)) == (True, 2)
+
+
+def test_a_mixture_of_experts_is_refused_by_the_name_of_its_operator(openvino: Any, tmp_path: Path) -> None:
+    written(tmp_path, MIXTURE)
+    with pytest.raises(RefusalError, match=r"OpenVINO lacks .*QMoE"):
+        OpenVinoEngine(openvino).open(OpenEngine(str(tmp_path), 1))
