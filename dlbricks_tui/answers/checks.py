@@ -192,29 +192,30 @@ USUAL_PROCESSES = FEWEST_PROCESSES
 MOST_PROCESSES = 20
 
 
-def refuse_impossible(by: float, processes: int) -> None:
-    """Raise an error if a comparison cannot have this smallest change that counts, or this number of processes."""
-    if not 0 < by < 1:
-        raise EvaluationError(f"by {by:g}: give more than 0 and less than 1, such as 3%")
-    if not 1 <= processes <= MOST_PROCESSES:
-        raise EvaluationError(f"processes {processes}: give a number from 1 to {MOST_PROCESSES}")
+@dataclass(frozen=True, kw_only=True)
+class VerdictOptions:
+    """The change that counts, and the measurements that show it."""
+
+    # The share of a latency up to which a change counts as none.
+    by: float = USUAL_SHARE
+    # Each model is measured in this many processes, one after another.
+    processes: int = USUAL_PROCESSES
+
+    def __post_init__(self) -> None:
+        if not 0 < self.by < 1:
+            raise EvaluationError(f"by {self.by:g}: give more than 0 and less than 1, such as 3%")
+        if not 1 <= self.processes <= MOST_PROCESSES:
+            raise EvaluationError(f"processes {self.processes}: give a number from 1 to {MOST_PROCESSES}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOptions(InputOptions):
+class CheckOptions(VerdictOptions, InputOptions):
     """Options of a check."""
 
-    # A smaller change counts as none.
-    by: float = USUAL_SHARE
-    # Each model is measured in this many processes.
-    processes: int = USUAL_PROCESSES
     # The system to compare with, if the file has several.
     system: str | None = None
     # The runtime that measures now. None: each with a framework of the file.
     runtime: str | None = None
-
-    def __post_init__(self) -> None:
-        refuse_impossible(self.by, self.processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,18 +400,22 @@ def measure_again(plan: CheckPlan, data: DataFolder, execute: Callable[[RunReque
 
 def _take(measured: Measured, plan: CheckPlan, group: CheckedTogether, outcome: RunOutcome, data: DataFolder) -> None:
     """Add the results of a run, and the reasons why models have none."""
-    results = _results_by_name(outcome, data)
-    reasons = _reasons_by_label(RunFolder(data.runs / outcome.state.run))
+    results, reasons = _results_by_name(outcome, data), dict[str, str]()
+    for event in RunEvents(RunFolder(data.runs / outcome.state.run).events_file).new():
+        if isinstance(event, ModelLeftOut):
+            reasons[event.model] = event.reason
+        elif isinstance(event, ProgramFailed) and not event.brick:
+            reasons[event.label] = event.message or event.reason
+        elif isinstance(event, FailedBefore) and not event.brick:
+            reasons[event.label] = event.reason
     for place in group.places:
         source = plan.items[place].source
         name = plan.items[place].name if source is None else source.name
         result = results.get(name)
         if result is None:
-            told = (
-                why
-                for label, why in reasons.items()
-                if (label == name or label.startswith((f"{name} (", f"{name} end to end")))
-            )
+            # A label may have the batch size, or `end to end`.
+            of_model = (f"{name} (", f"{name} end to end")
+            told = (why for label, why in reasons.items() if label == name or label.startswith(of_model))
             measured.reasons[place] = next(told, outcome.state.message) or "its run ended without a result"
         elif result.good:
             measured.results[place].append(result)
@@ -431,19 +436,6 @@ def _results_by_name(outcome: RunOutcome, data: DataFolder) -> Mapping[str, EndT
                     by_key[result.model] = result
     graphs = [decomposition.graph for decomposition, _ in outcome.estimates or ()]
     return {graph.name: by_key[key] for graph in graphs for key in end_to_end_keys(graph).values() if key in by_key}
-
-
-def _reasons_by_label(folder: RunFolder) -> Mapping[str, str]:
-    """Return why models of a run have no result, by their labels in its events."""
-    found: dict[str, str] = {}
-    for event in RunEvents(folder.events_file).new():
-        if isinstance(event, ModelLeftOut):
-            found[event.model] = event.reason
-        elif isinstance(event, ProgramFailed) and not event.brick:
-            found[event.label] = event.message or event.reason
-        elif isinstance(event, FailedBefore) and not event.brick:
-            found[event.label] = event.reason
-    return found
 
 
 def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[CheckedModel, ...]:
@@ -495,7 +487,7 @@ def _checked(
         verdict=Verdict.UNKNOWN if change is None else change.verdict,
         reason=reason if change is None else change.reason,
         compared=change is not None,
-        differences=all_differences(was, today) if was is not None and today is not None else (),
+        differences=_differences(was, today) if was is not None and today is not None else (),
         when=None if recorded is None else recorded.when,
         was_samples=0 if recorded is None else len(recorded.samples_ms),
         is_samples=0 if today is None else len(today.result.samples_ms),
@@ -503,7 +495,7 @@ def _checked(
     )
 
 
-def all_differences(was: Baseline, now: Baseline) -> tuple[Difference, ...]:
+def _differences(was: Baseline, now: Baseline) -> tuple[Difference, ...]:
     """Return the known circumstances of two measurements that differ, the system first."""
     # The variant is the same. Identities of runtimes do not tell that a model is quantised in its file.
     found = list(differences(was.result, replace(now.result, precision=was.result.precision)))

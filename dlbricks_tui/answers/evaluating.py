@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.analysis.whole_models import executed_model, job_of
-from dlbricks_tui.answers.checks import USUAL_PROCESSES, refuse_impossible
+from dlbricks_tui.answers.checks import VerdictOptions
 from dlbricks_tui.answers.documents import OMIT_NONE, taken
 from dlbricks_tui.answers.from_run import results_in_other_variants
 from dlbricks_tui.answers.loads import LoadProcessError, MeasuredScenario, measured_scenario
@@ -53,7 +53,7 @@ from dlbricks_tui.runtime.variant import Precision, Variant, variant_in_words
 from dlbricks_tui.scenarios.scenario import ScenarioKind, ScenarioOrder
 from dlbricks_tui.settings.loads import ARRIVAL, SERVING
 from dlbricks_tui.settings.setting import fields_of
-from dlbricks_tui.store.change import TOGETHER, USUAL_SHARE, Change, Verdict, changes_from, known_changes, timing_of
+from dlbricks_tui.store.change import TOGETHER, Change, Verdict, changes_from, known_changes, timing_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Fact, Failure, LoadTest, utc_now
 from dlbricks_tui.store.selections import equal
@@ -289,22 +289,15 @@ _NOTHING_ASKED = "it states neither bricks nor end_to_end nor a scenario"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluateOptions:
+class EvaluateOptions(VerdictOptions):
     """Options of carrying out an evaluation."""
 
     # Go on although something does not match, and mark the results.
     anyway: bool = False
     # Measure whole models again, and compare them with the earlier results.
     compare: bool = False
-    # The share of a latency up to which a change counts as none.
-    by: float = USUAL_SHARE
-    # A comparison measures each model in this many processes, one after another.
-    processes: int = USUAL_PROCESSES
     # Measure everything again.
     again: bool = False
-
-    def __post_init__(self) -> None:
-        refuse_impossible(self.by, self.processes)
 
 
 @dataclass(frozen=True, slots=True)

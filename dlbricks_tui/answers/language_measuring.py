@@ -17,7 +17,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, arrival, host_queue
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.jobs.process import JobAtWork, work_in_process
+from dlbricks_tui.jobs.process import work_in_process
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import protocol_of
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
@@ -67,11 +67,14 @@ _MOST_BYTES = 1 << 30
 
 def main(folder: str, data: str) -> None:
     """Measure the models of the order; the entry point of the process."""
-
-    def work(job: JobAtWork[LanguageOrder]) -> None:
-        measure_models(job.request, Workplace(job.data), job.tell, job.signals, host_queue())
-
-    sys.exit(work_in_process(LANGUAGE, folder, data, work))
+    sys.exit(
+        work_in_process(
+            LANGUAGE,
+            folder,
+            data,
+            lambda job: measure_models(job.request, Workplace(job.data), job.tell, job.signals, host_queue()),
+        )
+    )
 
 
 def measure_models(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,16 +35,13 @@ from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.importing import ImportReport
 from dlbricks_tui.store.index import OWN
 from dlbricks_tui.store.published import PublishedModels, SystemReport, import_checkout
-from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, combinations, equal
+from dlbricks_tui.store.selections import OLDEST_FIRST, Combination, by_id, combinations, equal
 from dlbricks_tui.wording.numbers import counted, in_ms
 from dlbricks_tui.wording.numbers import names_of as listed_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dlbricks_tui.store.database import ResultsDatabase
     from dlbricks_tui.store.records import Peaks, System
-    from dlbricks_tui.store.selections import Combination
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def report_comparison(args: argparse.Namespace) -> int:
     # `--models` has a default, which a comparison does not use.
     if args.systems or args.runtime or args.input or args.value:
         raise UsageError("--compare takes all results of its sides: leave --system, --runtime, --input and --value out")
-    from dlbricks_tui.answers.changes import Estimates, compare_sides, comparison_document
+    from dlbricks_tui.answers.changes import compare_sides, comparison_document, estimates_of
     from dlbricks_tui.answers.opening import library
     from dlbricks_tui.answers.reported import open_loaders
     from dlbricks_tui.answers.sides import named_sides
@@ -146,7 +146,7 @@ def report_comparison(args: argparse.Namespace) -> int:
     sides = named_sides(args.compare, args.data)
     sources = {it.name: it for it in library(args.data).sources()}
     with open_loaders(args.data, narrate_inputs, narrate) as loader_of:
-        compared = compare_sides(sides, Estimates(sides, sources, loader_of).of)
+        compared = compare_sides(sides, estimates_of(sides, sources, loader_of))
     page = make_comparison(compared, args.output)
     for section in page.sections:
         for line in (*filter(None, [section.answer]), *section.missing):
