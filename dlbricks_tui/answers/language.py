@@ -195,6 +195,11 @@ def library_answers(
     return stored_answers((*others, *library_models()), options, data, has_curves=False)
 
 
+def named_model(model: NamedModel | str) -> NamedModel:
+    """Return a model, or that of a path or a name; raise a UserError where there is none."""
+    return open_language_model(model) if isinstance(model, str) else model
+
+
 def measure(
     models: Sequence[NamedModel],
     options: LanguageOptions,

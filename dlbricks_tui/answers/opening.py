@@ -17,7 +17,7 @@ from dlbricks_tui.models import frameworks
 from dlbricks_tui.models.errors import ModelError, UnknownModelError, WrongRuntimeError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory, parse_input, parse_value_option, spelled
-from dlbricks_tui.models.library import Library, ModelSource, looks_like_path
+from dlbricks_tui.models.library import MODEL_SUFFIXES, Library, ModelSource, looks_like_path
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -28,6 +28,9 @@ from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from dlbricks_tui.store.database import ResultsDatabase
+
+# Of the files that can be opened.
+FILE_ENDINGS = MODEL_SUFFIXES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.answers.doctor import peaks_document, system_document
 from dlbricks_tui.answers.documents import taken
@@ -25,6 +25,8 @@ from dlbricks_tui.estimate.comparison import (
 )
 from dlbricks_tui.estimate.system_estimate import find_system
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import Loader
@@ -40,8 +42,15 @@ from dlbricks_tui.wording.numbers import counted, in_ms
 from dlbricks_tui.wording.numbers import names_of as listed_names
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.answers.session import WorkbenchSession
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.store.database import ResultsDatabase
-    from dlbricks_tui.store.records import Peaks, System
+    from dlbricks_tui.store.records import Peaks, RuntimeRecord, System
+    from dlbricks_tui.store.selections import Combination
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,38 @@ class KnownSystem:
     def imported(self) -> list[str]:
         """The numbers of results that were imported, each with its origin."""
         return [f"{count:,} {origin}" for origin, count in self.origins.items() if origin != OWN]
+
+
+class Systems(NamedTuple):
+    """This host and the systems of the store, and the runtimes by id."""
+
+    known: tuple[KnownSystem, ...]
+    runtimes: Mapping[str, RuntimeRecord]
+
+
+def list_systems(session: WorkbenchSession) -> Systems:
+    """Return the systems of the store after this host."""
+    host, prices = fingerprint(), read_prices(session.data.path)
+    with session.store.held() as store:
+        store.refresh()
+        return Systems(known_systems(store, prices, host), by_id(store.runtimes()))
+
+
+def rank_systems(source: ModelSource, options: EstimateOptions, data: DataFolder) -> tuple[Candidate, ...]:
+    """Return the answers of a model on every system, the fastest first."""
+    from dlbricks_tui.answers.session import own_estimator
+
+    prices = read_prices(data.path)
+    with own_estimator(options, data) as estimator:
+        known = by_id(estimator.store.systems())
+        found = estimator.on_systems([source], list(known))
+    return candidates(found[source.name], known, prices)
+
+
+def examine_host() -> list[Finding]:
+    """Return the sources of noise on this host, the worst first."""
+    worst_first = (NoiseVerdict.NOISY, NoiseVerdict.UNKNOWN, NoiseVerdict.QUIET)
+    return sorted(findings(), key=lambda it: worst_first.index(it.verdict))
 
 
 def known_systems(store: ResultsDatabase, prices: Prices, host: System | None = None) -> tuple[KnownSystem, ...]:

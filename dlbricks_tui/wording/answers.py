@@ -6,9 +6,6 @@ import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.bricks.decomposition import Cutting
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import TRAITS, runtime_title
 from dlbricks_tui.runtime.variant import (
@@ -26,7 +23,9 @@ from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, THREADS, USUAL_EXE
 from dlbricks_tui.wording.numbers import PREDICTED, age_words, counted, milliseconds, part_of, rough_range, slower_words
 
 if TYPE_CHECKING:
+    from dlbricks_tui.bricks.decomposition import Cutting
     from dlbricks_tui.estimate.explanation import Disagreement
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.runtime.variant import Variant
     from dlbricks_tui.store.selections import Way
 
@@ -110,7 +109,6 @@ def faster_words(one: SystemEstimate, fastest: SystemEstimate | None) -> str:
     return f"the fastest measured: {answer_words(fastest)}"
 
 
-_USUAL_CUTTING = Cutting()
 # What to doubt, by the one of two latencies that is suspected.
 _SUSPECTS = {
     "estimate": "doubt its bricks: they",
@@ -173,9 +171,13 @@ def settling_command(one: SystemEstimate, named: str = "") -> str:
 
 
 def options_of(
-    runtime: str, variant: AskedVariant, level: Level, cutting: Cutting, usual: Cutting = _USUAL_CUTTING
+    runtime: str, variant: AskedVariant, level: Level, cutting: Cutting, usual: Cutting | None = None
 ) -> list[str]:
     """Return the options of `dlbricks run` for a runtime, a variant and a cutting, without those that are usual."""
+    # The first screen words answers, and needs no cutting.
+    from dlbricks_tui.bricks.decomposition import Cutting
+
+    usual = usual or Cutting()
     given = (
         (RUNTIME, runtime or None),
         *((it, getattr(variant, it.field)) for it in (THREADS, *EXECUTION)),
@@ -219,6 +221,8 @@ def _reason(one: SystemEstimate, found: Disagreement) -> str:
 
 def engine_remarks(found: Iterable[SystemEstimate]) -> list[str]:
     """Return for each framework a line that says with which engine the end-to-end latencies hold; usually none."""
+    from dlbricks_tui.measure.method import Method
+
     told = {}
     for one in found:
         traits = TRAITS.get(one.way.runtime.partition("-")[0])

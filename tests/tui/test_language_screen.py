@@ -28,7 +28,7 @@ from dlbricks_tui.language.orders import (
 )
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.language.screen import LanguageScreen, OpenLanguageModelScreen
+from dlbricks_tui.tui.language import LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.answers.language_answers import answer, library, predicted
 from tests.jobs.carrying import stands_for_processes
@@ -202,7 +202,7 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
             raise LanguageError("no language model 'nosuch': `dlbricks llm --list` shows all names")
         return replace(opened, name="mine" if "mine" in text else SMALL)
 
-    monkeypatch.setattr("dlbricks_tui.language.opening.open_language_model", open_)
+    monkeypatch.setattr(asking, "open_language_model", open_)
     async with language_screen(new, MEDIUM) as pilot:
         await press(pilot, "o", '"mi"')
         assert isinstance(pilot.app.screen, OpenLanguageModelScreen)

@@ -13,21 +13,20 @@ from textual.pilot import Pilot
 from dlbricks_tui.analysis.proving import ProofDone, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.answers import analysing as lacking
+from dlbricks_tui.answers import analysis_of_model
+from dlbricks_tui.answers.controlled_jobs import Jobs
+from dlbricks_tui.answers.followed_runs import SnapshotBuilder
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.peaks import PeaksError
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
-from dlbricks_tui.tui.analysis import work
 from dlbricks_tui.tui.analysis.panels import RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.run.follower import SnapshotBuilder
-from dlbricks_tui.tui.run.runs import Runs
-from dlbricks_tui.tui.session import Session
 from tests.jobs.carrying import stands_for_processes
 from tests.tui.application import NARROW, WIDE, AppWithoutWorkbench, eventually, press, screen_text, settled
 from tests.tui.results import store_run
@@ -162,15 +161,17 @@ PEAKS = Peaks(
 class PeaksProcess:
     """Stands for the process that measures peaks; it waits until the test lets it go on."""
 
-    def __init__(self, threads: int, data: DataFolder, refusal: str = "") -> None:
+    def __init__(self, threads: int, data: DataFolder, failure: str = "") -> None:
         self.may_end = asyncio.Event()
-        self._threads, self._data, self._refusal = threads, data, refusal
+        self._threads, self._data, self.failure = threads, data, failure
+        self.waits_for = ""
 
-    async def follow(self, take: Callable[[Event], None]) -> None:
-        take(Waiting(holder="run r1 of alexnet by ada"))
+    async def follow(self, changed: Callable[[], None]) -> None:
+        self.waits_for = "run r1 of alexnet by ada"
+        changed()
         await self.may_end.wait()
-        if self._refusal:
-            raise PeaksError(self._refusal)
+        if self.failure:
+            return
         with ResultsDatabase(self._data.store) as store:
             store.add(replace(PEAKS, system=fingerprint().id, threads=self._threads))
 
@@ -185,12 +186,12 @@ async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_measures_the_pea
         processes.append(PeaksProcess(threads, data, refusal))
         return processes[-1]
 
-    def start(_: Runs, request: RunRequest) -> str:
+    def start(_: Jobs, request: RunRequest) -> str:
         started.append(request)
         return f"r{len(started)}"
 
-    monkeypatch.setattr(work, "peaks_process", process)
-    monkeypatch.setattr(Runs, "start", start)
+    monkeypatch.setattr(analysis_of_model, "peaks_job", process)
+    monkeypatch.setattr(Jobs, "start", start)
     async with analysis_screen(faster, WIDE) as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, AnalysisScreen)

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.answers import scenarios
+from dlbricks_tui.answers.followed_jobs import LoadJob
+from dlbricks_tui.answers.scenario_of_model import ScenarioSettings
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, JobEnded, Waiting, to_line
 from dlbricks_tui.jobs.folder import stored_request
@@ -29,9 +32,7 @@ from dlbricks_tui.scenarios.scenario import (
 )
 from dlbricks_tui.settings.loads import KIND
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.scenario.panels import ScenarioSettings
-from dlbricks_tui.tui.scenario.screen import CancelLoadScreen, LoadStanding, ScenarioScreen
-from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.scenario.screen import CancelLoadScreen, ScenarioScreen
 from tests.jobs.carrying import stands_for_processes
 from tests.tui.application import NARROW, WIDE, WRITTEN, AppWithoutWorkbench, eventually, press, screen_text, settled
 from tests.tui.results import store_run
@@ -203,7 +204,7 @@ async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_pred
         assert "x failed" in screen_text(pilot)
 
         await choose(pilot, KIND, "h", "h")
-        before = None if screen._view is None else screen._view.answer.prediction
+        before = None if screen._found is None else screen._found.answer.prediction
         assert before is not None
         await pilot.press("m")
         await eventually(pilot, lambda: process.has_begun(2))
@@ -215,7 +216,7 @@ async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_pred
         process.end(number=2)
         await shows(pilot, "Load tests 2")
         await shows(pilot, "difference")
-        assert screen._view is not None and screen._view.answer.prediction is not before
+        assert screen._found is not None and screen._found.answer.prediction is not before
         assert screen._prediction_of(test) is before
 
 
@@ -298,7 +299,7 @@ async def test_a_measurement_survives_its_screen_and_the_program_and_is_shown_ag
         pilot.app.push_screen(screen_of(session))
         await shows(pilot, "45.00/s")
         assert isinstance(screen := pilot.app.screen, ScenarioScreen)
-        assert screen._measuring is not None and screen._measuring.progress.ended == [PASSED]
+        assert screen.job is not None and screen.job.ended == [PASSED]
         await pilot.press("x", "y")
         await eventually(pilot, lambda: all_seen(timed))
         await settled(pilot)
@@ -314,12 +315,12 @@ async def test_a_measurement_survives_its_screen_and_the_program_and_is_shown_ag
 async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(timed: DataFolder, process: Process) -> None:
     async with scenario_screen(timed, NARROW) as pilot:
         screen = pilot.app.screen
-        assert isinstance(screen, ScenarioScreen) and screen._view is not None
-        view, ordered = screen._view, replace(screen._view.answer, order=None)
-        screen._view = view._replace(answer=ordered)
+        assert isinstance(screen, ScenarioScreen) and screen._found is not None
+        found, ordered = screen._found, replace(screen._found.answer, order=None)
+        screen._found = found._replace(answer=ordered)
         await press(pilot, "m")
         assert told(pilot) == ["The scenario cannot be measured here: it was looked up for another system or runtime."]
-        screen._view = view
+        screen._found = found
         lost = failed("the worker was lost: killed by signal 9")
         failures: tuple[tuple[Event | bytes, int, str], ...] = (
             (lost, 1, "the worker was lost: killed by signal 9"),
@@ -336,15 +337,13 @@ async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(timed: D
             assert process.has_begun(number)
 
 
-def test_the_progress_of_a_test_starts_anew_with_each_test() -> None:
-    found = LoadStanding()
+def test_the_progress_of_a_test_starts_anew_with_each_test(new: DataFolder) -> None:
+    found = LoadJob(cast("ScenarioOrder", None), new)
     for message in (READY, FIRST, progress(1, [3.0, 1.0]), progress(1, [2.0])):
         found.take(message)
     assert list(found.latencies_ms) == [3.0, 1.0, 2.0] and found.ordered_ms == [1.0, 2.0, 3.0]
     found.take(PASSED)
-    assert not found.latencies_ms and found.test is None and found.highest_passed == 30.0
+    assert not found.latencies_ms and found.test is None
     found.take(SECOND)
     found.take(progress(2, [5.0], 30.0))
     assert found.ordered_ms == [5.0] and found.seconds == 30.0
-    found.take(FAILED)
-    assert found.highest_passed == 30.0

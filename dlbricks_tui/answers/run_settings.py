@@ -1,43 +1,33 @@
-"""The settings of a run: those that it begins with, and their rows in the box before it."""
+"""The settings of a run that the workbench starts: those that it begins with, and the request that follows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions
+from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.measuring import (
+    MOST_MODELS_END_TO_END,
+    MeasureOptions,
+    ProbeOptions,
+    probe_request,
+    run_request,
+)
+from dlbricks_tui.answers.open_models import ModelId, id_of
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.processor import HostFiles
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource, shared_formats
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision, Variant, several, without_variant
-from dlbricks_tui.settings.cutting import CUT, CUTTING, GRANULARITY, LEVEL
-from dlbricks_tui.settings.measuring import (
-    AGAIN,
-    END_TO_END,
-    METHOD,
-    PROBE_SECONDS,
-    RETRY_FAILED,
-    TARGET_INTERVAL,
-    TIME_BUDGET,
-)
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.setting import fields_of
-from dlbricks_tui.settings.variant import (
-    BATCH,
-    EXECUTION,
-    INSTRUCTIONS,
-    OPTIMISATION,
-    PRECISION,
-    RUNTIME,
-    THREADS,
-    USUAL_EXECUTION,
-)
-from dlbricks_tui.tui.choices import Choices
-from dlbricks_tui.tui.widgets.form import FormRow
-from dlbricks_tui.wording.numbers import duration, percent
+from dlbricks_tui.settings.variant import EXECUTION, PRECISION, USUAL_EXECUTION, VARIANT
 
 # The settings that a session keeps from run to run; all others belong to the models of a run.
 _GENERAL = ("method", "end_to_end", "target_interval", "time_budget_seconds", "retry_failed")
@@ -56,58 +46,20 @@ class RunSettings(MeasureOptions):
     # The time of a probe, which measures only the bricks that tell most; None: an ordinary run.
     probe_seconds: float | None = None
 
+    @property
+    def offered_runtimes(self) -> tuple[tuple[str, ...], ...]:
+        """Each runtime, and all of them together."""
+        names = self.registered
+        every = tuple((name,) for name in names)
+        return (*every, names) if len(names) > 1 else every
 
-def _each_and_all(settings: RunSettings) -> tuple[tuple[str, ...], ...]:
-    names = settings.registered
-    every = tuple((name,) for name in names)
-    return (*every, names) if len(names) > 1 else every
-
-
-def _instruction_sets(_: RunSettings) -> tuple[tuple[InstructionSet, ...], ...]:
-    """Return each set of this processor, and the widths of its vectors together."""
-    found = [it for it in processor.instruction_sets(HostFiles()) if it is not InstructionSet.ALL]
-    widths = tuple([it for it in (InstructionSet.AVX2, InstructionSet.AVX512_CORE) if it in found])
-    together = ((*widths, InstructionSet.ALL),) if widths else ()
-    return (*((each,) for each in found), *together)
-
-
-def _time(seconds: float | None, otherwise: str) -> str:
-    return otherwise if seconds is None else duration(seconds)
-
-
-_BASIC = (
-    FormRow(setting=RUNTIME, meaning="the runtime that runs the bricks", many=True, offered=_each_and_all),
-    FormRow(setting=THREADS, many=True, usual="default"),
-    FormRow(setting=BATCH, many=True, usual="the file's"),
-    FormRow(setting=TIME_BUDGET, usual="none", words=lambda it: _time(it.time_budget_seconds, "none")),
-)
-RUN_ROWS = (
-    *_BASIC,
-    FormRow(setting=LEVEL),
-    FormRow(setting=GRANULARITY),
-    FormRow(setting=CUT),
-    FormRow(setting=METHOD, usual="default"),
-    FormRow(setting=END_TO_END),
-    FormRow(setting=TARGET_INTERVAL, words=lambda it: f"±{percent(it.target_interval, 1)}"),
-    FormRow(
-        setting=PROBE_SECONDS,
-        label="probe",
-        kept_in="probe_seconds",
-        usual="no",
-        words=lambda it: _time(it.probe_seconds, "no"),
-    ),
-    FormRow(setting=PRECISION, many=True),
-    FormRow(setting=INSTRUCTIONS, many=True, usual="all", offered=_instruction_sets),
-    FormRow(setting=OPTIMISATION, many=True, usual="all"),
-    FormRow(setting=AGAIN, label="measured before"),
-    FormRow(setting=RETRY_FAILED, label="failed before"),
-)
-
-
-def shown_rows(settings: RunSettings, models: int, *, expert: bool) -> tuple[FormRow, ...]:
-    """Return the rows to show: all of them to an expert, else the basic ones and those that are not as usual."""
-    usual = RunSettings(runtime=settings.runtime, end_to_end=models <= MOST_MODELS_END_TO_END)
-    return tuple(it for it in RUN_ROWS if expert or it in _BASIC or it.shown(settings) != it.shown(usual))
+    @property
+    def offered_instructions(self) -> tuple[tuple[InstructionSet, ...], ...]:
+        """Each set of this processor, and the widths of its vectors together."""
+        found = [it for it in processor.instruction_sets(HostFiles()) if it is not InstructionSet.ALL]
+        widths = tuple([it for it in (InstructionSet.AVX2, InstructionSet.AVX512_CORE) if it in found])
+        together = ((*widths, InstructionSet.ALL),) if widths else ()
+        return (*((each,) for each in found), *together)
 
 
 class WantedCombination(NamedTuple):
@@ -147,7 +99,7 @@ def exactly(settings: RunSettings, wanted: Sequence[WantedCombination], data: Da
     found = []
     for (it, batch, several_threads), names in runtimes.items():
         precision, kernels = it.variant.precision, it.variant.kernels
-        variant = replace(
+        these = replace(
             settings,
             runtime=tuple(names),
             threads=several_threads,
@@ -159,7 +111,7 @@ def exactly(settings: RunSettings, wanted: Sequence[WantedCombination], data: Da
             instructions=() if kernels.instructions is InstructionSet.ALL else (kernels.instructions,),
             optimisation=() if kernels.optimisation is Optimisation.ALL else (kernels.optimisation,),
         )
-        found.append(variant)
+        found.append(these)
     return found
 
 
@@ -177,8 +129,16 @@ def settings_for(
     long. The runtime has to match the format of the models.
     """
     registry = Registry(data.path)
-    runtimes = runtimes_for(registry, sources)
-    before = last or _first(registry, runtimes, config)
+    runtimes = runtimes_for(sources, data)
+    # An unknown runtime in the config is an error.
+    usual = runtimes[0] if config.runtime is None else registry.find(config.runtime).name
+    before = last or RunSettings(
+        runtime=(usual,),
+        end_to_end=True,
+        target_interval=config.target_ci,
+        time_budget_seconds=config.time_budget,
+        threads=() if config.threads is None else (config.threads,),
+    )
     if (general := of_session or last) is not None:
         before = replace(before, **{name: getattr(general, name) for name in _GENERAL})
     # Of several runtimes of the last run, those count that run these models.
@@ -217,21 +177,65 @@ def _in_view(settings: RunSettings, choices: Choices, registry: Registry) -> Run
     return settings
 
 
-def runtimes_for(registry: Registry, sources: Sequence[ModelSource]) -> tuple[str, ...]:
-    """Return the runtimes that run all these models, the default first."""
-    formats = shared_formats(sources)
+def registered_runtimes(data: DataFolder) -> tuple[str, ...]:
+    """Return the names of all runtimes of this host."""
+    return tuple([it.name for it in Registry(data.path).all()])
+
+
+def runtimes_for(sources: Sequence[ModelSource], data: DataFolder) -> tuple[str, ...]:
+    """Return the names of the runtimes that run all these models, the default first."""
+    registry, formats = Registry(data.path), shared_formats(sources)
     usual = registry.runtime_for(formats)
     others = [it.name for it in registry.all() if it.traits.format in formats and it.name != usual.name]
     return (usual.name, *others)
 
 
-def _first(registry: Registry, runtimes: tuple[str, ...], config: Config) -> RunSettings:
-    # An unknown runtime in the config is an error.
-    runtime = runtimes[0] if config.runtime is None else registry.find(config.runtime).name
-    return RunSettings(
-        runtime=(runtime,),
-        end_to_end=True,
-        target_interval=config.target_ci,
-        time_budget_seconds=config.time_budget,
-        threads=() if config.threads is None else (config.threads,),
+def request_for(
+    sources: Sequence[ModelSource],
+    shapes: Mapping[ModelId, Mapping[str, Shape]],
+    settings: RunSettings,
+    data: DataFolder,
+) -> RunRequest:
+    """Return the request of a run; `shapes` are the given input shapes."""
+    if settings.probe_seconds is not None:
+        return _probe_request(sources, shapes, settings, settings.probe_seconds, data)
+    # Without a method, programs that cannot be timed inside of networks are timed alone.
+    request = run_request(replace(settings, inputs=_inputs(sources, shapes), method=None), sources, data)
+    if settings.method is not Method.ALONE:
+        return request
+    others = tuple(it._replace(method=Method.ALONE) for it in request.others)
+    return replace(request, method=Method.ALONE, others=others)
+
+
+def _probe_request(
+    sources: Sequence[ModelSource],
+    shapes: Mapping[ModelId, Mapping[str, Shape]],
+    settings: RunSettings,
+    seconds: float,
+    data: DataFolder,
+) -> RunRequest:
+    if settings.granularity > 1:
+        raise JobError("a probe measures single layers: choose granularity 1")
+    chosen_values = {field: several(values) for field, values in fields_of(settings, VARIANT).items()}
+    if any(len(values) > 1 for values in chosen_values.values()):
+        names = [it.name for it in VARIANT]
+        raise JobError(f"a probe measures one combination: choose one {', '.join(names[:-1])} and {names[-1]}")
+    one: dict[str, Any] = {field: next(iter(values), None) for field, values in chosen_values.items()}
+    options = ProbeOptions(
+        seconds=seconds,
+        level=settings.level,
+        method=settings.method,
+        inputs=_inputs(sources, shapes),
+        **one,
     )
+    return probe_request(options, sources, data)
+
+
+def _inputs(sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]]) -> Mapping[str, Shape]:
+    given = {source.name: dict(shapes.get(id_of(source), {})) for source in sources}
+    first = next(iter(given.values()), {})
+    apart = [name for name, its in given.items() if its and any(its != other for other in given.values())]
+    if apart:
+        # The inputs of a run apply to all its models: the names of their inputs are mostly the same.
+        raise JobError(f"{apart[0]} has other input shapes: run it without other models")
+    return first

@@ -1,27 +1,28 @@
-"""The session: access to models, estimates, store and runs, from any thread; and memory that it gives back."""
+"""A session of many questions about one data folder: access to models, estimates and store, from any thread."""
 
 from __future__ import annotations
 
-import gc
-import time
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.estimating import Estimator
+    from collections.abc import Iterator, Sequence
+
+    from dlbricks_tui.answers.choices import Choices
+    from dlbricks_tui.answers.estimating import Answer, Estimator
+    from dlbricks_tui.answers.model_reading import ModelReader, Refusal
+    from dlbricks_tui.answers.open_models import ModelSpec
     from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.answers.shared_estimates import ThreadSafeEstimator
+    from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.store.database import ResultsDatabase
-    from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.estimator import LatencyCache, ThreadSafeEstimator
-    from dlbricks_tui.tui.model_reader import ModelReader
-    from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.run.runs import Runs
 
 
 # From malloc.h of glibc.
@@ -40,30 +41,6 @@ def return_large_blocks() -> None:
 
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
-
-
-# More collections of the younger objects than there ever are.
-_NEVER = 1 << 30
-# After as many of those Python itself would collect all objects.
-_WORTH_IT = 10
-_IDLE_SECONDS = 2.0
-
-
-class IdleCollections:
-    """Collections of all objects between keys. Each takes a tenth of a second, in which no key is answered."""
-
-    def __init__(self) -> None:
-        self._last_key = 0.0
-        gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
-
-    def key_pressed(self) -> None:
-        """Put the next collection off."""
-        self._last_key = time.monotonic()
-
-    def collect_if_idle(self) -> None:
-        """Collect all objects if that is due, and no key was pressed lately."""
-        if gc.get_count()[2] >= _WORTH_IT and time.monotonic() - self._last_key >= _IDLE_SECONDS:
-            gc.collect()
 
 
 def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:
@@ -91,9 +68,9 @@ def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOpt
 @contextmanager
 def own_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estimator]:
     """Open an estimator with a store of its own: reading models takes long, and other panels estimate meanwhile."""
-    from dlbricks_tui.answers.estimating import Remarks, open_estimator
+    from dlbricks_tui.answers.estimating import SILENT, open_estimator
 
-    with open_estimator(options, data, Remarks(lambda _: None, str, lambda *_: None)) as estimator:
+    with open_estimator(options, data, SILENT) as estimator:
         yield estimator
 
 
@@ -136,7 +113,6 @@ class WorkbenchSession:
         self._lock = Lock()
         self._reader: ModelReader | None = None
         self._estimator: ThreadSafeEstimator | None = None
-        self._latencies: LatencyCache | None = None
 
     @property
     def is_new(self) -> bool:
@@ -145,7 +121,7 @@ class WorkbenchSession:
 
     @property
     def reader(self) -> ModelReader:
-        from dlbricks_tui.tui.model_reader import ModelReader
+        from dlbricks_tui.answers.model_reading import ModelReader
 
         with self._lock:
             self._reader = self._reader or ModelReader(self.data, self._samples)
@@ -153,25 +129,30 @@ class WorkbenchSession:
 
     @property
     def estimator(self) -> ThreadSafeEstimator:
-        from dlbricks_tui.tui.estimator import ThreadSafeEstimator
+        from dlbricks_tui.answers.shared_estimates import ThreadSafeEstimator
 
         with self._lock:
             self._estimator = self._estimator or ThreadSafeEstimator(self.store, self.data)
             return self._estimator
 
-    @property
-    def latencies(self) -> LatencyCache:
-        from dlbricks_tui.tui.estimator import LatencyCache
+    def answer(self, spec: ModelSpec, choices: Choices) -> Answer:
+        """Return the answer of a model; the framework reads it if necessary. Raise UserError if it cannot be read."""
+        decompose = self.reader.decompose_model
+        return self.estimator.answer(spec.source, choices, lambda reading: decompose(spec.read_as(reading)))
 
-        with self._lock:
-            self._latencies = self._latencies or LatencyCache(self.data)
-            return self._latencies
+    def read(self, spec: ModelSpec, choices: Choices) -> Decomposition | Refusal:
+        """Read a model as the runtime of its answer does, and decompose it."""
+        from dlbricks_tui.answers.model_reading import refusal_of
 
-    @property
-    def runs(self) -> Runs:
-        from dlbricks_tui.tui.run.runs import Runs
+        try:
+            return self.reader.open(spec.read_as(self.answer(spec, choices).reading))
+        except UserError as error:
+            return refusal_of(error, spec)
 
-        return Runs(self.data)
+    def scores(self, specs: Sequence[ModelSpec], choices: Choices) -> tuple[Score, ...]:
+        """Return how well the models that were read before would have been predicted."""
+        models = [found for spec in specs if (found := self.reader.decompose_cached(spec)) is not None]
+        return tuple(self.estimator.scores(models, choices))
 
     def close(self) -> None:
         """End all work in progress."""

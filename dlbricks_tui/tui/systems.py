@@ -1,15 +1,25 @@
 """The screen of systems: where results come from, which machine is best for a model, and what disturbs this host."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 
-from dlbricks_tui.answers.scope import EstimateOptions
+from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.open_models import ComparableRow, ModelSpec
+from dlbricks_tui.answers.session import Session, options_of
 from dlbricks_tui.answers.sides import PairKind
-from dlbricks_tui.answers.store_contents import KnownSystem, known_systems
+from dlbricks_tui.answers.store_contents import (
+    KnownSystem,
+    Systems,
+    examine_host,
+    list_systems,
+    rank_systems,
+)
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import Column, Sentence
@@ -17,28 +27,25 @@ from dlbricks_tui.documents.systems import (
     OF_THE_LIVE_HOST,
     finding_parts,
     machine_columns,
+    noisy_words,
     system_columns,
     system_parts,
 )
-from dlbricks_tui.estimate.comparison import Candidate, candidates, read_prices
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.recorded_host import recorded_host
-from dlbricks_tui.store.records import RuntimeRecord
-from dlbricks_tui.store.selections import by_id
-from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import ComparableRow
-from dlbricks_tui.tui.open_model import ModelSpec
-from dlbricks_tui.tui.session import Session, options_of, own_estimator
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, TablePanel
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.fleets import machines_answer, machines_question
 
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.comparison import Candidate
+    from dlbricks_tui.host.noise import Finding
+    from dlbricks_tui.models.graph import Level
+    from dlbricks_tui.store.records import RuntimeRecord
 
-class SystemsPanel(TablePanel["KnownSystem"]):
+
+class SystemsPanel(TablePanel[KnownSystem]):
     scope = scopes.SYSTEM_LIST
     ID = "systems"
     TITLE = "Systems"
@@ -83,7 +90,7 @@ class DoctorPanel(DocumentPanel):
     ABOUT = "The sources of noise on this host, as in `dlbricks doctor`, the worst first. {doctor.copy} copies a cure."
 
 
-class MachinesPanel(TablePanel[Candidate]):
+class MachinesPanel(TablePanel["Candidate"]):
     scope = scopes.MACHINES
     ID = "machines"
     TITLE = "Which machine"
@@ -116,33 +123,14 @@ class MachinesPanel(TablePanel[Candidate]):
         return ComparableRow(PairKind.SYSTEM, system, system, system)
 
 
-class Systems(NamedTuple):
-    """This host and the systems of the store, and the runtimes by id."""
+class TakenSystem(NamedTuple):
+    """A system whose results the user wants estimates from, and the level measured there."""
 
-    known: tuple[KnownSystem, ...]
-    runtimes: Mapping[str, RuntimeRecord]
-
-
-def list_systems(session: Session) -> Systems:
-    host, prices = fingerprint(), read_prices(session.data.path)
-    with session.store.held() as store:
-        store.refresh()
-        return Systems(known_systems(store, prices, host), by_id(store.runtimes()))
+    system: str
+    level: Level
 
 
-def rank(session: Session, spec: ModelSpec, options: EstimateOptions) -> tuple[Candidate, ...]:
-    """Return the answers of a model on every system, the fastest first."""
-    prices = read_prices(session.data.path)
-    with own_estimator(options, session.data) as estimator:
-        known = by_id(estimator.store.systems())
-        found = estimator.on_systems([spec.source], list(known))
-    return candidates(found[spec.source.name], known, prices)
-
-
-_WORST_FIRST = (NoiseVerdict.NOISY, NoiseVerdict.UNKNOWN, NoiseVerdict.QUIET)
-
-
-class SystemsScreen(AnswerScreen[tuple[str, Level]]):
+class SystemsScreen(AnswerScreen[TakenSystem]):
     """Returns a system and the level measured there, if the user wants estimates from its results."""
 
     scope = scopes.SYSTEMS
@@ -158,7 +146,8 @@ class SystemsScreen(AnswerScreen[tuple[str, Level]]):
     def __init__(self, session: Session, spec: ModelSpec | None, choices: Choices, config: Config) -> None:
         self._systems = SystemsPanel()
         self._system = SystemPanel()
-        self._machines = MachinesPanel(spec.source.name if spec else "")
+        self._model = spec.source.name if spec else ""
+        self._machines = MachinesPanel(self._model)
         self._doctor = DoctorPanel()
         super().__init__(self._systems, self._system, self._machines, self._doctor)
         self._session = session
@@ -168,7 +157,7 @@ class SystemsScreen(AnswerScreen[tuple[str, Level]]):
         self._found: tuple[Candidate, ...] | None = None
 
     def question(self) -> str:
-        return machines_question(self._spec.source.name if self._spec else "")
+        return machines_question(self._model)
 
     def answer(self) -> Iterable[Line]:
         if self._spec is None:
@@ -178,7 +167,7 @@ class SystemsScreen(AnswerScreen[tuple[str, Level]]):
         elif not self._found:
             yield Hint(" Nothing was measured of it yet: {systems.leave} {workbench.start_run} measures.", "warn").line
         else:
-            yield line(Span(f" {machines_answer(self._spec.source.name, self._found)}", "strong"))
+            yield line(Span(f" {machines_answer(self._model, self._found)}", "strong"))
         if self._found is not None and len(self._found) < 2:
             yield Hint(
                 " {workbench.show_results} {results.import_file} on the workbench imports results of other hosts,"
@@ -203,14 +192,14 @@ class SystemsScreen(AnswerScreen[tuple[str, Level]]):
     @on(SystemsPanel.Opened, "#systems")
     def _system_taken(self) -> None:
         if (known := self._systems.selected) is not None and known.ways:
-            self.dismiss((known.system.id, known.ways[0].level))
+            self.dismiss(TakenSystem(known.system.id, known.ways[0].level))
         else:
             self.notify("Nothing was measured on it yet.")
 
     @on(MachinesPanel.Opened, "#machines")
     def _machine_taken(self) -> None:
         if (machine := self._machines.selected) is not None:
-            self.dismiss((machine.estimate.way.system, machine.estimate.way.level))
+            self.dismiss(TakenSystem(machine.estimate.way.system, machine.estimate.way.level))
 
     def look(self) -> None:
         self.run_steps_in_thread(self._looked, "look", lambda show: show())
@@ -223,26 +212,24 @@ class SystemsScreen(AnswerScreen[tuple[str, Level]]):
         yield partial(self._show_systems, list_systems(self._session))
         if self._spec is not None:
             options = options_of(self._spec, self._choices, self._config)
-            yield partial(self._show_machines, self._spec.source.name, rank(self._session, self._spec, options))
-        yield partial(self._show_findings, tuple(findings()))
+            yield partial(self._show_machines, rank_systems(self._spec.source, options, self._session.data))
+        yield partial(self._show_findings, examine_host())
 
     def _show_systems(self, found: Systems) -> None:
         self._runtimes = found.runtimes
         self._systems.show_items(found.known)
 
-    def _show_machines(self, model: str, found: tuple[Candidate, ...]) -> None:
+    def _show_machines(self, found: tuple[Candidate, ...]) -> None:
         self._found = found
         self._machines.show_placeholder(
-            line(f"{model} was not measured on any system."),
+            line(f"{self._model} was not measured on any system."),
             Hint("On the workbench, {workbench.start_run} runs its bricks here;", "muted"),
             Hint("{workbench.show_results} {results.import_file} imports results of other hosts.", "muted"),
         )
         self._machines.show_items(found)
         self.head_changed()
 
-    def _show_findings(self, found: tuple[Finding, ...]) -> None:
-        noisy = sum(it.verdict is NoiseVerdict.NOISY for it in found)
-        self._doctor.border_subtitle = f"{noisy} noisy" if noisy else ""
-        worst_first = sorted(found, key=lambda it: _WORST_FIRST.index(it.verdict))
+    def _show_findings(self, found: Sequence[Finding]) -> None:
+        self._doctor.border_subtitle = noisy_words(found)
         live = [Copyable((Sentence(OF_THE_LIVE_HOST, "warn"),))] if recorded_host() is not None else []
-        self._doctor.show_groups([*live, *(Copyable(tuple(finding_parts(it)), it.cure) for it in worst_first)])
+        self._doctor.show_groups([*live, *(Copyable(tuple(finding_parts(it)), it.cure) for it in found)])

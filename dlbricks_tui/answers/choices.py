@@ -18,6 +18,7 @@ from dlbricks_tui.runtime.variant import (
     stated_kernels,
     stated_precision,
     stated_threads,
+    threads_in_words,
 )
 from dlbricks_tui.settings.cutting import CUTTING, GRANULARITY, LEVEL, WORKERS
 from dlbricks_tui.settings.setting import Setting, next_of, with_own
@@ -82,6 +83,10 @@ class Choices:
         """The limits on the kernels of the runtime."""
         return USUAL_KERNELS if self.runtime is None else stated_kernels(self.runtime)
 
+    def of_single_layers(self) -> Choices:
+        """Return the choices with single layers as the file of a model has them, which the paper counts."""
+        return replace(self, level=Level.WRITTEN, granularity=1, cut=Cut.CHAIN)
+
     def of_precision(self, precision: Precision) -> Choices:
         """Return the choices with a precision, and a format whose runtimes have it; a runtime has its own precision."""
         form = None if precision is Precision.F32 else _format_computed_in(precision)
@@ -121,6 +126,16 @@ class Available:
     systems: tuple[System, ...] = ()
     runtimes: tuple[RuntimeRecord, ...] = ()
     results: int = 0
+
+    def system_name(self, id_: str) -> str:
+        return next((it.name for it in self.systems if it.id == id_), id_)
+
+    def runtime_name(self, id_: str) -> str:
+        """Return the name of a runtime, with its threads and limits on kernels if others have the same name."""
+        name = next((it.name for it in self.runtimes if it.id == id_), id_)
+        several = sum(it.name == name for it in self.runtimes) > 1
+        words = threads_in_words(stated_threads(id_)), *stated_kernels(id_).words
+        return ", ".join([name, *words]) if several else name
 
 
 NONE_AVAILABLE = Available()

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 from dlbricks_tui.documents.trace import SpanTimes, TimeWindow
-from dlbricks_tui.traces.trace import Counter, LevelTrace, Trace, TraceLevel, TraceSpan, Track, TrackKind
+from dlbricks_tui.traces.trace import Counter, LevelTrace, Trace, TraceLevel, TraceSpan, Track, TrackKind, layer_times
 
 # The track that a closed level shows.
 _MAIN = {
@@ -22,44 +23,33 @@ class TimedTrack:
     """A track or a counter, with the times of its spans or readings."""
 
     def __init__(self, content: Track | Counter) -> None:
-        self._content = content
         self.name = content.name
+        # A counter has no kind and no spans.
+        self.kind: TrackKind | None = None
+        self.spans: tuple[TraceSpan, ...] = ()
+        self.counter: Counter | None = None
         if isinstance(content, Track):
-            self.times = SpanTimes.of_track(content)
+            self.kind, self.spans, self.times = content.kind, content.spans, SpanTimes.of_track(content)
         else:
-            self.times = SpanTimes.of_counter(content)
+            self.counter, self.times = content, SpanTimes.of_counter(content)
 
     @property
-    def kind(self) -> TrackKind | None:
-        """The kind of a track; None for a counter."""
-        return self._content.kind if isinstance(self._content, Track) else None
-
-    @property
-    def spans(self) -> tuple[TraceSpan, ...]:
-        """The spans of a track; a counter has none."""
-        return self._content.spans if isinstance(self._content, Track) else ()
-
-    @property
-    def counter(self) -> Counter | None:
-        """The counter; None for a track."""
-        return None if isinstance(self._content, Track) else self._content
+    def is_added(self) -> bool:
+        """True for operators that the runtime added."""
+        return self.kind is TrackKind.ADDED
 
 
 class TimedLevel:
     """A level with its tracks, and the start of each of its inferences."""
 
     def __init__(self, level: LevelTrace) -> None:
-        self.content = level
+        self.content, self.level = level, level.level
         self.tracks = (*map(TimedTrack, level.tracks), *map(TimedTrack, level.counters))
         whole = next((it for it in level.tracks if it.kind is TrackKind.INFERENCES), None)
         spans = () if whole is None else whole.spans
         self.inferences = {it.inference: it for it in spans if it.inference is not None}
         main = (it for it in self.tracks if it.kind is _MAIN[level.level])
         self.main = next(main, next(iter(self.tracks), None))
-
-    @property
-    def level(self) -> TraceLevel:
-        return self.content.level
 
     def start_of(self, inference: int) -> int:
         """Return when an inference starts; a level with fewer inferences has its last one instead."""
@@ -100,6 +90,8 @@ class TimelineState:
         self.trace = trace
         self.levels = tuple(map(TimedLevel, trace.levels))
         self.layers = {layer.index: layer for layer in trace.layers}
+        self.times = {it.layer.index: it for it in layer_times(trace)}
+        self.slowest = max(self.times.values(), key=attrgetter("in_model_ms"), default=None)
         self._open = {it.level for it in self.levels if it.level not in _CLOSED_AT_FIRST}
         self._rows = {it: (TraceRow(it), *(TraceRow(it, track) for track in it.tracks)) for it in self.levels}
         self.rows: tuple[TraceRow, ...] = ()
@@ -117,31 +109,20 @@ class TimelineState:
     def is_open(self, row: TraceRow) -> bool:
         return row.level.level in self._open
 
-    def open(self, index: int) -> int:
-        """Open the level of a row, and return the row of the level."""
+    def open(self, index: int, *, is_open: bool = True) -> int:
+        """Open the level of a row, or close it, and return the row of the level."""
         level = self.rows[index].level
-        self._open.add(level.level)
-        return self._level_row(level)
-
-    def close(self, index: int) -> int:
-        """Close the level of a row, and return the row of the level."""
-        level = self.rows[index].level
-        self._open.discard(level.level)
-        return self._level_row(level)
-
-    def row_of(self, level: TraceLevel, kind: TrackKind) -> int | None:
-        """Return the row of the first track of a kind; None if it is not there or hidden."""
-        rows = enumerate(self.rows)
-        return next((at for at, it in rows if it.track and it.track.kind is kind and it.level.level is level), None)
+        (self._open.add if is_open else self._open.discard)(level.level)
+        self._list_rows()
+        return self.rows.index(self._rows[level][0])
 
     def first_row(self) -> int:
         """Return the row to begin with: the layers, else the inferences."""
-        wanted = ((TraceLevel.LAYER, TrackKind.LAYERS), (TraceLevel.MODEL, TrackKind.INFERENCES))
-        return next((it for it in (self.row_of(*each) for each in wanted) if it is not None), 0)
-
-    def _level_row(self, level: TimedLevel) -> int:
-        self._list_rows()
-        return self.rows.index(self._rows[level][0])
+        for wanted in ((TraceLevel.LAYER, TrackKind.LAYERS), (TraceLevel.MODEL, TrackKind.INFERENCES)):
+            for place, row in enumerate(self.rows):
+                if row.track is not None and (row.level.level, row.track.kind) == wanted:
+                    return place
+        return 0
 
     def _list_rows(self) -> None:
         shown = [self._rows[it] if it.level in self._open else self._rows[it][:1] for it in self.levels]
@@ -153,7 +134,9 @@ class TimelineState:
         """Return the times in view, from the start of the anchor."""
         if self._window is not None:
             return self._window
-        took_ns = None if self._shows_everything else self._anchor_ns
+        # The longest time that the anchor takes at any level; None if no level has it.
+        found = [it.inferences[self.anchor].duration_ns for it in self.levels if self.anchor in it.inferences]
+        took_ns = None if self._shows_everything else max(found, default=None)
         return TimeWindow.fitting(*(self.extent_ns if took_ns is None else (0, took_ns)), width)
 
     @property
@@ -164,12 +147,6 @@ class TimelineState:
         return min(starts, default=0), max(ends, default=1)
 
     @property
-    def _anchor_ns(self) -> int | None:
-        """The longest time that the anchor takes at any level; None if no level has it."""
-        found = (it.inferences.get(self.anchor) for it in self.levels)
-        return max((it.duration_ns for it in found if it is not None), default=None)
-
-    @property
     def inferences(self) -> int:
         """The number of inferences of the level that has most."""
         return max((len(it.inferences) for it in self.levels), default=0)
@@ -177,7 +154,10 @@ class TimelineState:
     def zoom(self, index: int, step: int, width: int) -> None:
         """Show half as many times, or twice as many for `step` -1, around the selected span or the middle."""
         window = self.window(width)
-        center = self._center(index, window, width)
+        found = self._times_of(index)
+        center = window.time(width // 2) if found is None else sum(found) // 2
+        if not 0 <= window.cell(center) < width:
+            center = window.time(width // 2)
         start, end = self.extent_ns
         most = TimeWindow.fitting(start, end, width).cell_ns
         cell_ns = window.cell_ns // _ZOOM if step > 0 else min(window.cell_ns * _ZOOM, max(most, window.cell_ns))
@@ -188,11 +168,9 @@ class TimelineState:
         cells = round(share * width) or (1 if share > 0 else -1)
         self._show(self.window(width).moved(cells), width)
 
-    def fit_inference(self) -> None:
-        self._window, self._shows_everything = None, False
-
-    def fit_everything(self) -> None:
-        self._window, self._shows_everything = None, True
+    def fit(self, *, everything: bool) -> None:
+        """Show everything, or the inference in view."""
+        self._window, self._shows_everything = None, everything
 
     def fit_span(self, index: int, width: int) -> None:
         """Show the selected span as wide as the row."""
@@ -202,14 +180,6 @@ class TimelineState:
 
     def _show(self, window: TimeWindow, width: int) -> None:
         self._window = window.within(*self.extent_ns, width)
-
-    def _center(self, index: int, window: TimeWindow, width: int) -> int:
-        found = self._times_of(index)
-        if found is not None:
-            middle = sum(found) // 2
-            if 0 <= window.cell(middle) < width:
-                return middle
-        return window.time(width // 2)
 
     # The selected span
 
@@ -254,7 +224,10 @@ class TimelineState:
         self._selection = (row, number)
         start, end = self._span_times(row, row.track, number)
         self._focus_ns = (start + end - 1) // 2
-        self._bring_into_view(start, end, width)
+        window = self.window(width)
+        moved = window.showing(start, end, width)
+        if moved != window:
+            self._show(moved, width)
 
     def select_at(self, index: int, cell: int, width: int) -> None:
         """Select the span of a row that a cell shows, or the one nearest to it."""
@@ -307,9 +280,3 @@ class TimelineState:
     def _span_times(self, row: TraceRow, track: TimedTrack, number: int) -> tuple[int, int]:
         zero = row.level.start_of(self.anchor)
         return track.times.starts[number] - zero, track.times.ends[number] - zero
-
-    def _bring_into_view(self, start: int, end: int, width: int) -> None:
-        window = self.window(width)
-        moved = window.showing(start, end, width)
-        if moved != window:
-            self._show(moved, width)

@@ -5,24 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial
+from math import fsum, sqrt
 from operator import eq
 from threading import Lock
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dlbricks_tui import __version__
+from dlbricks_tui.answers.choices import Available, Choices
 from dlbricks_tui.answers.estimating import Answer, CombinationChoice, ModelReading, Readings, answer_of
+from dlbricks_tui.answers.open_models import KnownLatency, ModelSpec
 from dlbricks_tui.answers.scope import MeasuredRuntimes
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.documents.estimate import EstimateDocument
-from dlbricks_tui.documents.part_details import Measurements
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
-from dlbricks_tui.estimate.knowledge import Pair
-from dlbricks_tui.estimate.parts import slowest
+from dlbricks_tui.estimate.knowledge import Latency, Pair
 from dlbricks_tui.estimate.system_estimate import format_of
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import JobKey
@@ -34,18 +34,35 @@ from dlbricks_tui.store.change import Timing
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Measurement, Proof, System
 from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, equal
-from dlbricks_tui.tui.choices import Available, Choices
-from dlbricks_tui.tui.session import SharedStore
-from dlbricks_tui.tui.workbench.estimate_rows import MOST_SLOW, EstimateView, KnownAlready
-from dlbricks_tui.tui.workbench.model_columns import KnownLatency
+from dlbricks_tui.store.statistics import trimmed_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from dlbricks_tui.answers.session import SharedStore
     from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.open_model import ModelSpec
+
+
+class KnownAlready(NamedTuple):
+    """The facts that the store and the library have about a model and around it."""
+
+    # Combinations of runtime, threads, batch size and precision in which the whole model was timed on the system.
+    combinations: int = 0
+    proofs: int = 0
+    load_tests: int = 0
+    systems: int = 0
+    # Models that the user has added to the library.
+    own_models: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurements:
+    """The stored samples of a brick in a context: the newest good ones, and the latency in each run, oldest first."""
+
+    newest: Measurement
+    history_ms: tuple[float, ...]
 
 
 # Returns the decomposition of a model as it is read, or raises UserError.
@@ -63,6 +80,7 @@ class ThreadSafeEstimator:
         # Kept until there are new results.
         self._readings: tuple[object, Readings] | None = None
         self._host: System | None = None
+        self.latencies = LatencyCache(data)
 
     def available(self) -> Available:
         """Return the systems and runtimes of the store, and this host."""
@@ -106,19 +124,12 @@ class ThreadSafeEstimator:
         with self._store.held():
             return answer.inquiry.timing(answer.found.way)
 
-    def explain(self, answer: Answer) -> EstimateView:
-        """Return an answer with its breakdown, and the names of the other systems that have results of the model."""
-        one = answer.found
+    def other_systems(self, answer: Answer) -> tuple[str, ...]:
+        """Return the names of the other systems that have results of the model."""
         with self._store.held() as store:
-            others = {offer.way.system for offer in answer.inquiry.offers} - {one.way.system}
+            others = {offer.way.system for offer in answer.inquiry.offers} - {answer.found.way.system}
             known = by_id(store.systems()) if others else {}
-        document = EstimateDocument(answer.decomposition.graph, one, answer.is_chosen, answer.fastest)
-        document.prepare()
-        return EstimateView(
-            document,
-            slowest(one.estimate, MOST_SLOW),
-            tuple(sorted(known[system].name if system in known else system for system in others)),
-        )
+        return tuple(sorted(known[system].name if system in known else system for system in others))
 
     def known_about(self, model: str, choices: Choices) -> KnownAlready:
         """Return the facts on which the next steps for a model depend; those about the library are not known here."""
@@ -282,3 +293,29 @@ def _key(spec: ModelSpec, choices: Choices) -> str:
     except OSError:
         file = (0, 0)
     return repr((str(path), spec.source.name, file, sorted(spec.shapes.items()), sorted(spec.values.items()), choices))
+
+
+# Fewer samples of the whole model tell less than the short burst that times it at first.
+_ENOUGH_SAMPLES = 8
+# A mean lies within this many standard errors with 95 % confidence.
+_TWO_SIDED_95 = 1.96
+
+
+def estimate_so_far(value_ms: float | None, low_ms: float | None, high_ms: float | None) -> Latency | None:
+    """Return the estimate of a run in progress; None until each layer has samples."""
+    return Latency(value_ms, low_ms, high_ms) if value_ms and low_ms is not None and high_ms is not None else None
+
+
+def latency_so_far(samples_ms: Sequence[float], latency_ms: float | None, half_width: float | None) -> Latency | None:
+    """Return the latency of a whole model that a run times, from its samples, or as it was measured at first."""
+    if len(samples_ms) >= _ENOUGH_SAMPLES:
+        # Samples of the rounds of the bricks saw the host at the same speed as these. The bootstrap of the final
+        # interval would take the processor from the run.
+        value_ms, samples = trimmed_mean(samples_ms), len(samples_ms)
+        squares = fsum((it - value_ms) ** 2 for it in samples_ms)
+        half_ms = _TWO_SIDED_95 * sqrt(squares / (samples - 1) / samples)
+        return Latency(value_ms, max(0.0, value_ms - half_ms), value_ms + half_ms)
+    if not latency_ms:
+        return None
+    half_ms = latency_ms * (half_width or 0.0)
+    return Latency(latency_ms, latency_ms - half_ms, latency_ms + half_ms)

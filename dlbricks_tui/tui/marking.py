@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from textual.app import App
 
-    from dlbricks_tui.answers.pairs import EstimatedSide
-    from dlbricks_tui.answers.sides import NamedSelection
-    from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.answers.open_models import ComparableRow
 
 MARK = "●"
 # The kind of what-ifs, which are marked and never compared.
@@ -21,20 +16,6 @@ WHAT_IF = "what-if"
 TWO = 2
 # What rows with marks stand for.
 MARKABLE = "models, what-ifs, variants, systems, runs and results"
-
-
-@dataclass(frozen=True, slots=True)
-class ComparableRow:
-    """A row that can be marked, and compared with another one of its kind.
-
-    `subject` is a model, an estimate in a variant, results, or the id of a system, a run, a result or a what-if.
-    """
-
-    # One of `KINDS`, or `model`, `variant`, `result` or `what-if`.
-    kind: str
-    identity: Hashable
-    name: str
-    subject: ModelSource | EstimatedSide | NamedSelection | str
 
 
 class Marks:

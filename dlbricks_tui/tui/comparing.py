@@ -1,13 +1,18 @@
 """The screen that compares the two marked rows: the verdict, both latencies, what differs most, and what else."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from dlbricks_tui.answers.pairs import ComparedPart, ComparedTwo
+from dlbricks_tui.answers.open_models import ComparableRow
+from dlbricks_tui.answers.pairs import ComparedPart, ComparedTwo, compare_rows
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.documents.comparison import (
     answer_words,
     difference_parts,
+    latencies_picture,
     part_columns,
     question_words,
     side_parts,
@@ -16,14 +21,14 @@ from dlbricks_tui.documents.comparison import (
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import Column
 from dlbricks_tui.tui.keys import scopes
-from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks import work
-from dlbricks_tui.tui.marks.marks import ComparableRow
-from dlbricks_tui.tui.marks.work import latencies_picture
-from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.checks import verdict_counts
+
+if TYPE_CHECKING:
+    from dlbricks_tui.answers.estimating import Answer
+    from dlbricks_tui.models.library import ModelSource
 
 
 class PartsPanel(TablePanel["ComparedPart"]):
@@ -104,14 +109,14 @@ class MarkedScreen(AnswerScreen[None]):
         self,
         session: Session,
         rows: Sequence[ComparableRow],
-        settings: Callable[[], work.ComparedSettings] | None = None,
+        answer_for: Callable[[ModelSource], Answer] | None = None,
     ) -> None:
         self._parts = PartsPanel()
         self._circumstances = CircumstancesPanel()
         super().__init__(self._parts, self._circumstances)
         self._session = session
         self._rows = tuple(rows)
-        self._settings = settings
+        self._answer_for = answer_for
         self._found: ComparedTwo | str | None = None
 
     def action_exchange(self) -> None:
@@ -122,7 +127,8 @@ class MarkedScreen(AnswerScreen[None]):
 
     def look(self) -> None:
         first, second = self._rows
-        compare = partial(work.compare_rows, self._session, first, second, self._settings and self._settings())
+        cure = f"{key('workbench.start_run')} on the workbench measures it"
+        compare = partial(compare_rows, self._session, first, second, self._answer_for, cure)
         self.run_in_thread(compare, "compare", self._compared, self._compared)
 
     def _compared(self, found: ComparedTwo | str) -> None:

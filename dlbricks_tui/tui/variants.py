@@ -1,15 +1,20 @@
 """The screen of a model in several variants: a matrix of runtime, threads and batch size, and what a cell says."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from operator import attrgetter
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.answers.pairs import EstimatedSide
+from dlbricks_tui.answers.run_settings import WantedCombination
 from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
@@ -31,16 +36,18 @@ from dlbricks_tui.documents.ranking import (
     row_points,
 )
 from dlbricks_tui.documents.variants import curve_pictures, variant_name, variants_question
-from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.marks.marks import TWO, ComparableRow
-from dlbricks_tui.tui.run.settings import WantedCombination
+from dlbricks_tui.tui.marking import TWO
 from dlbricks_tui.tui.widgets.panel import TablePanel, TableRows, marks_text
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, PictureView, TextLines
 from dlbricks_tui.wording.numbers import measured_ago
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.ranking import Ranking
+
 
 # The bounds to choose from, in milliseconds.
 BOUNDS_MS = tuple(step * 10.0**power for power in range(5) for step in (1, 2, 5))
@@ -96,24 +103,18 @@ class VariantsScreen(AnswerScreen[None]):
     def look(self) -> None:
         # Later only the last step is shown: cells that vanish for a moment would take the cursor with them.
         read = self._read if self._found is None else lambda: list(self._read())[-1:]
-        self.run_steps_in_thread(read, "variants", self._take, self._refused)
+        self.run_steps_in_thread(read, "variants", self._take, self._take)
 
-    def _take(self, found: Ranking) -> None:
-        self._found, self._refusal = found, ""
-        self._update()
-
-    def _refused(self, reason: str) -> None:
-        self._refusal = reason
+    def _take(self, found: Ranking | str) -> None:
+        self._refusal = found if isinstance(found, str) else ""
+        if not isinstance(found, str):
+            self._found = found
         self._update()
 
     def _update(self) -> None:
         if self._found is not None:
             self._panel.show_matrix(self._found.within(self._bound_ms), self._bound_ms)
         self.head_changed()
-
-    @property
-    def _ranking(self) -> Ranking | None:
-        return self._panel.ranking
 
     def action_other_unit(self) -> None:
         self._panel.by_rate = not self._panel.by_rate
@@ -139,7 +140,7 @@ class VariantsScreen(AnswerScreen[None]):
 
     def action_measure(self) -> None:
         """Measure the marked cells, or the selected one; with it the one that may be as fast as the best."""
-        panel, ranking = self._panel, self._ranking
+        panel, ranking = self._panel, self._panel.ranking
         cells = panel.marked or ([] if panel.cell is None else [panel.cell])
         if ranking is not None and ranking.rival is not None and not panel.marked:
             undecided = [(row_key(it.point), it.point.batch_size) for it in (ranking.combinations[0], ranking.rival)]
@@ -148,14 +149,14 @@ class VariantsScreen(AnswerScreen[None]):
 
     def action_measure_row(self) -> None:
         cell = self._panel.cell
-        self._measure_cells([] if cell is None else [(cell[0], size) for size in self._panel.shown_sizes])
+        self._measure_cells([(cell[0], size) for size in self._panel.shown_sizes] if cell else [])
 
     def action_measure_column(self) -> None:
         cell = self._panel.cell
-        self._measure_cells([] if cell is None else [(row.key, cell[1]) for row in self._panel.items])
+        self._measure_cells([(row.key, cell[1]) for row in self._panel.items] if cell else [])
 
     def _measure_cells(self, cells: Sequence[Cell]) -> None:
-        ranking = self._ranking
+        ranking = self._panel.ranking
         if ranking is None or not cells:
             self.notify("There is no cell to measure yet.")
         elif not ranking.on_this_host:
@@ -165,7 +166,7 @@ class VariantsScreen(AnswerScreen[None]):
             # Cells that lack nothing are measured again, unless others are missing.
             again = all(it.again for it in found)
             self._measure([it._replace(again=again) for it in found])
-            self._panel.unmark()
+            self._panel.mark_cells(set(self._panel.marked))
 
     def action_drop_bound(self) -> None:
         self._bound_ms = None
@@ -186,7 +187,7 @@ class VariantsScreen(AnswerScreen[None]):
         return variants_question(self._model)
 
     def answer(self) -> Iterable[Line]:
-        ranking = self._ranking
+        ranking = self._panel.ranking
         if ranking is None:
             return
         measured = sum(it.point.measured_ms is not None for it in ranking.combinations)
@@ -199,7 +200,7 @@ class VariantsScreen(AnswerScreen[None]):
             yield _OTHERS.line
 
     def state(self) -> Line:
-        ranking = self._ranking
+        ranking = self._panel.ranking
         if ranking is None:
             return line(Span(f" {self._refusal}", "warn")) if self._refusal else ()
         told = common_words(ranking), measured_ago([it.point.found for it in ranking.combinations])
@@ -219,6 +220,7 @@ class VariantsPanel(TablePanel[MatrixRow]):
     ID = "variants"
     TITLE = "Variants"
     ROWS = _CellRows
+    IDENTITY = attrgetter("key")
     PLACEHOLDER = (Hint("Reading the model in each variant.", "muted"),)
     ABOUT = (
         "Rows are runtimes and threads, columns are batch sizes. Plain figures are measured end to end, or estimated "
@@ -300,14 +302,6 @@ class VariantsPanel(TablePanel[MatrixRow]):
     def mark_cells(self, cells: set[Cell]) -> None:
         """Mark these cells, or unmark them if all of them are marked."""
         self._marks = self._marks - cells if cells <= self._marks else self._marks | cells
-        self._marks_changed()
-
-    def unmark(self) -> None:
-        """Unmark all cells."""
-        self._marks = set()
-        self._marks_changed()
-
-    def _marks_changed(self) -> None:
         self.border_subtitle = marks_text(len(self._marks), len(self._marks))
         self.rows.refresh()
 
@@ -333,9 +327,6 @@ class VariantsPanel(TablePanel[MatrixRow]):
             return CURSOR if self.rows.has_focus else CURSOR_ELSEWHERE
         return "match" if cell in self._marks else cell_style(row, size)
 
-    def identity(self, item: MatrixRow) -> tuple[str, ...]:
-        return item.key
-
     def show_counts(self) -> None:
         self.show_title(": per second" if self.by_rate else ": ms per batch")
 
@@ -352,8 +343,7 @@ class VariantsPanel(TablePanel[MatrixRow]):
             view.show(picture)
         self._below.refresh(layout=True)
 
-    def on_resize(self) -> None:
-        self.cursor_settled()
+    on_resize = cursor_settled
 
     def _lines_below(self, width: int) -> tuple[Line, ...]:
         row, ranking = self.selected, self.ranking
