@@ -12,8 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from dlbricks_tui import __version__
+from dlbricks_tui.answers.measuring import MeasureOptions, request_of
 from dlbricks_tui.answers.opening import InputOptions, files_for, library, open_loader
 from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.bricks.identity import end_to_end_keys
@@ -38,7 +40,7 @@ from dlbricks_tui.models.loading import UNLOADABLE, Loader
 from dlbricks_tui.printable import printable, printable_lines
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runs.events import FailedBefore, ModelLeftOut, ProgramFailed, RunEvents
-from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest, chosen, usual_method
+from dlbricks_tui.runs.request import RunRequest, RuntimeChoice, chosen, usual_method
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
@@ -341,22 +343,13 @@ def _groups(items: Sequence[Item], options: CheckOptions) -> Iterator[CheckedTog
     alike: defaultdict[RunRequest, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
         if item.baseline is not None and item.runtime is not None:
-            inputs, values = _inputs_of(item.baseline, options)
-            alike[
-                RunRequest(
-                    models=(),
-                    runtime=item.runtime,
-                    batch_sizes=() if item.batch is None else (item.batch,),
-                    inputs=tuple(InputShape(name, shape) for name, shape in inputs.items()),
-                    values=tuple(InputValue(name, value) for name, value in values.items()),
-                    level=item.baseline.level,
-                    end_to_end=True,
-                    bricks=False,
-                    again=True,
-                    retry_failed=True,
-                    method=item.baseline.method or usual_method(Adaptive(), item.runtime, item.baseline.level),
-                )
-            ].append(place)
+            (inputs, values), level = _inputs_of(item.baseline, options), item.baseline.level
+            how = MeasureOptions(
+                inputs=inputs, values=values, level=level, batch=item.batch, again=True, retry_failed=True
+            )
+            method = item.baseline.method or usual_method(Adaptive(), item.runtime, level)
+            request = request_of(how, RuntimeChoice(item.runtime, (), method), end_to_end=True)
+            alike[replace(request, bricks=False)].append(place)
     for request, places in alike.items():
         sources = [source for place in places if (source := items[place].source) is not None]
         yield CheckedTogether(replace(request, models=chosen(sources)), tuple(places))
@@ -438,6 +431,13 @@ def _results_by_name(outcome: RunOutcome, data: DataFolder) -> Mapping[str, EndT
     return {graph.name: by_key[key] for graph in graphs for key in end_to_end_keys(graph).values() if key in by_key}
 
 
+def verdict_of(change: Change | None, lacking: str) -> dict[str, Any]:
+    """Return what a document says of a change; where nothing was compared, the verdict is unknown for that reason."""
+    if change is None:
+        return {"change": None, "interval": None, "significant": False, "verdict": Verdict.UNKNOWN, "reason": lacking}
+    return {name: getattr(change, name) for name in ("change", "interval", "significant", "verdict", "reason")}
+
+
 def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[CheckedModel, ...]:
     """Return the verdict on each item."""
     system, today = fingerprint(), list[Baseline | None]()
@@ -449,50 +449,32 @@ def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[Chec
                 today.append(baseline_of(results, runtime_record(item.runtime, system), system, origin))
             else:
                 today.append(None)
-    earlier, now_timed = (
-        [None if it is None else it.timing for it in found] for found in ([it.baseline for it in plan.items], today)
-    )
-    changes = known_changes(list(zip(earlier, now_timed, strict=True)), changes_from(plan.options.by))
-    return tuple(
-        [
-            _checked(
-                item,
-                now,
-                change,
-                measured.reasons.get(place, item.reason),
-                tuple(it.run for it in measured.results.get(place, ())),
-            )
-            for place, (item, now, change) in enumerate(zip(plan.items, today, changes, strict=True))
-        ]
-    )
-
-
-def _checked(
-    item: Item, today: Baseline | None, change: Change | None, reason: str, runs: tuple[str, ...]
-) -> CheckedModel:
-    was = item.baseline
-    recorded = None if was is None else was.result
-    return CheckedModel(
-        model=item.name,
-        framework=None if recorded is None else recorded.framework,
-        runtime=None if item.runtime is None else item.runtime.identity,
-        **({} if recorded is None else recorded.parts),
-        level=None if was is None else was.level,
-        was_ms=None if was is None or was.timing is None else was.timing.value_ms,
-        is_ms=None if change is None else change.is_ms,
-        change=None if change is None else change.change,
-        interval=None if change is None else change.interval,
-        p_value=None if change is None else change.p_value,
-        significant=change is not None and change.significant,
-        verdict=Verdict.UNKNOWN if change is None else change.verdict,
-        reason=reason if change is None else change.reason,
-        compared=change is not None,
-        differences=_differences(was, today) if was is not None and today is not None else (),
-        when=None if recorded is None else recorded.when,
-        was_samples=0 if recorded is None else len(recorded.samples_ms),
-        is_samples=0 if today is None else len(today.result.samples_ms),
-        runs=runs,
-    )
+    pairs = zip((item.baseline for item in plan.items), today, strict=True)
+    timings = [(was.timing if was else None, now.timing if now else None) for was, now in pairs]
+    changes = known_changes(timings, changes_from(plan.options.by))
+    found: list[CheckedModel] = []
+    for place, (item, now, change) in enumerate(zip(plan.items, today, changes, strict=True)):
+        was = item.baseline
+        recorded = None if was is None else was.result
+        result = CheckedModel(
+            model=item.name,
+            framework=None if recorded is None else recorded.framework,
+            runtime=None if item.runtime is None else item.runtime.identity,
+            **({} if recorded is None else recorded.parts),
+            level=None if was is None else was.level,
+            was_ms=None if was is None or was.timing is None else was.timing.value_ms,
+            is_ms=None if change is None else change.is_ms,
+            p_value=None if change is None else change.p_value,
+            **verdict_of(change, measured.reasons.get(place, item.reason)),
+            compared=change is not None,
+            differences=_differences(was, now) if was is not None and now is not None else (),
+            when=None if recorded is None else recorded.when,
+            was_samples=0 if recorded is None else len(recorded.samples_ms),
+            is_samples=0 if now is None else len(now.result.samples_ms),
+            runs=tuple(it.run for it in measured.results.get(place, ())),
+        )
+        found.append(result)
+    return tuple(found)
 
 
 def _differences(was: Baseline, now: Baseline) -> tuple[Difference, ...]:

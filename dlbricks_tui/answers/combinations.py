@@ -90,7 +90,7 @@ def compare(
     systems, host = by_id(store.systems()), fingerprint()
     system = options.system_in(store)
     most_bytes = {**systems, host.id: host}[system].memory_bytes or None
-    cut = {it.field: getattr(options, it.field) for it in CUTTING}
+    cut = fields_of(options, CUTTING)
     how = EstimateOptions(**cut, inputs=options.inputs, values=options.values)
     with ModelLoaders(data, remarks.inputs_used, most_bytes=most_bytes, tell=remarks.tell) as readers:
         estimator = Estimator(how, data, store, readers, remarks, how.compositions(), source.format)

@@ -19,7 +19,7 @@ from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import work_in_process
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.composing import protocol_of
+from dlbricks_tui.language.composing import PROTOCOL
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
 from dlbricks_tui.language.end_to_end import LANGUAGE_LOG, WholeModelRuns, engine_of, engine_results, open_whole_model
 from dlbricks_tui.language.orders import (
@@ -119,7 +119,7 @@ class _Measuring:
 
     def _measure_bricks(self, asked: LanguageQuestion) -> None:
         system, runtime, place, waiting = self.system, asked.runtime, self.place, self.signals.waiting
-        conditions = Conditions(system.id, runtime.identity, protocol_of(runtime.identity))
+        conditions = Conditions(system.id, runtime.identity, PROTOCOL)
         with ResultsDatabase(place.data.store) as store:
             host = BrickPredictor.of_host(store, system.id, runtime.identity, asked.threads)
             steps = measured_steps(asked, host)
