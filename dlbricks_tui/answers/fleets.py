@@ -386,8 +386,6 @@ def work_for_fleet(
 ) -> None:
     """Measure on this host for the driver of a dask scheduler until the process is told to end."""
     require_extra()
-    from dlbricks_tui.fleet.engine.scheduler import PLAIN, check_address
     from dlbricks_tui.fleet.engine.worker import run_worker
 
-    is_plain = check_address(scheduler, allow_plain).scheme == PLAIN
-    run_worker(scheduler, name, None if is_plain else certificates or data.certificates, tell, allow_plain=allow_plain)
+    run_worker(scheduler, name, certificates or data.certificates, tell, allow_plain=allow_plain)

@@ -270,7 +270,7 @@ class _Export:
             others = [source for source in readable if source.path not in mine]
             pool = others if options.decoys_from else self._of_kind(others, kind)
             take = partial(self._taken, precision=Precision.INT8 if quantised else options.precision)
-            found += chosen_decoys(pool, options.decoys, seed, alike, take, self.packings)
+            found += chosen_decoys(pool, options.decoys, seed, alike, take)
         return tuple(found)
 
     def _of_kind(self, pool: Sequence[ModelSource], kind: str) -> Sequence[ModelSource]:
