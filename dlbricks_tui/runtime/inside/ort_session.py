@@ -31,6 +31,8 @@ LEVELS = {
 }
 ONLY_ERRORS = 3
 _ALIGNMENT = 64
+# Larger pieces of memory go back to the kernel when they are freed.
+_MOST_KEPT_BYTES = 32 << 20
 PROVIDERS = ["CPUExecutionProvider"]
 
 _SAID_FIRST = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
@@ -146,6 +148,25 @@ def bind_new_outputs(binding: Any, names: Sequence[str], in_place: Mapping[int, 
             binding.bind_ortvalue_output(name, in_place[place])
         else:
             binding.bind_output(name)
+
+
+def large_outputs(
+    names: Sequence[str], kinds: Sequence[ArrayType | None], in_place: Mapping[int, Any]
+) -> dict[str, ArrayType]:
+    """Return the outputs so large that memory for them comes from the kernel in each run, as logits of a prompt."""
+    found = ((place, name, kind) for place, (name, kind) in enumerate(zip(names, kinds)))  # noqa: B905
+    return {
+        name: kind
+        for place, name, kind in found
+        if kind is not None and place not in in_place and array_bytes([kind]) > _MOST_KEPT_BYTES
+    }
+
+
+def bind_large_outputs(ort: Any, binding: Any, outputs: Mapping[str, ArrayType]) -> None:
+    """Let the next run write these outputs to memory that nothing has touched yet."""
+    for name, (shape, dtype) in outputs.items():
+        made = ort.OrtValue.ortvalue_from_shape_and_type(list(shape), numpy_dtype(dtype), "cpu")
+        binding.bind_ortvalue_output(name, made)
 
 
 def _number(variable: str, default: int) -> int:
