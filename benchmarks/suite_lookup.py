@@ -23,15 +23,14 @@ from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.suites.exporting import chosen_decoys
 from dlbricks_tui.share.suites.key_file import seed_of
-from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking
-from dlbricks_tui.share.suites.packing import MXNetPacking, SuiteModel
+from dlbricks_tui.share.suites.packing import SuiteModel
 
 DECOYS = 3
 # A network counts as found when so many of its bricks are in the suite: a few are in every network.
@@ -99,7 +98,6 @@ def attacks(here: Path, loader: Loader, form: Format, level: Level, only: Sequen
     known = dict(_loaded(sources, loader, level))
     exact = {path: frozenset(keys(it)) for path, it in known.items()}
     loose = {path: frozenset(outlines(it)) for path, it in known.items()}
-    packing = MXNetPacking(None) if form is Format.MXNET else OnnxPacking(_unread)
 
     def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Sequence[SuiteModel]:
         if not shapes and source.path in known:
@@ -109,7 +107,7 @@ def attacks(here: Path, loader: Loader, form: Format, level: Level, only: Sequen
     for path, private in known.items():
         pool = [source for source in sources.values() if source.path != path]
         model = SuiteModel(private)
-        chosen = chosen_decoys(pool, DECOYS, seed_of(f"lookup {path.name}"), [model], take, {model.framework: packing})
+        chosen = chosen_decoys(pool, DECOYS, seed_of(f"lookup {path.name}"), [model], take)
         decoys = [it.decomposition for it in chosen]
         here_exact = frozenset(key for it in (private, *decoys) for key in keys(it))
         here_loose = frozenset(key for it in (private, *decoys) for key in outlines(it))
@@ -139,11 +137,6 @@ def _loaded(sources: Mapping[Path, ModelSource], loader: Loader, level: Level) -
             yield path, decompose(loader.load(source, level))
         except ModelError as refusal:
             print(f"left out: {refusal}", file=sys.stderr)
-
-
-def _unread(content: bytes) -> LayerGraph:
-    """Refuse to read excerpts: choosing decoys only compares bricks."""
-    raise NotImplementedError
 
 
 def shown_together(decomposition: Decomposition) -> Iterator[frozenset[str]]:

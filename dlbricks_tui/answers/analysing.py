@@ -66,95 +66,6 @@ class _Reading(NamedTuple):
     batch: int | None
 
 
-class MeasuredExecutions:
-    """Finds the executions of models with results in one store; it reads each model once for each runtime."""
-
-    def __init__(self, estimator: Estimator) -> None:
-        self._estimator = estimator
-        self._usual_sizes: dict[object, int] = {}
-
-    def others(
-        self, source: ModelSource, runtimes: MeasuredRuntimes, baseline: MeasuredExecution
-    ) -> Iterator[MeasuredExecution]:
-        """Yield the model in each other execution with results of its bricks.
-
-        Batch sizes are those of the file and of the options. For the runtime and the level of the baseline, those at
-        which its bricks were measured, or the model was timed end to end, come on top.
-        """
-        usual = [None, self._estimator.options.batch]
-        way, size = baseline.found.way, baseline.graph.batch_size
-        measured = measured_batch_sizes(self._estimator.store, way, baseline.parts, size)
-        others = [*runtimes.batch_sizes(source.name), *measured]
-        inquiries: dict[_Reading, Inquiry | None] = {}
-        written: dict[_Reading, LayerGraph | None] = {}
-        for identity in runtimes.measured:
-            runtime = runtimes.of(identity)
-            if runtime.traits.format not in source.formats:
-                continue
-            batches = [(level, batch) for level in runtimes.levels(identity) for batch in usual]
-            batches += [(way.level, batch) for batch in others] if identity == way.runtime else []
-            for level, batch in dict.fromkeys(batches):
-                if (identity, level, batch) == (
-                    baseline.found.way.runtime,
-                    baseline.graph.level,
-                    baseline.execution.batch_size,
-                ):
-                    continue
-                key = _Reading(runtime.traits.format, runtimes.loading(runtime), level, batch)
-                if key not in inquiries:
-                    inquiries[key] = self._inquiry(source, key)
-                inquiry = inquiries[key]
-                found = None if inquiry is None else inquiry.on(runtimes.system, identity)
-                if inquiry is not None and found is not None and any(it.measured for it in found.estimate.parts):
-                    graph = inquiry.decomposition.graph
-                    # Layers at other batch sizes are compared within one file only.
-                    if graph.batch_size == baseline.graph.batch_size and key not in written:
-                        is_other = graph.file != baseline.file
-                        written[key] = self._as_in_file(source, key) if is_other else baseline.written
-                    yield MeasuredExecution(Execution(runtime, level, batch), graph, found, written.get(key))
-
-    def _inquiry(self, named: ModelSource, reading: _Reading) -> Inquiry | None:
-        """Return the results of a model as a runtime has it; None if it cannot be read so, or not at this size."""
-        form, runtime, level, batch = reading
-        source = named.in_format(form)
-        estimator = self._estimator
-        loader = estimator.readers.loader(runtime)
-        options = estimator.options
-        with suppress(*UNLOADABLE):
-            if batch is not None and batch == self._usual_size(source, runtime, level):
-                return None
-            graph = loader.load(source, level, options.inputs, options.values, batch)
-            if batch is None:
-                self._usual_sizes[_network(source, runtime, level)] = graph.batch_size
-            decomposition = decompose(graph.named(source.name), options.cutting, loader.cache)
-            return Inquiry(estimator.store, decomposition, estimator.compositions._replace(measured_only=True))
-        return None
-
-    def _as_in_file(self, source: ModelSource, reading: _Reading) -> LayerGraph | None:
-        """Return the layers of the file that a runtime runs; None if it cannot be read so."""
-        form, runtime, _, batch = reading
-        options = self._estimator.options
-        with suppress(*UNLOADABLE):
-            own = source.in_format(form)
-            return self._estimator.readers.loader(runtime).load(
-                own, Level.WRITTEN, options.inputs, options.values, batch
-            )
-        return None
-
-    def _usual_size(self, source: ModelSource, runtime: Runtime | None, level: Level) -> int:
-        key = _network(source, runtime, level)
-        if key not in self._usual_sizes:
-            options = self._estimator.options
-            graph = self._estimator.readers.loader(runtime).load(source, level, options.inputs, options.values)
-            self._usual_sizes[key] = graph.batch_size
-        return self._usual_sizes[key]
-
-
-def _network(source: ModelSource, runtime: Runtime | None, level: Level) -> object:
-    """Return what models have in common whose files and layers are the same."""
-    return source.path, *source.inputs.items(), runtime, level
-
-
 # Layers that reach this many times the stored arithmetic show that the peaks were measured on a busy host. A smaller
 # excess is the noise of both.
 _DOUBTED_ABOVE = 1.05
@@ -221,12 +132,12 @@ class Analysis:
 
 
 class Analyser:
-    """Analyses models from one store; nothing is measured."""
+    """Analyses models from one store, and reads each model once for each runtime; nothing is measured."""
 
     def __init__(self, estimator: Estimator, named: Sequence[str] = ()) -> None:
         self._estimator = estimator
         self._named = named
-        self._executions = MeasuredExecutions(estimator)
+        self._usual_sizes: dict[object, int] = {}
 
     def analyses(self, sources: Sequence[ModelSource]) -> Iterator[Analysis]:
         """Yield the analysis of each model."""
@@ -242,9 +153,14 @@ class Analyser:
         options = self._estimator.options
         execution = Execution(runtimes.of(found.way.runtime), graph.level, options.batch)
         baseline = MeasuredExecution(execution, graph, found)
-        written = self._written(answer.source, baseline)
+        if graph.level is Level.WRITTEN:
+            written: LayerGraph | None = graph
+        else:
+            # At the batch size of the baseline, which may be that of the file.
+            written = self._graph(answer.source, _Reading(graph.format, None, Level.WRITTEN, options.batch))
+            written = None if written is None else written.named(answer.source.name)
         baseline = replace(baseline, written=written)
-        found_others = self._executions.others(answer.source, runtimes, baseline)
+        found_others = self._others(answer.source, runtimes, baseline)
         place = found.way, graph.batch_size, baseline.file
         others = [it for it in found_others if (it.found.way, it.graph.batch_size, it.file) != place]
         composed = found.estimate.composed
@@ -301,6 +217,69 @@ class Analyser:
             bool(doubt),
         )
 
+    def _others(
+        self, source: ModelSource, runtimes: MeasuredRuntimes, baseline: MeasuredExecution
+    ) -> Iterator[MeasuredExecution]:
+        """Yield the model in each other execution with results of its bricks.
+
+        Batch sizes are those of the file and of the options. For the runtime and the level of the baseline, those at
+        which its bricks were measured, or the model was timed end to end, come on top.
+        """
+        usual = [None, self._estimator.options.batch]
+        way, size = baseline.found.way, baseline.graph.batch_size
+        measured = measured_batch_sizes(self._estimator.store, way, baseline.parts, size)
+        others = [*runtimes.batch_sizes(source.name), *measured]
+        inquiries: dict[_Reading, Inquiry | None] = {}
+        written: dict[_Reading, LayerGraph | None] = {}
+        for identity in runtimes.measured:
+            runtime = runtimes.of(identity)
+            if runtime.traits.format not in source.formats:
+                continue
+            batches = [(level, batch) for level in runtimes.levels(identity) for batch in usual]
+            batches += [(way.level, batch) for batch in others] if identity == way.runtime else []
+            for level, batch in dict.fromkeys(batches):
+                if (identity, level, batch) == (way.runtime, baseline.graph.level, baseline.execution.batch_size):
+                    continue
+                key = _Reading(runtime.traits.format, runtimes.loading(runtime), level, batch)
+                if key not in inquiries:
+                    inquiries[key] = self._inquiry(source, key)
+                inquiry = inquiries[key]
+                found = None if inquiry is None else inquiry.on(runtimes.system, identity)
+                if inquiry is not None and found is not None and any(it.measured for it in found.estimate.parts):
+                    graph = inquiry.decomposition.graph
+                    # Layers at other batch sizes are compared within one file only.
+                    if graph.batch_size == size and key not in written:
+                        is_other, as_written = graph.file != baseline.file, key._replace(level=Level.WRITTEN)
+                        written[key] = self._graph(source, as_written) if is_other else baseline.written
+                    yield MeasuredExecution(Execution(runtime, level, batch), graph, found, written.get(key))
+
+    def _inquiry(self, source: ModelSource, reading: _Reading) -> Inquiry | None:
+        """Return the results of a model as a runtime has it; None if it cannot be read so, or not at this size."""
+        usual = source.path, *source.inputs.items(), reading._replace(batch=None)
+        if reading.batch is not None and usual not in self._usual_sizes:
+            plain = self._graph(source, reading._replace(batch=None))
+            self._usual_sizes[usual] = 0 if plain is None else plain.batch_size
+        if reading.batch is not None and self._usual_sizes[usual] in (0, reading.batch):
+            return None
+        graph, estimator = self._graph(source, reading), self._estimator
+        if graph is None:
+            return None
+        if reading.batch is None:
+            self._usual_sizes[usual] = graph.batch_size
+        cache = estimator.readers.loader(reading.runtime).cache
+        decomposition = decompose(graph.named(source.name), estimator.options.cutting, cache)
+        return Inquiry(estimator.store, decomposition, estimator.compositions._replace(measured_only=True))
+
+    def _graph(self, source: ModelSource, reading: _Reading) -> LayerGraph | None:
+        """Return the layers of a model as a runtime has them; None if it cannot be read so."""
+        form, runtime, level, batch = reading
+        options = self._estimator.options
+        with suppress(*UNLOADABLE):
+            return self._estimator.readers.loader(runtime).load(
+                source.in_format(form), level, options.inputs, options.values, batch
+            )
+        return None
+
     def _by_default(self, baseline: MeasuredExecution) -> WholeModel | None:
         """Return the whole model with the engine that programs get by default; None if it was not timed so."""
         way = baseline.found.way
@@ -316,28 +295,11 @@ class Analyser:
         latency = Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
         return WholeModel(replace(baseline.execution, runtime=runtime), latency)
 
-    def _written(self, source: ModelSource, baseline: MeasuredExecution) -> LayerGraph | None:
-        """Return the layers of the file of the baseline; None if it cannot be read so."""
-        if baseline.graph.level is Level.WRITTEN:
-            return baseline.graph
-        form, options = baseline.graph.format, self._estimator.options
-        with suppress(*UNLOADABLE):
-            # At the batch size of the baseline, which may be that of the file.
-            found = self._estimator.loader.load(
-                source.in_format(form), Level.WRITTEN, options.inputs, options.values, options.batch
-            )
-            return found.named(source.name)
-        return None
-
     def _missing(self, answer: Answer, baseline: MeasuredExecution, threads: int, peaks: str) -> Iterator[MissingPart]:
         """Yield what the analysis lacks, on this host, with the commands that measure it."""
         execution, missing = baseline.execution, baseline.estimate.coverage.missing
-        measured = (
-            reference_to(answer.source, has_name=not self._named or answer.source.name in self._named),
-            execution.runtime,
-            baseline.graph.level,
-            execution.batch_size,
-        )
+        named = reference_to(answer.source, has_name=not self._named or answer.source.name in self._named)
+        measured = named, execution.runtime, baseline.graph.level, execution.batch_size
         if missing:
             yield MissingPart(counted(missing, "layer"), run_command(*measured, self._estimator.options))
         if baseline.found.end_to_end is None:
@@ -386,9 +348,8 @@ class ProvingError(UserError):
 
 def refuse_other_system(found: Sequence[Analysis]) -> None:
     """Raise ProvingError if a model was analysed on another system than this host."""
-    here = fingerprint().id
     for each in found:
-        if each.system != here:
+        if each.system != fingerprint().id:
             raise ProvingError(
                 f"{each.source.name} was analysed on another system, and models run on this host: leave out --system"
             )
@@ -406,26 +367,22 @@ def asked_what_ifs(
     found: Sequence[Analysis], ids: Collection[str], kinds: Collection[WhatIfKind]
 ) -> tuple[AskedProofs, ...]:
     """Return the what-ifs with these ids, or with `all` those that can be run; refuse an id that no model has."""
-    asked = tuple([_asked(each, tuple(dict.fromkeys(ids)), kinds) for each in found])
+    asked: list[AskedProofs] = []
+    for each in found:
+        known = {it.id: it for it in each.what_ifs if it.kind in kinds}
+        wanted = [it.id for it in known.values() if it.change is not None] if ALL in ids else list(dict.fromkeys(ids))
+        chosen, unknown = [known[it] for it in wanted if it in known], [it for it in wanted if it not in known]
+        asked.append(AskedProofs(each, tuple(chosen), tuple(unknown)))
     missing = set.intersection(*(set(each.unknown) for each in asked)) if asked else set()
-    for each in (it for it in ids if it in missing):
+    for each_id in (it for it in ids if it in missing):
         provable = (it for one in found for it in one.what_ifs if it.kind in kinds and it.change is not None)
-        known = dict.fromkeys(it.id for it in provable)
-        there = f"there are {', '.join(known)}" if known else "there are none: --measure measures what they lack"
+        names = dict.fromkeys(it.id for it in provable)
+        there = f"there are {', '.join(names)}" if names else "there are none: --measure measures what they lack"
         models = names_of(list(dict.fromkeys(it.source.name for it in found)))
-        raise ProvingError(f"no what-if {each[:60]!r} of {models}; {there}")
+        raise ProvingError(f"no what-if {each_id[:60]!r} of {models}; {there}")
     if not any(each.what_ifs for each in asked):
         raise ProvingError("there is no what-if to prove: --measure measures what they lack")
-    return asked
-
-
-def _asked(found: Analysis, ids: Sequence[str], kinds: Collection[WhatIfKind]) -> AskedProofs:
-    known = {it.id: it for it in found.what_ifs if it.kind in kinds}
-    if ALL in ids:
-        return AskedProofs(found, tuple(it for it in known.values() if it.change is not None), ())
-    return AskedProofs(
-        found, tuple(known[each] for each in ids if each in known), tuple(it for it in ids if it not in known)
-    )
+    return tuple(asked)
 
 
 @dataclass(frozen=True, slots=True)

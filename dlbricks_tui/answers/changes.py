@@ -5,10 +5,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.sides import (
@@ -484,34 +484,29 @@ def compared_results(
     store: ResultsDatabase, first: NamedSelection, second: NamedSelection, limit: float | None = None
 ) -> ComparedResults:
     """Return a comparison as plain values; changes beyond the limit are failures."""
-    sides = [side_of_selection(store, it) for it in (first, second)]
-    found = compare(*sides)
-    pairs = [*found.models, *found.bricks]
-    together, verdicts = overall(pairs), [it.change.verdict for it in pairs]
+    found = compare(side_of_selection(store, first), side_of_selection(store, second))
+    pairs, failures = [*found.models, *found.bricks], list[str]()
+    if limit is not None:
+        # All pairs together, and whole models.
+        for name, some in ((OVERALL, pairs), *((it.name, [it]) for it in found.models)):
+            change = overall(some, changes_from(limit))
+            failures += [name] if change is not None and change.verdict is Verdict.SLOWER else []
+    together = overall(pairs)
     totals = (0.0, 0.0) if together is None else (together.was_ms, together.is_ms)
     a, b = (
         ComparedSelection(it.words, len(it.selection), total_ms, len(alone))
         for it, total_ms, alone in zip((first, second), totals, found.alone, strict=True)
     )
-    return ComparedResults(
-        a=a,
-        b=b,
-        ratio=None if together is None else together.ratio,
-        interval=None if together is None else together.ratios,
-        slower=verdicts.count(Verdict.SLOWER),
-        faster=verdicts.count(Verdict.FASTER),
-        same=verdicts.count(Verdict.SAME),
-        unknown=verdicts.count(Verdict.UNKNOWN),
-        failures=() if limit is None else tuple(_failures(found, limit)),
-        pairs=tuple(map(_pair, sorted(pairs, key=_greatest_first))),
-    )
+    told = tuple(map(_pair, sorted(pairs, key=_greatest_first)))
+    return ComparedResults(a=a, b=b, **_verdicts(pairs, together), failures=tuple(failures), pairs=told)
 
 
-def _failures(found: GroupComparison, limit: float) -> list[str]:
-    """Return what is slower by more than the limit: all pairs together, and whole models."""
-    asked = [(OVERALL, [*found.models, *found.bricks]), *((it.name, [it]) for it in found.models)]
-    changes = [(name, overall(pairs, changes_from(limit))) for name, pairs in asked]
-    return [name for name, it in changes if it is not None and it.verdict is Verdict.SLOWER]
+def _verdicts(pairs: Sequence[ResultPair], together: Change | None) -> dict[str, Any]:
+    """Return the number of pairs by verdict, and the ratio of all with its interval; None without pairs."""
+    verdicts = [it.change.verdict for it in pairs]
+    counts = {it.value: verdicts.count(it) for it in (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNKNOWN)}
+    ratios = (None, None) if together is None else (together.ratio, together.ratios)
+    return {**counts, "ratio": ratios[0], "interval": ratios[1]}
 
 
 def _greatest_first(pair: ResultPair) -> tuple[bool, float, str]:
@@ -678,17 +673,10 @@ def _between(found: GroupComparison) -> ChangesBetween:
 
 
 def _changes(pairs: Sequence[ResultPair]) -> Changes:
-    verdicts = [it.change.verdict for it in pairs]
-    together = overall(pairs)
     return Changes(
-        slower=verdicts.count(Verdict.SLOWER),
-        faster=verdicts.count(Verdict.FASTER),
-        same=verdicts.count(Verdict.SAME),
-        unknown=verdicts.count(Verdict.UNKNOWN),
+        **_verdicts(pairs, overall(pairs)),
         tested=number_tested(pairs),
         false_alarms=false_alarms(pairs),
-        ratio=None if together is None else together.ratio,
-        interval=None if together is None else together.ratios,
         changes=tuple(map(_changed, pairs)),
     )
 
@@ -700,9 +688,6 @@ def _changed(pair: ResultPair) -> ChangedSubject:
     return taken(ChangedSubject, pair.change, pair.subject, execution, **how)
 
 
-_Loaded = tuple[str, str, Level, int]
-
-
 class _Cut(NamedTuple):
     """A model of the library in its layers, and the keys under which it may have been timed."""
 
@@ -710,69 +695,58 @@ class _Cut(NamedTuple):
     keys: frozenset[str]
 
 
-class Estimates:
-    """Estimates of whole models, each by the results of its side in the way in which the model was timed.
+def estimates_of(
+    sides: Sequence[Side], sources: Mapping[str, ModelSource], loader_of: Callable[[str], Loader]
+) -> EstimateOf:
+    """Return the function that estimates whole models, by the results of their side in the way of measuring.
 
-    `sources` are the models of the library by their names.
+    It returns the sequential estimate in ms, or None if the library or the results lack something. `sources` are the
+    models of the library by their names.
     """
+    # The number of the side that has a result, by the id of the result; one of several sides counts in the first.
+    number_of = {it.id: number for number, side in reversed(list(enumerate(sides))) for it in side.results}
+    known: dict[str, float | None] = {}
 
-    def __init__(
-        self, sides: Sequence[Side], sources: Mapping[str, ModelSource], loader_of: Callable[[str], Loader]
-    ) -> None:
-        self._sides, self._sources, self._loader_of = sides, sources, loader_of
-        # The number of the side that has a result, by the id of the result; one of several sides counts in the first.
-        self._number_of = {it.id: number for number, side in reversed(list(enumerate(sides))) for it in side.results}
-        self._cuts: dict[_Loaded, _Cut | None] = {}
-        # The newest result of each brick of a side, by the way of measuring.
-        self._newest: dict[int, Mapping[Way, Mapping[Pair, Found]]] = {}
-        # By the ids of the timed models.
-        self._known: dict[str, float | None] = {}
-
-    @without_cycle_search()
-    def of(self, timed: Found) -> float | None:
-        """Return the sequential estimate in ms; None if the library or the results lack something."""
-        if timed.id not in self._known:
-            self._known[timed.id] = self._estimate(timed)
-        return self._known[timed.id]
-
-    def _estimate(self, timed: Found) -> float | None:
-        execution = timed.execution
-        key = timed.name, timed.runtime, execution.level, execution.batch
-        if key not in self._cuts:
-            self._cuts[key] = self._cut(timed)
-        cut = self._cuts[key]
-        # Another model may have the same name here.
-        if cut is None or timed.subject.key not in cut.keys:
-            return None
-        results = self._results_beside(timed)
-        measured = {pair: _measured(results[pair], pair) for pair in cut.decomposition.suite if pair in results}
-        found = estimate(cut.decomposition, Knowledge(measured))
-        return None if found.composed is None or found.is_partial else found.composed.sequential_ms
-
-    def _results_beside(self, timed: Found) -> Mapping[Pair, Found]:
-        """Return the newest result of each brick of the side that has timed the model, in the same way."""
-        number = self._number_of[timed.id]
-        if number not in self._newest:
-            found: defaultdict[Way, dict[Pair, Found]] = defaultdict(dict)
-            for it in sorted(self._sides[number].results, key=lambda result: (result.when, result.id)):
-                if not it.subject.is_model:
-                    found[_way_of(it)][it.subject.key, it.subject.context] = it
-            self._newest[number] = found
-        return self._newest[number].get(_way_of(timed), {})
-
-    def _cut(self, timed: Found) -> _Cut | None:
-        source, execution = self._sources.get(timed.name), timed.execution
-        described = next((it.runtimes[timed.runtime] for it in self._sides if timed.runtime in it.runtimes), None)
+    @cache
+    def cut_of(name: str, runtime: str, level: Level, batch: int) -> _Cut | None:
+        source = sources.get(name)
+        described = next((it.runtimes[runtime] for it in sides if runtime in it.runtimes), None)
         if source is None:
             return None
-        loader, source = self._loader_of(timed.runtime), source.in_format(format_of(described))
+        loader, source = loader_of(runtime), source.in_format(format_of(described))
         try:
-            graph = loader.load(source, execution.level)
-            if graph.batch_size != execution.batch:
-                graph = loader.load(source, execution.level, batch_size=execution.batch)
+            graph = loader.load(source, level)
+            if graph.batch_size != batch:
+                graph = loader.load(source, level, batch_size=batch)
         except UNLOADABLE:
             return None
         return _Cut(decompose(graph, Cutting(), loader.cache), frozenset(end_to_end_keys(graph).values()))
+
+    @cache
+    def newest_of(number: int) -> Mapping[Way, Mapping[Pair, Found]]:
+        """Return the newest result of each brick of a side, by the way of measuring."""
+        found: defaultdict[Way, dict[Pair, Found]] = defaultdict(dict)
+        for it in sorted(sides[number].results, key=lambda result: (result.when, result.id)):
+            if not it.subject.is_model:
+                found[_way_of(it)][it.subject.key, it.subject.context] = it
+        return found
+
+    @without_cycle_search()
+    def of(timed: Found) -> float | None:
+        if timed.id not in known:
+            execution = timed.execution
+            cut = cut_of(timed.name, timed.runtime, execution.level, execution.batch)
+            known[timed.id] = None
+            # Another model may have the same name here.
+            if cut is not None and timed.subject.key in cut.keys:
+                results = newest_of(number_of[timed.id]).get(_way_of(timed), {})
+                measured = {it: _measured(results[it], it) for it in cut.decomposition.suite if it in results}
+                found = estimate(cut.decomposition, Knowledge(measured))
+                if found.composed is not None and not found.is_partial:
+                    known[timed.id] = found.composed.sequential_ms
+        return known[timed.id]
+
+    return of
 
 
 def _way_of(it: Found) -> Way:

@@ -12,7 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+from dlbricks_tui.answers.measuring import MeasureOptions, request_of
 from dlbricks_tui.answers.opening import InputOptions, files_for, library, open_loader
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.errors import UserError
@@ -36,7 +38,7 @@ from dlbricks_tui.models.loading import UNLOADABLE, Loader
 from dlbricks_tui.printable import printable, printable_lines
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runs.events import FailedBefore, ModelLeftOut, ProgramFailed, RunEvents
-from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest, chosen, usual_method
+from dlbricks_tui.runs.request import RunRequest, RuntimeChoice, chosen, usual_method
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
@@ -185,29 +187,30 @@ USUAL_PROCESSES = FEWEST_PROCESSES
 MOST_PROCESSES = 20
 
 
-def refuse_impossible(by: float, processes: int) -> None:
-    """Raise an error if a comparison cannot have this smallest change that counts, or this number of processes."""
-    if not 0 < by < 1:
-        raise EvaluationError(f"by {by:g}: give more than 0 and less than 1, such as 3%")
-    if not 1 <= processes <= MOST_PROCESSES:
-        raise EvaluationError(f"processes {processes}: give a number from 1 to {MOST_PROCESSES}")
+@dataclass(frozen=True, kw_only=True)
+class VerdictOptions:
+    """The change that counts, and the measurements that show it."""
+
+    # The share of a latency up to which a change counts as none.
+    by: float = USUAL_SHARE
+    # Each model is measured in this many processes, one after another.
+    processes: int = USUAL_PROCESSES
+
+    def __post_init__(self) -> None:
+        if not 0 < self.by < 1:
+            raise EvaluationError(f"by {self.by:g}: give more than 0 and less than 1, such as 3%")
+        if not 1 <= self.processes <= MOST_PROCESSES:
+            raise EvaluationError(f"processes {self.processes}: give a number from 1 to {MOST_PROCESSES}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOptions(InputOptions):
+class CheckOptions(VerdictOptions, InputOptions):
     """Options of a check."""
 
-    # A smaller change counts as none.
-    by: float = USUAL_SHARE
-    # Each model is measured in this many processes.
-    processes: int = USUAL_PROCESSES
     # The system to compare with, if the file has several.
     system: str | None = None
     # The runtime that measures now. None: each with a framework of the file.
     runtime: str | None = None
-
-    def __post_init__(self) -> None:
-        refuse_impossible(self.by, self.processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,22 +336,13 @@ def _groups(items: Sequence[Item], options: CheckOptions) -> Iterator[CheckedTog
     alike: defaultdict[RunRequest, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
         if item.baseline is not None and item.runtime is not None:
-            inputs, values = _inputs_of(item.baseline, options)
-            alike[
-                RunRequest(
-                    models=(),
-                    runtime=item.runtime,
-                    batch_sizes=() if item.batch is None else (item.batch,),
-                    inputs=tuple(InputShape(name, shape) for name, shape in inputs.items()),
-                    values=tuple(InputValue(name, value) for name, value in values.items()),
-                    level=item.baseline.level,
-                    end_to_end=True,
-                    bricks=False,
-                    again=True,
-                    retry_failed=True,
-                    method=item.baseline.method or usual_method(Adaptive(), item.runtime, item.baseline.level),
-                )
-            ].append(place)
+            (inputs, values), level = _inputs_of(item.baseline, options), item.baseline.level
+            how = MeasureOptions(
+                inputs=inputs, values=values, level=level, batch=item.batch, again=True, retry_failed=True
+            )
+            method = item.baseline.method or usual_method(Adaptive(), item.runtime, level)
+            request = request_of(how, RuntimeChoice(item.runtime, (), method), end_to_end=True)
+            alike[replace(request, bricks=False)].append(place)
     for request, places in alike.items():
         sources = [source for place in places if (source := items[place].source) is not None]
         yield CheckedTogether(replace(request, models=chosen(sources)), tuple(places))
@@ -392,18 +386,22 @@ def measure_again(plan: CheckPlan, data: DataFolder, execute: Callable[[RunReque
 
 def _take(measured: Measured, plan: CheckPlan, group: CheckedTogether, outcome: RunOutcome, data: DataFolder) -> None:
     """Add the results of a run, and the reasons why models have none."""
-    results = _results_by_name(outcome, data)
-    reasons = _reasons_by_label(RunFolder(data.runs / outcome.state.run))
+    results, reasons = _results_by_name(outcome, data), dict[str, str]()
+    for event in RunEvents(RunFolder(data.runs / outcome.state.run).events_file).new():
+        if isinstance(event, ModelLeftOut):
+            reasons[event.model] = event.reason
+        elif isinstance(event, ProgramFailed) and not event.brick:
+            reasons[event.label] = event.message or event.reason
+        elif isinstance(event, FailedBefore) and not event.brick:
+            reasons[event.label] = event.reason
     for place in group.places:
         source = plan.items[place].source
         name = plan.items[place].name if source is None else source.name
         result = results.get(name)
         if result is None:
-            told = (
-                why
-                for label, why in reasons.items()
-                if (label == name or label.startswith((f"{name} (", f"{name} end to end")))
-            )
+            # A label may have the batch size, or `end to end`.
+            of_model = (f"{name} (", f"{name} end to end")
+            told = (why for label, why in reasons.items() if label == name or label.startswith(of_model))
             measured.reasons[place] = next(told, outcome.state.message) or "its run ended without a result"
         elif result.good:
             measured.results[place].append(result)
@@ -426,17 +424,11 @@ def _results_by_name(outcome: RunOutcome, data: DataFolder) -> Mapping[str, EndT
     return {graph.name: by_key[key] for graph in graphs for key in end_to_end_keys(graph).values() if key in by_key}
 
 
-def _reasons_by_label(folder: RunFolder) -> Mapping[str, str]:
-    """Return why models of a run have no result, by their labels in its events."""
-    found: dict[str, str] = {}
-    for event in RunEvents(folder.events_file).new():
-        if isinstance(event, ModelLeftOut):
-            found[event.model] = event.reason
-        elif isinstance(event, ProgramFailed) and not event.brick:
-            found[event.label] = event.message or event.reason
-        elif isinstance(event, FailedBefore) and not event.brick:
-            found[event.label] = event.reason
-    return found
+def verdict_of(change: Change | None, lacking: str) -> dict[str, Any]:
+    """Return what a document says of a change; where nothing was compared, the verdict is unknown for that reason."""
+    if change is None:
+        return {"change": None, "interval": None, "significant": False, "verdict": Verdict.UNKNOWN, "reason": lacking}
+    return {name: getattr(change, name) for name in ("change", "interval", "significant", "verdict", "reason")}
 
 
 def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[CheckedModel, ...]:
@@ -450,53 +442,35 @@ def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[Chec
                 today.append(baseline_of(results, runtime_record(item.runtime, system), system, origin))
             else:
                 today.append(None)
-    earlier, now_timed = (
-        [None if it is None else it.timing for it in found] for found in ([it.baseline for it in plan.items], today)
-    )
-    changes = known_changes(list(zip(earlier, now_timed, strict=True)), changes_from(plan.options.by))
-    return tuple(
-        [
-            _checked(
-                item,
-                now,
-                change,
-                measured.reasons.get(place, item.reason),
-                tuple(it.run for it in measured.results.get(place, ())),
-            )
-            for place, (item, now, change) in enumerate(zip(plan.items, today, changes, strict=True))
-        ]
-    )
+    pairs = zip((item.baseline for item in plan.items), today, strict=True)
+    timings = [(was.timing if was else None, now.timing if now else None) for was, now in pairs]
+    changes = known_changes(timings, changes_from(plan.options.by))
+    found: list[CheckedModel] = []
+    for place, (item, now, change) in enumerate(zip(plan.items, today, changes, strict=True)):
+        was = item.baseline
+        recorded = None if was is None else was.result
+        result = CheckedModel(
+            model=item.name,
+            framework=None if recorded is None else recorded.framework,
+            runtime=None if item.runtime is None else item.runtime.identity,
+            **({} if recorded is None else recorded.parts),
+            level=None if was is None else was.level,
+            was_ms=None if was is None or was.timing is None else was.timing.value_ms,
+            is_ms=None if change is None else change.is_ms,
+            p_value=None if change is None else change.p_value,
+            **verdict_of(change, measured.reasons.get(place, item.reason)),
+            compared=change is not None,
+            differences=_differences(was, now) if was is not None and now is not None else (),
+            when=None if recorded is None else recorded.when,
+            was_samples=0 if recorded is None else len(recorded.samples_ms),
+            is_samples=0 if now is None else len(now.result.samples_ms),
+            runs=tuple(it.run for it in measured.results.get(place, ())),
+        )
+        found.append(result)
+    return tuple(found)
 
 
-def _checked(
-    item: Item, today: Baseline | None, change: Change | None, reason: str, runs: tuple[str, ...]
-) -> CheckedModel:
-    was = item.baseline
-    recorded = None if was is None else was.result
-    return CheckedModel(
-        model=item.name,
-        framework=None if recorded is None else recorded.framework,
-        runtime=None if item.runtime is None else item.runtime.identity,
-        **({} if recorded is None else recorded.parts),
-        level=None if was is None else was.level,
-        was_ms=None if was is None or was.timing is None else was.timing.value_ms,
-        is_ms=None if change is None else change.is_ms,
-        change=None if change is None else change.change,
-        interval=None if change is None else change.interval,
-        p_value=None if change is None else change.p_value,
-        significant=change is not None and change.significant,
-        verdict=Verdict.UNKNOWN if change is None else change.verdict,
-        reason=reason if change is None else change.reason,
-        compared=change is not None,
-        differences=all_differences(was, today) if was is not None and today is not None else (),
-        when=None if recorded is None else recorded.when,
-        was_samples=0 if recorded is None else len(recorded.samples_ms),
-        is_samples=0 if today is None else len(today.result.samples_ms),
-        runs=runs,
-    )
-
-
-def all_differences(was: Baseline, now: Baseline) -> tuple[Difference, ...]:
+def _differences(was: Baseline, now: Baseline) -> tuple[Difference, ...]:
     """Return the known circumstances of two measurements that differ, the system first."""
     # The variant is the same. Identities of runtimes do not tell that a model is quantised in its file.
     found = list(differences(was.result, replace(now.result, precision=was.result.precision)))

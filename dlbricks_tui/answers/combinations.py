@@ -10,17 +10,16 @@ from tinydb import where
 
 from dlbricks_tui.answers.estimates import next_step
 from dlbricks_tui.answers.estimating import Estimator, ModelReading, Remarks
-from dlbricks_tui.answers.opening import CutOptions, ModelLoaders, run_command
-from dlbricks_tui.answers.scope import EstimateOptions, MeasuredRuntimes, RuntimeVariants
+from dlbricks_tui.answers.opening import ModelLoaders, run_command
+from dlbricks_tui.answers.scope import EstimateOptions, MeasuredRuntimes, RuntimeVariants, SelectionOptions
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.ranking import Comparable, Point, Ranked, Ranking, ranked
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, preferred_level
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, preferred_level
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.errors import RegistryError
@@ -43,21 +42,15 @@ from dlbricks_tui.store.selections import by_id, equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions(AskedVariants, CutOptions):
+class CompareOptions(AskedVariants, SelectionOptions):
     """Options of a comparison. None: all that the store knows of the model.
 
     A runtime and a part of a variant that are given are compared even without results.
     """
 
-    level: Level | None = None
-    # A system by its id, name or instance type. None: this host.
-    system: str | None = None
     runtime: str | Sequence[str] | None = None
-    # Predict no latency of a combination that was not measured.
-    measured_only: bool = False
-    # The settings that decide about a runtime and threads without results.
+    # That of the settings, which decides where no runtime has results.
     usual_runtime: str | None = None
-    usual_threads: int | None = None
 
     def __post_init__(self) -> None:
         require_allowed(self, (THREADS, BATCH), EstimateError)
@@ -83,9 +76,9 @@ def compare(
     `named` is the model in the commands that measure what is missing. Stop early once `go_on` returns False.
     """
     systems, host = by_id(store.systems()), fingerprint()
-    system = host.id if options.system is None else find_system(options.system, systems)
+    system = options.system_in(store)
     most_bytes = {**systems, host.id: host}[system].memory_bytes or None
-    cut = {it.field: getattr(options, it.field) for it in CUTTING}
+    cut = fields_of(options, CUTTING)
     how = EstimateOptions(**cut, inputs=options.inputs, values=options.values)
     with ModelLoaders(data, remarks.inputs_used, most_bytes=most_bytes, tell=remarks.tell) as readers:
         estimator = Estimator(how, data, store, readers, remarks, how.compositions(), source.format)

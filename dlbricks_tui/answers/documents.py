@@ -71,19 +71,15 @@ def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {"enum": [each.value for each in kind]}
     if is_dataclass(kind) and isinstance(kind, type):
-        return _reference(kind, definitions)
+        if kind.__name__ not in definitions:
+            definitions[kind.__name__] = {}
+            hints = get_type_hints(kind)
+            definitions[kind.__name__] = {
+                "type": "object",
+                "description": (kind.__doc__ or "").strip().partition("\n")[0],
+                "properties": {each.name: _schema(hints[each.name], definitions) for each in told_fields(kind)},
+                "required": [each.name for each in told_fields(kind) if not _is_optional(each)],
+                "additionalProperties": False,
+            }
+        return {"$ref": f"#/$defs/{kind.__name__}"}
     return {"type": _PLAIN[kind]}
-
-
-def _reference(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    if kind.__name__ not in definitions:
-        definitions[kind.__name__] = {}
-        hints = get_type_hints(kind)
-        definitions[kind.__name__] = {
-            "type": "object",
-            "description": (kind.__doc__ or "").strip().partition("\n")[0],
-            "properties": {each.name: _schema(hints[each.name], definitions) for each in told_fields(kind)},
-            "required": [each.name for each in told_fields(kind) if not _is_optional(each)],
-            "additionalProperties": False,
-        }
-    return {"$ref": f"#/$defs/{kind.__name__}"}

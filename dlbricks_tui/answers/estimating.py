@@ -20,7 +20,7 @@ from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors, of_usual_variant
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, format_of, preferred_level
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, format_of, preferred_level
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.errors import FusionRefusedError
@@ -307,7 +307,8 @@ class Estimator:
 
     def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
         """Return whose measurements count for these models."""
-        system, is_host = self._system_asked()
+        system = self.options.system_in(self.store)
+        is_host = system == fingerprint().id
         form, named = self._named(sources, is_host)
         usual = {form: self.options.variant_of(it) for form, it in (self._usual_runtimes() if is_host else {}).items()}
         if is_host and form is None and self.options.exclude_runtimes:
@@ -318,10 +319,8 @@ class Estimator:
             return replace(found, level=self.options.level)
         wanted = {found.runtime_for(source.in_format(form or self.preferred)) for source in sources}
         levels = {level for runtime in wanted for level in levels_measured(self.store, system, runtime)}
-        return replace(
-            found,
-            level=preferred_level(sorted(levels) or (levels_measured(self.store, system) if (named is None) else ())),
-        )
+        any_runtime = levels_measured(self.store, system) if named is None else ()
+        return replace(found, level=preferred_level(sorted(levels) or any_runtime))
 
     def _usual_runtimes(self) -> Mapping[Format, Runtime]:
         """Return the runtime of this host for each format, of those that have the precision and the kernels."""
@@ -348,13 +347,6 @@ class Estimator:
                     f"choose another {'variant' if kernels.words else 'precision'}{advice}"
                 )
 
-    def _system_asked(self) -> tuple[str, bool]:
-        host = fingerprint().id
-        if self.options.system is None:
-            return host, True
-        found = find_system(self.options.system, by_id(self.store.systems()))
-        return found, found == host
-
     def _named(self, sources: Sequence[ModelSource], is_host: bool) -> tuple[Format | None, str | None]:
         """Return the format and the identity of the runtime that the options name; it has to run all of the models.
 
@@ -372,22 +364,20 @@ class Estimator:
 
     def every_way(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> Iterator[SystemEstimate]:
         """Yield each model's estimate from every system, runtime and level that the options allow."""
-        level = self.options.level
+        level, precision = self.options.level, self.options.precision or Precision.F32
         system = None if self.options.system is None else scope.system
-        levels = levels_measured(self.store) if level is None else (level,)
-        known = by_id(self.store.runtimes())
-        forms = self._measured_formats(system) if scope.format is None else {scope.format}
-        for each, form in product(levels, sorted(forms)):
+        kernels, known = self.options.kernels_of(""), by_id(self.store.runtimes())
+        ways = combinations(self.store.select(noop() if system is None else equal(system=system), order=()))
+        forms = {format_of(known.get(it.runtime)) for it in ways} if scope.format is None else {scope.format}
+        for each, form in product(levels_measured(self.store) if level is None else (level,), sorted(forms)):
             having = [source for source in sources if form in source.formats]
             for _, inquiry in self.inquiries(having, each, form) if having else ():
-                # Models of several formats share bricks.
-                offers = [it for it in inquiry.offers if format_of(known.get(it.way.runtime)) is form]
-                for offer in offers:
-                    precision, kernels = self.options.precision or Precision.F32, self.options.kernels_of("")
-                    fits = states(offer.way.runtime, None, precision, kernels)
-                    is_wanted = fits if scope.named is None else scope.named == offer.way.runtime
-                    if is_wanted and system in (None, offer.way.system):
-                        yield inquiry.by(offer.way)
+                for way in (it.way for it in inquiry.offers if system in (None, it.way.system)):
+                    fits = states(way.runtime, None, precision, kernels)
+                    is_wanted = fits if scope.named is None else scope.named == way.runtime
+                    # Models of several formats share bricks.
+                    if is_wanted and format_of(known.get(way.runtime)) is form:
+                        yield inquiry.by(way)
 
     def scores(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> "list[tuple[Way, Score]]":
         """Return how well each model that was measured in full would have been predicted, by way of measuring."""
@@ -419,12 +409,6 @@ class Estimator:
             self.remarks.tell(f"estimated as written: {source.name} cannot be fused: {refused}")
             return loader.load(source, Level.WRITTEN, options.inputs, options.values, options.batch)
 
-    def _measured_formats(self, system: str | None) -> frozenset[Format]:
-        """Return the formats of the models that runtimes have measured, on a system or on any."""
-        known = by_id(self.store.runtimes())
-        ways = combinations(self.store.select(noop() if system is None else equal(system=system), order=()))
-        return frozenset(format_of(known.get(it.runtime)) for it in ways)
-
 
 def measured_models(data: DataFolder) -> tuple[ModelSource, ...]:
     """Return the models of the library that were measured, by their bricks or end to end."""
@@ -451,14 +435,8 @@ def estimates_here(
         for model in models:
             usual = found.get(model.graph.format)
             wanted = "" if usual is None else usual.with_precision(precision).identity
-            alike = [
-                it
-                for it in measured
-                if (
-                    without_variant(it) == without_variant(wanted)
-                    and states(it, threads, stated_precision(wanted), stated_kernels(wanted))
-                )
-            ]
+            how = threads, stated_precision(wanted), stated_kernels(wanted)
+            alike = [it for it in measured if without_variant(it) == without_variant(wanted) and states(it, *how)]
             inquiry = Inquiry(store, model)
             estimates.append(best_of((one for it in alike for one in inquiry.by_runtime(host, it)), wanted))
     return estimates
@@ -479,12 +457,9 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks)
 
 def _memory_bytes(options: EstimateOptions, store: ResultsDatabase) -> int | None:
     """Return the memory of the system whose results count; None where it is not known."""
-    if options.batch is None:
-        return None
-    if options.system is None:
-        return fingerprint().memory_bytes
-    known = by_id(store.systems())
-    return known[find_system(options.system, known)].memory_bytes or None
+    if options.batch is None or options.system is None:
+        return None if options.batch is None else fingerprint().memory_bytes
+    return by_id(store.systems())[options.system_in(store)].memory_bytes or None
 
 
 def _runtimes_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> list[Runtime]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.analysis.whole_models import executed_model, job_of
-from dlbricks_tui.answers.checks import USUAL_PROCESSES, refuse_impossible
+from dlbricks_tui.answers.checks import VerdictOptions, verdict_of
 from dlbricks_tui.answers.documents import OMIT_NONE, taken
 from dlbricks_tui.answers.from_run import results_in_other_variants
 from dlbricks_tui.answers.loads import LoadProcessError, MeasuredScenario, measured_scenario
@@ -53,7 +53,7 @@ from dlbricks_tui.runtime.variant import Precision, Variant, variant_in_words
 from dlbricks_tui.scenarios.scenario import ScenarioKind, ScenarioOrder
 from dlbricks_tui.settings.loads import ARRIVAL, SERVING
 from dlbricks_tui.settings.setting import fields_of
-from dlbricks_tui.store.change import TOGETHER, USUAL_SHARE, Change, Verdict, changes_from, known_changes, timing_of
+from dlbricks_tui.store.change import TOGETHER, Verdict, changes_from, known_changes, timing_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Fact, Failure, LoadTest, utc_now
 from dlbricks_tui.store.selections import equal
@@ -178,28 +178,22 @@ def comparison(now: Sequence[Baseline], earlier: Sequence[Baseline], by: float) 
     pairs = [(each, nearest(each, earlier)) for each in now]
     timings = [ComparableTimings(None, None) if was is None else comparable(was, each) for each, was in pairs]
     changes = known_changes([(it.was, it.now) for it in timings], changes_from(by))
-    return tuple(
-        [_compared(each, was, it, change) for (each, was), it, change in zip(pairs, timings, changes, strict=True)]
-    )
-
-
-def _compared(now: Baseline, was: Baseline | None, timings: ComparableTimings, change: Change | None) -> ComparedResult:
-    lacking = _NO_EARLIER if was is None else _NOT_COMPARABLE
-    return taken(
-        ComparedResult,
-        timings,
-        now.result,
-        of=None if change is None else "end to end" if timings.end_to_end else "estimate",
-        was_ms=None if change is None else change.was_ms,
-        is_ms=None if timings.now is None else timings.now.value_ms,
-        when=None if was is None else was.result.when,
-        change=None if change is None else change.change,
-        interval=None if change is None else change.interval,
-        significant=change is not None and change.significant,
-        verdict=Verdict.UNKNOWN if change is None else change.verdict,
-        reason=lacking if change is None else change.reason,
-        differences=() if was is None else differences(was.result, now.result),
-    )
+    found: list[ComparedResult] = []
+    for (today, was), timed, change in zip(pairs, timings, changes, strict=True):
+        lacking = _NO_EARLIER if was is None else _NOT_COMPARABLE
+        result = taken(
+            ComparedResult,
+            timed,
+            today.result,
+            of=None if change is None else "end to end" if timed.end_to_end else "estimate",
+            was_ms=None if change is None else change.was_ms,
+            is_ms=None if timed.now is None else timed.now.value_ms,
+            when=None if was is None else was.result.when,
+            **verdict_of(change, lacking),
+            differences=() if was is None else differences(was.result, today.result),
+        )
+        found.append(result)
+    return tuple(found)
 
 
 _LOG = "scenarios.log"
@@ -289,22 +283,15 @@ _NOTHING_ASKED = "it states neither bricks nor end_to_end nor a scenario"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluateOptions:
+class EvaluateOptions(VerdictOptions):
     """Options of carrying out an evaluation."""
 
     # Go on although something does not match, and mark the results.
     anyway: bool = False
     # Measure whole models again, and compare them with the earlier results.
     compare: bool = False
-    # The share of a latency up to which a change counts as none.
-    by: float = USUAL_SHARE
-    # A comparison measures each model in this many processes, one after another.
-    processes: int = USUAL_PROCESSES
     # Measure everything again.
     again: bool = False
-
-    def __post_init__(self) -> None:
-        refuse_impossible(self.by, self.processes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint
 from dlbricks_tui.host.processor import HostFiles
-from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState, RunFolders
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.method import Method
@@ -66,49 +65,32 @@ def evaluation_of_run(wanted: str, file: Path, data: DataFolder) -> Evaluation:
     if not state.bricks.total and not state.whole_models.total:
         raise EvaluationError(f"run {state.run} ended before it had read its models: choose another run")
     known: KnownGraphs = {}
-    parts = [
-        _ReadPart(
-            part, part.sources(Library(SAMPLE_MODELS, data.path, part.runtime.traits.format)), _cut(part, data, known)
-        )
-        for part in request.parts
-    ]
-    models = {
-        source.path: _model(source, part.shapes_of(source), request, file, data)
-        for part in parts
-        for source in part.sources
-    }
-    system = _system_of(state, data)
-    results = tuple(_results(parts, models, state, system, data))
+    models: dict[Path, EvaluatedModel] = {}
+    results: list[RecordedResult] = []
+    with ResultsDatabase(data.store) as store:
+        # The settings of the system may have changed since.
+        run = by_id(store.runs()).get(state.run)
+        system = (None if run is None else by_id(store.systems()).get(run.system)) or fingerprint()
+    for part in request.parts:
+        library = Library(SAMPLE_MODELS, data.path, part.runtime.traits.format)
+        cut = cut_models(part, library, data.cache, data.log / _LOG, lambda _: None, known=known)
+        graphs = {it.decomposition.graph.name: it.decomposition.graph for it in cut}
+        sources = part.sources(library)
+        for source in sources:
+            # There are no shapes if it cannot be read any more.
+            inputs = graphs[source.name].inputs if source.name in graphs else ()
+            shapes = {it.name: it.type.shape for it in inputs if it.type.shape is not None}
+            models[source.path] = _model(source, shapes, request, file, data)
+        by_name = {source.name: models[source.path] for source in sources}
+        results += _results(part, [(by_name[it.decomposition.graph.name], it) for it in cut], state, system, data)
     return Evaluation(
         name=file.name.removesuffix(".toml"),
         models=tuple(models.values()),
         runtimes=tuple(_runtimes(request)),
         measuring=_measuring(request),
         system=_requirements(request, host_state(system, processor.instruction_sets(HostFiles()))),
-        results=results,
+        results=tuple(results),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _ReadPart:
-    """A part of a run, and its models as they are now."""
-
-    request: RunRequest
-    sources: tuple[ModelSource, ...]
-    models: tuple[CutModel, ...]
-
-    def shapes_of(self, source: ModelSource) -> Mapping[str, Shape]:
-        """Return the shapes of the inputs of a model; none if it cannot be read any more."""
-        graphs = (it.decomposition.graph for it in self.models if it.decomposition.graph.name == source.name)
-        return {it.name: it.type.shape for graph in graphs for it in graph.inputs if it.type.shape is not None}
-
-
-def _system_of(state: JobState, data: DataFolder) -> System:
-    """Return the system as it was when a run measured: its settings may have changed since."""
-    with ResultsDatabase(data.store) as store:
-        run = by_id(store.runs()).get(state.run)
-        known = None if run is None else by_id(store.systems()).get(run.system)
-    return known or fingerprint()
 
 
 def _model(
@@ -204,35 +186,25 @@ def _requirements(request: RunRequest, host: HostState) -> Requirements:
 
 
 def _results(
-    parts: Sequence[_ReadPart], models: Mapping[Path, EvaluatedModel], state: JobState, system: System, data: DataFolder
+    part: RunRequest,
+    models: Sequence[tuple[EvaluatedModel, CutModel]],
+    state: JobState,
+    system: System,
+    data: DataFolder,
 ) -> Iterator[RecordedResult]:
-    """Yield what the store has of each model in each combination, up to the end of the run."""
-    for part in parts:
-        by_name = {source.name: models[source.path] for source in part.sources}
-        for model in part.models:
-            wanted = by_name[model.decomposition.graph.name]
-            with ResultsDatabase(data.store) as store:
-                found = found_result(
-                    store, part.request, model, wanted.name, wanted.sha256, system, until=state.changed
+    """Yield what the store has of each model in a combination, up to the end of the run."""
+    for wanted, model in models:
+        with ResultsDatabase(data.store) as store:
+            found = found_result(store, part, model, wanted.name, wanted.sha256, system, until=state.changed)
+        if found.timed is not None and found.provenance is not None:
+            then = dict(found.provenance.models).get(model.key)
+            if then and then != wanted.sha256:
+                raise EvaluationError(
+                    f"the file of {wanted.name} has changed since run {state.run}: measure it again, and write the "
+                    "evaluation of that run"
                 )
-            if found.timed is not None and found.provenance is not None:
-                then = dict(found.provenance.models).get(model.key)
-                if then and then != wanted.sha256:
-                    raise EvaluationError(
-                        f"the file of {wanted.name} has changed since run {state.run}: measure it again, and write the "
-                        "evaluation of that run"
-                    )
-            if found.recorded.measured_ms is not None or found.recorded.estimate_ms is not None:
-                yield replace(found.recorded, when=found.recorded.when or state.changed)
-
-
-def _cut(part: RunRequest, data: DataFolder, known: KnownGraphs) -> tuple[CutModel, ...]:
-    library = Library(SAMPLE_MODELS, data.path, part.runtime.traits.format)
-    return cut_models(part, library, data.cache, data.log / _LOG, _ignore, known=known)
-
-
-def _ignore(_: Event) -> None:
-    """Ignore the events of reading: the run has told them."""
+        if found.recorded.measured_ms is not None or found.recorded.estimate_ms is not None:
+            yield replace(found.recorded, when=found.recorded.when or state.changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,13 +313,9 @@ def timed_by(store: ResultsDatabase, model: CutModel, way: Way) -> Iterator[Summ
 
 def _latencies_of(store: ResultsDatabase, timed: Summary | None) -> dict[str, Any]:
     if timed is None:
-        return {"measured_ms": None, "low_ms": None, "high_ms": None, "samples_ms": ()}
-    return {
-        "measured_ms": timed.trimmed_mean_ms,
-        "low_ms": timed.low_ms,
-        "high_ms": timed.high_ms,
-        "samples_ms": store.samples_ms(timed),
-    }
+        return {}
+    how = {"measured_ms": timed.trimmed_mean_ms, "low_ms": timed.low_ms, "high_ms": timed.high_ms}
+    return how | {"samples_ms": store.samples_ms(timed)}
 
 
 def _origin(store: ResultsDatabase, way: Way, run: str | None) -> Provenance | None:

@@ -9,6 +9,7 @@ from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
@@ -243,23 +244,24 @@ class _Asked:
     host: BrickPredictor
 
     def answer(self, *, has_curves: bool) -> LanguageAnswer:
-        asked, model, sizes = self.question, self.question.model, self.question.sizes
+        asked, model, host = self.question, self.question.model, self.host
         prompt, generate = asked.prompt, asked.generate
         decoders = [self._decoder(it) for it in asked.steps]
-        prefill, *decoding = [step_time(it, self.host.time_of) for it in decoders]
+        prefill, *decoding = [step_time(it, host.time_of) for it in decoders]
         decode = steps_time((0.5, decoding[0]), (0.5, decoding[-1]))
         total = steps_time((1, prefill), (generate - 1, decode))
         memory = memory_need(asked, decoders[0])
-        bound = fmean(map(bytes_read, decoders[1:])) / self.host.rates.bytes_per_ms
-        return LanguageAnswer(
+        bound = fmean(map(bytes_read, decoders[1:])) / host.rates.bytes_per_ms
+        return taken(
+            LanguageAnswer,
+            model,
+            asked.sizes,
+            asked,
+            total,
             model=model.name,
-            title=model.title,
-            parameters=sizes.parameters,
-            active_parameters=sizes.active_parameters,
             system=self.system.id,
             runtime=asked.runtime.identity,
             precision=asked.precision.value,
-            threads=asked.threads,
             prompt_tokens=prompt,
             generated_tokens=generate,
             prefill_ms=prefill.ms,
@@ -278,10 +280,11 @@ class _Asked:
             memory=memory,
             host_memory_bytes=self.system.memory_bytes,
             fits=memory.total <= self.system.memory_bytes,
-            coverage=total.coverage,
-            is_measured=self._is_measured,
+            # True if the store has every brick that a measurement takes.
+            is_measured=bool(host.known)
+            and all(key in host.known for it in measured_steps(asked, host) for key in self._decoder(it).keys),
             measured_when=total.when or None,
-            bound_tokens_per_second=_MS / bound if self.host.rates.is_measured else None,
+            bound_tokens_per_second=_MS / bound if host.rates.is_measured else None,
             head=_EVERY_TOKEN,
             parts=tuple(
                 PartTime(part.value, prefill.parts_ms.get(part, 0.0), decode.parts_ms.get(part, 0.0))
@@ -307,14 +310,6 @@ class _Asked:
         from dlbricks_tui.language.end_to_end import engine_results
 
         return engine_results(self.store, self.system.id, self.question)
-
-    @property
-    def _is_measured(self) -> bool:
-        """True if the store has every brick that a measurement takes."""
-        known = self.host.known
-        return bool(known) and all(
-            key in known for step in measured_steps(self.question, self.host) for key in self._decoder(step).keys
-        )
 
     def _contexts(self) -> Iterator[SpeedAtContext]:
         own = {step.past for step in self.question.steps if step.past}

@@ -17,9 +17,9 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, arrival, host_queue
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.jobs.process import JobAtWork, work_in_process
+from dlbricks_tui.jobs.process import work_in_process
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.composing import protocol_of
+from dlbricks_tui.language.composing import PROTOCOL
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
 from dlbricks_tui.language.end_to_end import LANGUAGE_LOG, WholeModelRuns, engine_of, engine_results, open_whole_model
 from dlbricks_tui.language.orders import (
@@ -67,11 +67,14 @@ _MOST_BYTES = 1 << 30
 
 def main(folder: str, data: str) -> None:
     """Measure the models of the order; the entry point of the process."""
-
-    def work(job: JobAtWork[LanguageOrder]) -> None:
-        measure_models(job.request, Workplace(job.data), job.tell, job.signals, host_queue())
-
-    sys.exit(work_in_process(LANGUAGE, folder, data, work))
+    sys.exit(
+        work_in_process(
+            LANGUAGE,
+            folder,
+            data,
+            lambda job: measure_models(job.request, Workplace(job.data), job.tell, job.signals, host_queue()),
+        )
+    )
 
 
 def measure_models(
@@ -116,7 +119,7 @@ class _Measuring:
 
     def _measure_bricks(self, asked: LanguageQuestion) -> None:
         system, runtime, place, waiting = self.system, asked.runtime, self.place, self.signals.waiting
-        conditions = Conditions(system.id, runtime.identity, protocol_of(runtime.identity))
+        conditions = Conditions(system.id, runtime.identity, PROTOCOL)
         with ResultsDatabase(place.data.store) as store:
             host = BrickPredictor.of_host(store, system.id, runtime.identity, asked.threads)
             steps = measured_steps(asked, host)

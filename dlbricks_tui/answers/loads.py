@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from dlbricks_tui.scenarios.scenario import (
     LoadTestDone,
     ScenarioError,
     ScenarioKind,
+    ScenarioOrder,
     fewest_queries,
     measured_load,
     meets_bound,
@@ -28,11 +30,8 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from dlbricks_tui.jobs.events import Event
     from dlbricks_tui.jobs.process import JobProcess
-    from dlbricks_tui.scenarios.scenario import ScenarioOrder
 
 
 # The figures of an outcome, predicted or measured.

@@ -21,7 +21,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import AskedVariant, stated_variant
-from dlbricks_tui.wording.answers import options_of
+from dlbricks_tui.wording.doubts import options_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,29 +97,7 @@ def files_for(sources: Sequence[ModelSource], runtime: Runtime) -> tuple[ModelSo
     return tuple([source.in_format(needed) for source in sources])
 
 
-@contextmanager
-def open_loader(
-    data: DataFolder,
-    inputs_used: InputsUsed,
-    *runtimes: Runtime,
-    most_bytes: int | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Iterator[Loader]:
-    """Open a loader of models as these runtimes have them, or as the usual runtime of their format does.
-
-    `most_bytes` is the memory for the tensors of a model at a given batch size. `tell` takes a line about a model that
-    takes long.
-
-    Its process starts when the first unknown model needs it, and ends when the loader is closed.
-    """
-    taken = {**Registry(data.path).one_of_each_format(), **{it.traits.format: it for it in runtimes}}
-    memory = ShapeMemory(data.path, inputs_used)
-    log = data.log / "framework.log"
-    with frameworks.open_loader_of(taken, data.cache, log, memory, most_bytes, tell) as loader:
-        yield loader
-
-
-class ModelLoaders:
+class ModelLoaders(ExitStack):
     """Loaders of models, one for each runtime that reads them; each is opened at its first use."""
 
     def __init__(
@@ -130,31 +108,40 @@ class ModelLoaders:
         most_bytes: int | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        """The runtimes read the models of their formats if no other one is named."""
-        self._data, self._inputs_used, self._most_bytes = data, inputs_used, most_bytes
-        self._tell = tell
-        self.usual: Mapping[Format, Runtime] = {
-            **Registry(data.path).one_of_each_format(),
-            **{it.traits.format: it for it in runtimes},
-        }
-        self._open = ExitStack()
+        """The runtimes read the models of their formats if no other one is named.
+
+        `most_bytes` is the memory for the tensors of a model at a given batch size. `tell` takes a line about a model
+        that takes long.
+        """
+        super().__init__()
+        named = {it.traits.format: it for it in runtimes}
+        self.usual: Mapping[Format, Runtime] = {**Registry(data.path).one_of_each_format(), **named}
+        memory, log = ShapeMemory(data.path, inputs_used), data.log / "framework.log"
+        self._how = data.cache, log, memory, most_bytes, tell
         self._loaders: dict[Runtime | None, Loader] = {}
 
     def loader(self, runtime: Runtime | None = None) -> Loader:
-        """Return the loader of models as a runtime has them; None is the usual one of each format."""
+        """Return the loader of models as a runtime has them; None is the usual one of each format.
+
+        Its process starts when the first unknown model needs it.
+        """
         if runtime not in self._loaders:
             taken = self.usual if runtime is None else {**self.usual, runtime.traits.format: runtime}
-            opened = open_loader(
-                self._data, self._inputs_used, *taken.values(), most_bytes=self._most_bytes, tell=self._tell
-            )
-            self._loaders[runtime] = self._open.enter_context(opened)
+            self._loaders[runtime] = self.enter_context(frameworks.open_loader_of(taken, *self._how))
         return self._loaders[runtime]
 
-    def __enter__(self) -> "ModelLoaders":
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
+@contextmanager
+def open_loader(
+    data: DataFolder,
+    inputs_used: InputsUsed,
+    *runtimes: Runtime,
+    most_bytes: int | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Iterator[Loader]:
+    """Open a loader of models as these runtimes have them, or as the usual runtime of their format does."""
+    with ModelLoaders(data, inputs_used, *runtimes, most_bytes=most_bytes, tell=tell) as loaders:
+        yield loaders.loader()
 
 
 def loader_from_cache(data: DataFolder) -> Loader:

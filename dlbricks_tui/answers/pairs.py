@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -23,11 +23,13 @@ from dlbricks_tui.answers.changes import (
 )
 from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.estimates import Comparison
-from dlbricks_tui.answers.estimating import open_estimator
+from dlbricks_tui.answers.estimating import Remarks, open_estimator
 from dlbricks_tui.answers.sides import (
+    Found,
     NamedSelection,
     NotComparableError,
     PairKind,
+    Side,
     differing,
     select_named,
     side_of_selection,
@@ -38,15 +40,11 @@ from dlbricks_tui.runtime.variant import kernels_in_words, stated_threads, threa
 from dlbricks_tui.store.change import BRICKS, MODELS, Change, Timing, Verdict, all_compared, compared
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.labels import kind_of_label, label_of
-from dlbricks_tui.store.selections import equal
+from dlbricks_tui.store.selections import Selection, equal
 from dlbricks_tui.wording.numbers import counted, minute_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from dlbricks_tui.answers.estimating import Remarks
     from dlbricks_tui.answers.scope import EstimateOptions
-    from dlbricks_tui.answers.sides import Found, Side
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.database import ResultsDatabase
-    from dlbricks_tui.store.selections import Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,33 +174,6 @@ def _of_results(first: Side, second: Side, parts: tuple[ComparedPart, ...]) -> C
         remark = "Both are of one run, so they share its conditions."
     return _two(
         PairKind.RESULT, compared_sides, change, "bricks of both runs", parts, differences, filter(None, [remark])
-    )
-
-
-def _of_selections(of: str, first: Side, second: Side) -> ComparedTwo:
-    """Compare two selections of results by the models and bricks that both have."""
-    require_comparable((first, second))
-    found = compare(first, second)
-    # Whole models tell more than their bricks.
-    pairs = found.models or found.bricks
-    change = overall(pairs)
-    if change is None:
-        raise NotComparableError(_nothing_in_common(first, second, found))
-    shown = [*(found.models if len(found.models) > 1 else ()), *found.bricks]
-    several = len({it.executions for it in shown}) > 1
-    sums = [
-        _sum_side(first, [it.first for it in pairs], change.was_ms),
-        _sum_side(second, [it.second for it in pairs], change.is_ms),
-    ]
-    return _two(
-        of,
-        sums,
-        change,
-        "models and bricks" if found.models and found.bricks else "models" if found.models else "bricks",
-        largest_first([_part(it, with_execution=several) for it in shown]),
-        # The days are no circumstance for a report, which has them with the numbers.
-        differing((first, second), "measured"),
-        _selection_remarks(found),
     )
 
 
@@ -459,23 +429,41 @@ def compare_named(store: ResultsDatabase, first: NamedSelection, second: NamedSe
             else "one of them is a single result, and the other one several: compare two of one kind"
         )
     for named in both if kinds[0] == PairKind.RESULT else ():
-        _refuse_doubtful(named)
+        if not named.selection[0].good:
+            flags: tuple[str, ...] = ()
+            with suppress(DamagedResultError):
+                flags = named.selection.result(0).flags
+            why = f" ({', '.join(flags)})" if flags else ""
+            raise NotComparableError(f"{named.name} is in doubt{why}: measure it again")
     one, other = (side_of_selection(store, it) for it in both)
     if is_one_kind:
         # Their names tell enough.
         one, other = replace(one, name=first.name), replace(other, name=second.name)
     if kinds[0] == PairKind.RESULT:
         return _of_results(one, other, _bricks_of_runs(store, first.selection[0], second.selection[0]))
-    return _of_selections(first.kind if is_one_kind else PairKind.SELECTION, one, other)
-
-
-def _refuse_doubtful(named: NamedSelection) -> None:
-    if not named.selection[0].good:
-        flags: tuple[str, ...] = ()
-        with suppress(DamagedResultError):
-            flags = named.selection.result(0).flags
-        why = f" ({', '.join(flags)})" if flags else ""
-        raise NotComparableError(f"{named.name} is in doubt{why}: measure it again")
+    require_comparable((one, other))
+    found = compare(one, other)
+    # Whole models tell more than their bricks.
+    pairs = found.models or found.bricks
+    change = overall(pairs)
+    if change is None:
+        raise NotComparableError(_nothing_in_common(one, other, found))
+    shown = [*(found.models if len(found.models) > 1 else ()), *found.bricks]
+    several = len({it.executions for it in shown}) > 1
+    sums = [
+        _sum_side(one, [it.first for it in pairs], change.was_ms),
+        _sum_side(other, [it.second for it in pairs], change.is_ms),
+    ]
+    return _two(
+        (first.kind if is_one_kind else PairKind.SELECTION),
+        sums,
+        change,
+        "models and bricks" if found.models and found.bricks else "models" if found.models else "bricks",
+        largest_first([_part(it, with_execution=several) for it in shown]),
+        # The days are no circumstance for a report, which has them with the numbers.
+        differing((one, other), "measured"),
+        _selection_remarks(found),
+    )
 
 
 def _bricks_of_runs(store: ResultsDatabase, *results: Summary) -> tuple[ComparedPart, ...]:

@@ -162,13 +162,12 @@ def _located(
         if located is not None and located.match.matches:
             return located
         first = first or located
-    if wanted.sha256:
-        # Hashing the whole library is the last resort.
-        sources = (each for it in models.sources() if it.name != wanted.name for each in _each_format(it, formats))
-        found = (_with_content(wanted, source) for source in sources)
-        same = next((it for it in found if it is not None and it.match.matches), None)
-        if same is not None:
-            return same
+    # Hashing the whole library is the last resort.
+    others = (it for it in models.sources() if wanted.sha256 and it.name != wanted.name)
+    for source in (each for it in others for each in _each_format(it, formats)):
+        located = _with_content(wanted, source)
+        if located is not None and located.match.matches:
+            return located
     return first or model_match(wanted, FoundModel(None))
 
 
@@ -209,10 +208,9 @@ def _with_content(wanted: EvaluatedModel, source: ModelSource) -> LocatedModel |
 
 def _in_format(model: LocatedModel, form: Format) -> LocatedModel:
     """Return a model with its file of a format."""
-    source = model.source.in_format(form)
-    if source.path == model.source.path:
-        return replace(model, source=replace(model.source, twin=None))
-    return replace(model, source=replace(source, twin=None), sha256=content_sha256(source.path))
+    source = replace(model.source.in_format(form), twin=None)
+    is_same = source.path == model.source.path
+    return replace(model, source=source, sha256=model.sha256 if is_same else content_sha256(source.path))
 
 
 def _nearest_runtime(wanted: EvaluatedRuntime, data: DataFolder) -> Runtime | None:

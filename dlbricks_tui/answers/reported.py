@@ -12,7 +12,7 @@ from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.comparison import Accuracy, accuracy
-from dlbricks_tui.estimate.estimate import Estimate, estimate
+from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, format_of
 from dlbricks_tui.models.content import without_cycle_search
@@ -52,42 +52,6 @@ def reported_model(source: ModelSource) -> ReportedModel:
 def file_name(text: str) -> str:
     """Return a text as a part of file names."""
     return "".join(char if char.isascii() and (char.isalnum() or char in ".-") else "-" for char in text)
-
-
-class WayNames:
-    """Short names of ways of measuring that tell them apart."""
-
-    def __init__(self, store: ResultsDatabase, ways: Sequence[Way]) -> None:
-        self._systems, self._runtimes = by_id(store.systems()), by_id(store.runtimes())
-        self._ways = ways
-
-    def title(self, way: Way) -> str:
-        """Return the system and level, and the runtime and method if needed."""
-        system = self._systems.get(way.system)
-        words = [way.system if system is None else system.name, way.level.value]
-        beside = self._beside(way)
-        if len({it.runtime for it in beside}) > 1:
-            runtime = self._runtimes.get(way.runtime)
-            words.append(way.runtime if runtime is None else runtime.name)
-        if (precision := stated_precision(way.runtime)) is not Precision.F32:
-            words.append(precision.in_words)
-        if len({it.protocol for it in beside if it.runtime == way.runtime}) > 1:
-            words.append(way.protocol)
-        return printable(", ".join(words))
-
-    def slug(self, way: Way) -> str:
-        """Return a name for files: system and level, and a number if there are several."""
-        beside = self._beside(way)
-        number = f"-{beside.index(way) + 1}" if len(beside) > 1 else ""
-        return f"{file_name(way.system)}-{way.level.value}{number}"
-
-    def instance(self, way: Way) -> str:
-        """Return the instance type, else the id; the paper names its systems by instance type."""
-        system = self._systems.get(way.system)
-        return (system.instance_type if system else "") or way.system
-
-    def _beside(self, way: Way) -> list[Way]:
-        return [it for it in self._ways if it.system == way.system and it.level is way.level]
 
 
 class Networks:
@@ -206,6 +170,26 @@ class ReportContents:
     left_out: tuple[str, ...]
 
 
+def _series(store: ResultsDatabase, found: Mapping[Way, Sequence[ModelResult]]) -> Iterator[ReportedSeries]:
+    """Yield the results of each way of measuring with a short name that tells it apart."""
+    systems, runtimes = by_id(store.systems()), by_id(store.runtimes())
+    for way, results in found.items():
+        system, runtime = systems.get(way.system), runtimes.get(way.runtime)
+        beside = [it for it in found if (it.system, it.level) == (way.system, way.level)]
+        words = [way.system if system is None else system.name, way.level.value]
+        if len({it.runtime for it in beside}) > 1:
+            words.append(way.runtime if runtime is None else runtime.name)
+        if (precision := stated_precision(way.runtime)) is not Precision.F32:
+            words.append(precision.in_words)
+        if len({it.protocol for it in beside if it.runtime == way.runtime}) > 1:
+            words.append(way.protocol)
+        number = f"-{beside.index(way) + 1}" if len(beside) > 1 else ""
+        slug = f"{file_name(way.system)}-{way.level.value}{number}"
+        # The paper names its systems by instance type.
+        instance = (system.instance_type if system else "") or way.system
+        yield ReportedSeries(way, printable(", ".join(words)), slug, instance, tuple(results))
+
+
 @without_cycle_search()
 def find_contents(
     store: ResultsDatabase,
@@ -230,15 +214,10 @@ def find_contents(
     written = Networks(usual, sources, Level.WRITTEN, given, values, tell)
     if written.left_out.first is not None and not written.by_reported_model:
         raise written.left_out.first
-    ways = [way for way in _ways(store) if only is None or way.system in only]
+    ways = [it.way for it in combinations(store.select(order=())) if only is None or it.system in only]
     ways = [way for way in ways if runtimes is None or way.runtime in runtimes]
-    ways.sort(
-        key=lambda way: (
-            way.system != host,
-            (SYSTEMS.index(way.system) if way.system in SYSTEMS else len(SYSTEMS)),
-            way,
-        )
-    )
+    places = {system: place for place, system in enumerate(SYSTEMS)}
+    ways.sort(key=lambda way: (way.system != host, places.get(way.system, len(SYSTEMS)), way))
     runtimes_by_id = by_id(store.runtimes())
     by_loader: defaultdict[tuple[Level, Format, Loader], list[Way]] = defaultdict(list)
     for way in ways:
@@ -248,35 +227,20 @@ def find_contents(
     found: defaultdict[Way, list[ModelResult]] = defaultdict(list)
     left_out = written.left_out.lines
     for (level, form, loader), alike in by_loader.items():
-        readable = [
-            it.in_format(form)
-            for it in (source for source in sources if reported_model(source) in written.by_reported_model)
-            if form in it.formats
-        ]
-        known = (
-            level is Level.WRITTEN and loader is usual and {it.path for it in readable} == {it.path for it in sources}
-        )
+        read = (it for it in sources if reported_model(it) in written.by_reported_model)
+        readable = [it.in_format(form) for it in read if form in it.formats]
+        same_files = {it.path for it in readable} == {it.path for it in sources}
+        known = level is Level.WRITTEN and loader is usual and same_files
         networks = written if known else Networks(loader, readable, level, given, values, tell)
         left_out += [f"from level {level.value}: {it}" for it in networks.left_out.lines if networks is not written]
         for granularity in sorted({1} | {run.granularity for run in store.records(Run) if run.level is level}):
             for result in _model_results(store, networks, granularity, alike, tell):
                 found[result.found.way].append(result)
-    names = WayNames(store, [way for way in ways if found[way]])
-    series = [
-        ReportedSeries(way, names.title(way), names.slug(way), names.instance(way), tuple(found[way]))
-        for way in ways
-        if found[way]
-    ]
+    series = tuple(_series(store, {way: found[way] for way in ways if found[way]}))
     bricks = ((it, written.cut(graph, Cutting())) for it, graph in written.by_reported_model.items())
     corpus = compare([replace(model_bricks(cut), name=reported.name) for reported, cut in bricks])
-    return ReportContents(
-        tuple(asked),
-        tuple(written.by_reported_model),
-        written.by_reported_model,
-        corpus,
-        tuple(series),
-        tuple(left_out),
-    )
+    graphs = written.by_reported_model
+    return ReportContents(tuple(asked), tuple(graphs), graphs, corpus, series, tuple(left_out))
 
 
 def load_tests_of(
@@ -312,31 +276,15 @@ def _model_results(
         keys = end_to_end_keys(graph)
         for way in ways:
             composed = estimate(decomposition, results.knowledge(way))
+            has_bricks = any(part.measured is not None for part in composed.parts)
             for reported in reported_models:
-                result = _finding(store, reported, decomposition, keys, composed, way)
-                if result is not None:
+                timed = end_to_end(store, keys, reported.name, way)
+                if timed is not None or has_bricks:
+                    one = beside(SystemEstimate(way, replace(composed, model=reported.name)), timed)
+                    result = ModelResult(reported, decomposition, one, "" if timed is None else timed.id)
                     found.setdefault(reported, []).append(result)
     for reported in networks.by_reported_model:
         yield from found.get(reported, ())
-
-
-def _finding(
-    store: ResultsDatabase,
-    reported: ReportedModel,
-    decomposition: Decomposition,
-    keys: Mapping[Level, str],
-    composed: Estimate,
-    way: Way,
-) -> ModelResult | None:
-    timed = end_to_end(store, keys, reported.name, way)
-    if timed is None and not any(part.measured is not None for part in composed.parts):
-        return None
-    found = SystemEstimate(way, replace(composed, model=reported.name))
-    return ModelResult(reported, decomposition, beside(found, timed), "" if timed is None else timed.id)
-
-
-def _ways(store: ResultsDatabase) -> list[Way]:
-    return [it.way for it in combinations(store.select(order=()))]
 
 
 # The paper's four systems in its order.

@@ -8,6 +8,7 @@ from typing import Any
 from tinydb import where
 
 from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.estimating import Answer, Estimator
 from dlbricks_tui.answers.opening import library, reference_to, run_command
 from dlbricks_tui.answers.scope import MeasuredRuntimes, MeasurementScope
@@ -52,6 +53,8 @@ from dlbricks_tui.wording.numbers import counted, too_many_threads
 
 # LoadGen prepares all of them before a test.
 _MOST_REQUESTS_IN_A_TEST = 1_000_000
+# Predicted bricks with a larger share of an estimate count less than an interpolation between measured batch sizes.
+_MOST_PREDICTED = 0.05
 # The largest batch that an offline scenario tries, unless the options say another.
 _USUAL_OFFLINE_BATCH = 8
 
@@ -85,15 +88,9 @@ class ScenarioOptions(AskedScenario):
                 raise ScenarioError(f"batch {size}: a single stream has one request at a time; leave --batch out")
         # A request that waits alone is served alone.
         single = () if self.kind is ScenarioKind.OFFLINE else (1,)
-        return Scenario(
-            kind=self.kind,
-            percentile=usual_percentile(self.kind) if self.percentile is None else self.percentile,
-            bound_ms=self.bound_ms,
-            rate=self.rate,
-            batch_sizes=batch_sizes_up_to(*given) if len(given) == 1 else tuple(sorted({*given, *single})),
-            instances=self.instances,
-            full=self.full,
-        )
+        percentile = usual_percentile(self.kind) if self.percentile is None else self.percentile
+        sizes = batch_sizes_up_to(*given) if len(given) == 1 else tuple(sorted({*given, *single}))
+        return taken(Scenario, self, percentile=percentile, batch_sizes=sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,27 +135,24 @@ class ScenarioAnswer:
         return () if self.service is None else load_curve(self.scenario, self.service, points)
 
 
-def scenario_answer(estimator: Estimator, source: ModelSource, options: ScenarioOptions) -> ScenarioAnswer:
+def scenario_answer(estimator: Estimator, source: ModelSource, asked: ScenarioOptions) -> ScenarioAnswer:
     """Return what is known of a scenario of a model; nothing is measured.
 
     Unless the user chose a combination, the one whose load test answers the scenario comes before a prediction. The
     order to measure stays that of the usual combination.
     """
-    scenario = options.scenario(estimator.options.batch)
-    usual = _Scenarios(_sharing_cores(estimator, scenario.instances), source, scenario)
+    scenario = asked.scenario(estimator.options.batch)
+    options = estimator.options
+    if scenario.instances > 1 and options.threads is None and options.system is None:
+        # Instances share the cores.
+        threads = max(1, fingerprint().cores // scenario.instances)
+        estimator = replace(estimator, options=replace(options, threads=threads))
+    usual = _Scenarios(estimator, source, scenario)
     answer, test = usual.answer(), usual.test_of_another_execution
     if test is None:
         return answer
     tested = replace(estimator, options=replace(estimator.options, runtime=test.runtime, level=test.level))
     return replace(_Scenarios(tested, source, scenario).answer(), order=answer.order)
-
-
-def _sharing_cores(estimator: Estimator, instances: int) -> Estimator:
-    """Return the estimator for one of several instances, which share the cores unless the options say the threads."""
-    options = estimator.options
-    if instances == 1 or options.threads is not None or options.system is not None:
-        return estimator
-    return replace(estimator, options=replace(options, threads=max(1, fingerprint().cores // instances)))
 
 
 class _Scenarios:
@@ -171,9 +165,9 @@ class _Scenarios:
         self._scope = estimator.scope_of([source])
         self._runtimes = MeasuredRuntimes(estimator.data, estimator.store, self._scope.system)
         # The file's own batch size is not a choice, so that the results of a plain run count.
-        own = self._at(None)
+        own = self._asked(self._scope, batch=None)
         self._own_size = own.decomposition.graph.batch_size
-        self._model = own if self._own_size == 1 else self._at(1)
+        self._model = own if self._own_size == 1 else self._asked(self._scope, batch=1)
 
     def answer(self) -> ScenarioAnswer:
         """Return what is known of the scenario."""
@@ -182,8 +176,7 @@ class _Scenarios:
         alike = [it for it in self._own_tests if has_settings_of(it, scenario)]
         runtime = self._runtimes.of(way.runtime) if way.runtime else None
         execution = None if runtime is None else Execution(runtime, way.level)
-        results = StoredService(self._estimator, model, self._own_size, self._newest_stream)
-        by_size = results.of_sizes(scenario.batch_sizes, self._runtimes.batch_sizes(model.source.name))
+        by_size = self._services(scenario.batch_sizes, self._runtimes.batch_sizes(model.source.name))
         service: ServiceTimes | None = None
         prediction: PredictedLoad | None = None
         refusal = cure = ""
@@ -193,7 +186,8 @@ class _Scenarios:
             refusal = f"no runtime is known that runs {self._source.name}; `dlbricks runtimes` lists those of this host"
         elif lacking:
             cure = self._cure(runtime, lacking)
-            refusal = f"{self._source.name} has no results {_at_sizes(lacking)}; measure them: {cure}"
+            sizes = f"size{'' if len(lacking) == 1 else 's'} {', '.join(map(str, lacking))}"
+            refusal = f"{self._source.name} has no results at batch {sizes}; measure them: {cure}"
         else:
             tests = store.least_first(LoadTest, equal(system=way.system))[::-1]
             crowded = ServiceTimes(by_size, crowding=max(1.0, self._threads / self._cores))
@@ -227,10 +221,6 @@ class _Scenarios:
 
     def _answering(self, tests: Sequence[LoadTest]) -> list[LoadTest]:
         return [it for it in tests if has_settings_of(it, self._scenario) and has_rate_of(it, self._scenario)]
-
-    def _at(self, size: int | None) -> Answer:
-        """Return the model with its estimate at a batch size; None is that of its file."""
-        return self._asked(self._scope, batch=size)
 
     def _asked(self, scope: MeasurementScope | None, **changed: Any) -> Answer:
         """Return the model with its estimate under changed options, which may need a scope of their own."""
@@ -336,57 +326,25 @@ class _Scenarios:
                 f"worker, and {service.wake_up_ms:g} ms more after a pause"
             )
 
-
-def has_settings_of(test: LoadTest, scenario: Scenario) -> bool:
-    """Return whether a stored test has all settings of a scenario, except for the rate."""
-    if (test.kind, test.percentile, test.instances) != (scenario.kind.value, scenario.percentile, scenario.instances):
-        return False
-    if scenario.kind is ScenarioKind.OFFLINE:
-        return test.batch_size in scenario.batch_sizes
-    return (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
-
-
-def has_rate_of(test: LoadTest, scenario: Scenario) -> bool:
-    """Return whether a stored test was at the rate of a scenario, or has found the highest one if that is sought."""
-    return test.sought if scenario.seeks_rate else not test.sought and test.rate == scenario.rate
-
-
-def _at_sizes(sizes: Sequence[int]) -> str:
-    return f"at batch size{'' if len(sizes) == 1 else 's'} {', '.join(map(str, sizes))}"
-
-
-# Predicted bricks with a larger share of an estimate count less than an interpolation between measured batch sizes.
-_MOST_PREDICTED = 0.05
-
-
-class StoredService:
-    """The results of a model that tell how long an instance takes for a batch."""
-
-    def __init__(self, estimator: Estimator, model: Answer, own_size: int, stream: LoadTest | None) -> None:
-        self._estimator = estimator
-        # At batch size 1.
-        self._model = model
-        # The batch size of the file.
-        self._own_size = own_size
-        self._stream = stream
-
-    def of_sizes(self, sizes: Sequence[int], timed: Sequence[int]) -> tuple[ServiceTime, ...]:
+    def _services(self, sizes: Sequence[int], timed: Sequence[int]) -> tuple[ServiceTime, ...]:
         """Return the service times of the batch sizes for which there are results, or results of those around.
 
         `timed` has the sizes at which the model was timed end to end.
         """
         known: dict[int, ServiceTime] = {}
         doubtful: dict[int, ServiceTime] = {}
-        for size in sizes:
-            self._add(size, known, doubtful)
-        if max(sizes) not in known:
-            for size in [it for it in sorted(timed) if it > max(sizes)][:1]:
-                self._add(size, known, doubtful)
+        larger = [it for it in sorted(timed) if it > max(sizes)][:1]
+        for size in (*sizes, *larger):
+            if size in sizes or max(sizes) not in known:
+                # Times of which much is predicted count less.
+                service, is_doubtful = self._service(size)
+                if service is not None:
+                    (doubtful if is_doubtful else known)[size] = service
         certain = {it.batch_size: it for it in filled(known, sizes)}
         return filled({**doubtful, **certain}, sizes)
 
-    def _add(self, size: int, known: dict[int, ServiceTime], doubtful: dict[int, ServiceTime]) -> None:
-        """Add the service time of a batch size to the known ones, or to the doubtful ones if much is predicted."""
+    def _service(self, size: int) -> tuple[ServiceTime | None, bool]:
+        """Return the service time of a batch size, if there are results, and whether much of it is predicted."""
         decomposition, found = self._model.decomposition, self._model.found
         if size != 1:
             estimator, way = self._estimator, found.way
@@ -396,14 +354,12 @@ class StoredService:
             found = asked.on(way.system, way.runtime) or asked.empty(way.system, way.runtime)
         inquiry = Inquiry(self._estimator.store, decomposition, self._estimator.compositions)
         service = self._service_of(size, inquiry, found)
-        if service is not None:
-            is_estimate = service.source is ServiceSource.ESTIMATE
-            is_doubtful = is_estimate and found.estimate.predicted_share > _MOST_PREDICTED
-            (doubtful if is_doubtful else known)[size] = service
+        is_estimate = service is not None and service.source is ServiceSource.ESTIMATE
+        return service, is_estimate and found.estimate.predicted_share > _MOST_PREDICTED
 
     def _service_of(self, size: int, inquiry: Inquiry, found: SystemEstimate) -> ServiceTime | None:
         """Return the service time from the newest end-to-end samples, else from a complete estimate; else None."""
-        timed, stream = inquiry.timed(found.way), self._stream if size == 1 else None
+        timed, stream = inquiry.timed(found.way), self._newest_stream if size == 1 else None
         if stream is not None and (timed is None or timed.when < stream.when):
             return streamed_service(stream, PLACEMENT_SHARE)
         if timed is not None and found.end_to_end is not None:
@@ -425,3 +381,17 @@ class StoredService:
             record = selection.result(place)
             # The reference is timed in each round: its latency tells the rounds apart.
             yield BrickSamples(f"{summary.run} {summary.reference_ms}", times[summary.id], record.samples_ms)
+
+
+def has_settings_of(test: LoadTest, scenario: Scenario) -> bool:
+    """Return whether a stored test has all settings of a scenario, except for the rate."""
+    if (test.kind, test.percentile, test.instances) != (scenario.kind.value, scenario.percentile, scenario.instances):
+        return False
+    if scenario.kind is ScenarioKind.OFFLINE:
+        return test.batch_size in scenario.batch_sizes
+    return (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
+
+
+def has_rate_of(test: LoadTest, scenario: Scenario) -> bool:
+    """Return whether a stored test was at the rate of a scenario, or has found the highest one if that is sought."""
+    return test.sought if scenario.seeks_rate else not test.sought and test.rate == scenario.rate

@@ -12,8 +12,9 @@ from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.rules import NO_RULES, read_rules
-from dlbricks_tui.estimate.system_estimate import find_runtime, format_of
+from dlbricks_tui.estimate.system_estimate import find_runtime, find_system, format_of
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.errors import RegistryError
@@ -34,7 +35,6 @@ from dlbricks_tui.runtime.variant import (
 from dlbricks_tui.settings.cutting import WORKERS
 from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.variant import BATCH, KERNELS, THREADS
-from dlbricks_tui.store import records
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id, combinations, equal
 
@@ -93,9 +93,7 @@ def usual_runtimes(
     """Return the runtime of this host for each format, by the settings, of those that have the precision."""
     registry = Registry(data.path)
     named = registry.find(usual) if usual else None
-    if named is not None and not named.computes_in(precision):
-        named = None
-    found = registry.one_of_each_format(named, precision)
+    found = registry.one_of_each_format(named if named and named.computes_in(precision) else None, precision)
     return {form: runtime.with_threads(threads) for form, runtime in found.items()}
 
 
@@ -194,10 +192,17 @@ class MeasuredRuntimes:
     def of(self, identity: str) -> Runtime:
         """Return the runtime of an identity: a variant of one of this host, or as the store describes it."""
         for each in self.registered:
-            found = each.with_identity(identity)
-            if found is not None:
+            if (found := each.with_identity(identity)) is not None:
                 return found
-        return _described(identity, self._stored.get(identity))
+        # It is not on this host: the identity says all.
+        stored = self._stored.get(identity)
+        first, *words = identity.split(" ")
+        framework, _, version = first.partition("-")
+        python = next((word.removeprefix("python-") for word in words if word.startswith("python-")), "")
+        variables = [word.partition("=") for word in words if "=" in word]
+        environment = tuple(sorted((name, value) for name, _, value in variables))
+        settings = Settings(stated_threads(identity), environment, precision=stated_precision(identity))
+        return Runtime(stored.name if stored else framework, "", framework, version, python, settings)
 
     def loading(self, runtime: Runtime) -> Runtime | None:
         """Return the runtime that reads models as this one fuses them; threads do not matter.
@@ -225,34 +230,34 @@ class MeasuredRuntimes:
         return tuple(sorted({int(size) for size in found.tolist()}))
 
 
-def _described(identity: str, stored: records.RuntimeRecord | None) -> Runtime:
-    """Return a runtime by its identity alone: it is not on this host."""
-    first, *words = identity.split(" ")
-    framework, _, version = first.partition("-")
-    python = next((word.removeprefix("python-") for word in words if word.startswith("python-")), "")
-    variables = [word.partition("=") for word in words if "=" in word]
-    environment = tuple(sorted((name, value) for name, _, value in variables))
-    settings = Settings(stated_threads(identity), environment, precision=stated_precision(identity))
-    return Runtime(stored.name if stored else framework, "", framework, version, python, settings)
-
-
 _THREADS = re.compile(r"threads-(\d{1,4})\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateOptions(RuntimeOptions, CutOptions):
-    """Options of an estimate: cutting, composition and the measurements to use. None: the stored results decide."""
+class SelectionOptions(CutOptions):
+    """Options that select measurements of models, beside the runtime. None: the stored results decide."""
 
     level: Level | None = None
     # A system by its id, name or instance type. None: this host.
     system: str | None = None
+    # The threads of the settings, which count unless a number is given.
     usual_threads: int | None = None
+    # Predict no missing brick.
+    measured_only: bool = False
+
+    def system_in(self, store: ResultsDatabase) -> str:
+        """Return the id of the system whose measurements count."""
+        return fingerprint().id if self.system is None else find_system(self.system, by_id(store.systems()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateOptions(RuntimeOptions, SelectionOptions):
+    """Options of an estimate: cutting, composition and the measurements to use. None: the stored results decide."""
+
     # Compose for this many workers, too.
     workers: int | None = None
     # A TOML file that says which layers may run in parallel.
     rules: Path | None = None
-    # Predict no missing brick.
-    measured_only: bool = False
 
     def __post_init__(self) -> None:
         require_allowed(self, (WORKERS, THREADS, BATCH), EstimateError)

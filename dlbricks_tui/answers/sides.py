@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
-from functools import partial
+from functools import cache, partial
 from multiprocessing import get_context
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
-
-from tinydb.queries import QueryInstance
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.baseline import TITLES, facts_of_host, newest_by_id
@@ -81,18 +79,12 @@ class Naming(NamedTuple):
     others: Callable[[ResultsDatabase], Mapping[str, tuple[str, ...]]] = lambda _: {}
 
 
-def _names_of_systems(store: ResultsDatabase) -> Mapping[str, tuple[str, ...]]:
-    return {it.id: (it.name, it.instance_type) for it in store.systems()}
-
-
-def _names_of_runtimes(store: ResultsDatabase) -> Mapping[str, tuple[str, ...]]:
-    return {it.id: (it.name, it.framework, it.id.split(" ")[0]) for it in store.runtimes()}
-
-
 # The kinds of results that a word names, besides days and the beginnings of runs.
 KINDS: dict[str, Naming] = {
-    PairKind.SYSTEM: Naming("system", _names_of_systems),
-    PairKind.RUNTIME: Naming("runtime", _names_of_runtimes),
+    PairKind.SYSTEM: Naming("system", lambda store: {it.id: (it.name, it.instance_type) for it in store.systems()}),
+    PairKind.RUNTIME: Naming(
+        "runtime", lambda store: {it.id: (it.name, it.framework, it.id.split(" ")[0]) for it in store.runtimes()}
+    ),
     PairKind.RUN: Naming("run"),
 }
 
@@ -110,18 +102,6 @@ class NamedSelection(NamedTuple):
         return self.name if self.kind == PairKind.SELECTION else f"{self.kind} {self.name}"
 
 
-class _Meaning(NamedTuple):
-    """The meaning of a word, and the query for its results."""
-
-    kind: str
-    name: str
-    query: QueryInstance
-
-    @property
-    def words(self) -> str:
-        return f"{self.kind} {self.name}"
-
-
 def select_named(store: ResultsDatabase, text: str, where: Sequence[str] = ()) -> NamedSelection:
     """Return the results that a text names, which pass the filters too.
 
@@ -136,24 +116,37 @@ def select_named(store: ResultsDatabase, text: str, where: Sequence[str] = ()) -
         raise QueryError("an empty text names no results: give a system, a runtime, a day, a run, or filters")
     filters = [word for word in words if is_filter(word)]
     selection = store.results(*where, *filters)
-    named: list[_Meaning] = []
+    named: list[NamedSelection] = []
     for word in (word for word in words if not is_filter(word)):
-        meaning = _only_meaning(word, store, selection)
-        selection = selection.matching(meaning.query)
-        named.append(meaning)
+        named.append(_only_meaning(word, store, selection))
+        selection = named[-1].selection
     if not len(selection):
-        raise QueryError(f"no results are {text!r}{_also(where)}; `dlbricks results list` shows those there are")
+        also = f" and pass {' '.join(where)}" if where else ""
+        raise QueryError(f"no results are {text!r}{also}; `dlbricks results list` shows those there are")
     if len(words) == len(named) == 1:
-        return NamedSelection(named[0].name, selection, named[0].kind)
+        return named[0]
     return NamedSelection(", ".join([*(it.words for it in named), *filters]), selection)
 
 
-def _only_meaning(word: str, store: ResultsDatabase, selection: Selection) -> _Meaning:
+def _only_meaning(word: str, store: ResultsDatabase, selection: Selection) -> NamedSelection:
+    """Return the results that a word stands for among these."""
+
+    def meanings(fits: Callable[[str], bool]) -> list[NamedSelection]:
+        return [
+            NamedSelection(value, selection.matching(equal(**{naming.column: value})), kind)
+            for kind, naming in KINDS.items()
+            for others in (naming.others(store),)
+            for value in sorted(selection.distinct(naming.column))
+            if any(map(fits, (value, *others.get(value, ()))))
+        ]
+
+    if _DAY.fullmatch(word):
+        return NamedSelection(word, selection.matching(parse_filter(f"when={word}")), PairKind.DAY)
     # An id is clear, whatever else is called the same.
-    exact = list(_meanings(store, selection, lambda name: name == word))
-    alike = [_Meaning(PairKind.DAY, word, parse_filter(f"when={word}"))] if _DAY.fullmatch(word) else exact
-    alike = alike or list(_meanings(store, selection, lambda name: name.casefold() == word.casefold()))
-    alike = alike or list(_runs(word, selection))
+    alike = meanings(lambda name: name == word) or meanings(lambda name: name.casefold() == word.casefold())
+    if not alike:
+        runs = sorted(it for it in selection.distinct("run") if it.startswith(word))
+        alike = [NamedSelection(it, selection.matching(equal(run=it)), PairKind.RUN) for it in runs]
     if len(alike) == 1:
         return alike[0]
     if alike:
@@ -161,35 +154,16 @@ def _only_meaning(word: str, store: ResultsDatabase, selection: Selection) -> _M
             f"{word!r} stands for several: {_listed([it.words for it in alike])}; name one of them, or add a filter "
             "such as threads=1"
         )
-    known = [f"{kind}s {_listed(sorted(selection.distinct(it.column)))}" for kind, it in KINDS.items()]
+    known = [f"{kind}s {_listed(sorted(selection.distinct(it.column))) or 'none'}" for kind, it in KINDS.items()]
     raise QueryError(
         f"{word!r} is no {', '.join(KINDS)} or day with results; there are {'; '.join(known)}; a part of a name is "
         f"found by a filter such as name~{word[:20]}"
     )
 
 
-def _meanings(store: ResultsDatabase, selection: Selection, fits: Callable[[str], bool]) -> Iterator[_Meaning]:
-    """Yield what has a fitting name among these results."""
-    for kind, naming in KINDS.items():
-        others = naming.others(store)
-        for value in sorted(selection.distinct(naming.column)):
-            if any(map(fits, (value, *others.get(value, ())))):
-                yield _Meaning(kind, value, equal(**{naming.column: value}))
-
-
-def _runs(word: str, selection: Selection) -> Iterator[_Meaning]:
-    for run in sorted(selection.distinct("run")):
-        if run.startswith(word):
-            yield _Meaning(PairKind.RUN, run, equal(run=run))
-
-
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - _MOST_LISTED
-    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "") if names else "none"
-
-
-def _also(where: Sequence[str]) -> str:
-    return f" and pass {' '.join(where)}" if where else ""
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 # The records that a comparison reads.
@@ -307,10 +281,41 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
         )
     bricks = {it.brick for it in good if isinstance(it, Measurement)}
     names = {it.key: label_of(it.canonical) for it in known if isinstance(it, BrickForm) and it.key in bricks}
-    taker = _Taker(runtimes, _releases(origins), names)
+    releases = {(it.run, it.runtime): str(dict(it.packages).get("dlbricks", "")) for it in origins}
+    # Equal executions, subjects and texts share one object.
+    subjects, texts = dict[Subject, Subject](), dict[str, str]()
+
+    @cache
+    def execution(system: str, identity: str, level: Level, method: str, batch: int) -> ResultExecution:
+        it = runtimes[identity]
+        python, variables = ".".join(it.python.split(".")[:2]), tuple(sorted(it.settings))
+        variant = stated_threads(identity), batch, stated_precision(identity), stated_kernels(identity)
+        return ResultExecution(system, it.framework, it.version, python, *variant, variables, level, method)
+
+    def found(it: Result) -> Found:
+        if isinstance(it, EndToEnd):
+            subject, title = Subject(True, it.model), it.name
+        else:
+            # With contexts, a brick is timed once for all layers.
+            place = it.occurrence if it.context == ANY_CONTEXT else ()
+            subject, title = Subject(False, it.brick, it.context, place), names.get(it.brick) or it.brick
+        return Found(
+            it.uuid,
+            subjects.setdefault(subject, subject),
+            texts.setdefault(title, title),
+            execution(it.system, it.runtime, it.level, it.protocol, it.batch_size),
+            releases.get((it.run, it.runtime), ""),
+            texts.setdefault(it.runtime, it.runtime),
+            texts.setdefault(it.run, it.run),
+            it.when,
+            it.statistics,
+            # The statistics are those of the samples after the warm-up.
+            array("d", it.samples_ms[len(it.samples_ms) - it.statistics.count :]),
+        )
+
     return Side(
         name=name,
-        results=tuple(map(taker.found, good)),
+        results=tuple(map(found, good)),
         systems=systems,
         runtimes=runtimes,
         origins=origins,
@@ -319,65 +324,6 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
         signature=signature,
         contents={model: str(digest) for it in origins for model, digest in it.models if digest},
     )
-
-
-def _releases(origins: Iterable[Provenance]) -> Mapping[tuple[str, str], str]:
-    return {(it.run, it.runtime): str(dict(it.packages).get("dlbricks", "")) for it in origins}
-
-
-class _Taker:
-    """Makes results of records; equal executions, subjects and texts share one object."""
-
-    def __init__(
-        self, runtimes: Mapping[str, RuntimeRecord], releases: Mapping[tuple[str, str], str], names: Mapping[str, str]
-    ) -> None:
-        self._runtimes, self._releases, self._names = runtimes, releases, names
-        self._executions: dict[tuple[object, ...], ResultExecution] = {}
-        self._subjects: dict[Subject, Subject] = {}
-        self._texts: dict[str, str] = {}
-
-    def found(self, result: Result) -> Found:
-        statistics = result.statistics
-        if isinstance(result, EndToEnd):
-            subject, name = Subject(True, result.model), result.name
-        else:
-            # With contexts, a brick is timed once for all layers.
-            place = result.occurrence if result.context == ANY_CONTEXT else ()
-            subject = Subject(False, result.brick, result.context, place)
-            name = self._names.get(result.brick) or result.brick
-        return Found(
-            result.uuid,
-            self._subjects.setdefault(subject, subject),
-            self._texts.setdefault(name, name),
-            self._execution(result),
-            self._releases.get((result.run, result.runtime), ""),
-            self._texts.setdefault(result.runtime, result.runtime),
-            self._texts.setdefault(result.run, result.run),
-            result.when,
-            statistics,
-            # The statistics are those of the samples after the warm-up.
-            array("d", result.samples_ms[len(result.samples_ms) - statistics.count :]),
-        )
-
-    def _execution(self, result: Result) -> ResultExecution:
-        held = result.system, result.runtime, result.level, result.protocol, result.batch_size
-        known = self._executions.get(held)
-        if known is None:
-            runtime = self._runtimes[result.runtime]
-            known = self._executions[held] = ResultExecution(
-                result.system,
-                runtime.framework,
-                runtime.version,
-                ".".join(runtime.python.split(".")[:2]),
-                stated_threads(result.runtime),
-                result.batch_size,
-                stated_precision(result.runtime),
-                stated_kernels(result.runtime),
-                tuple(sorted(runtime.settings)),
-                result.level,
-                result.protocol,
-            )
-        return known
 
 
 _ENDINGS = tuple(it.value for it in ExportFormat)
@@ -418,15 +364,14 @@ def read_side(path: Path) -> Side:
     """Return the results of a file of `dlbricks results export`."""
     records, refused = read_export(path, COMPARED)
     found = signature_beside(path)
-    return side_of(
-        str(path), records, [str(it) for it in refused], "none" if found is None else f"{found.name}, not verified"
-    )
+    signature = "none" if found is None else f"{found.name}, not verified"
+    return side_of(str(path), records, list(map(str, refused)), signature)
 
 
 def read_sides(paths: Sequence[Path]) -> list[Side]:
     """Return the results of several files, in their order."""
     for place, path in enumerate(paths):
-        if any((path.exists() and other.exists() and path.samefile(other)) for other in paths[:place]):
+        if any(path.exists() and other.exists() and path.samefile(other) for other in paths[:place]):
             raise NotComparableError(f"{path} is named twice: a comparison needs different files")
     at_once = min(len(paths), os.cpu_count() or 1)
     if at_once < 2 or sum(map(_size_of, paths)) - max(map(_size_of, paths)) < _LARGE_BYTES:
@@ -497,7 +442,6 @@ def value_in_words(name: str, execution: ResultExecution) -> str:
 # Packages that come first.
 _PACKAGES = ("dlbricks", "python", "numpy", "onednn")
 _TITLES_OF_EXECUTIONS = {"batch": "batch size", "python": "Python of the runtime"}
-_MOST_VALUES = 6
 _MOST_NUMBER = 1 << 31
 
 
@@ -530,18 +474,13 @@ def differing(sides: Sequence[Side], *numbers: str) -> dict[str, tuple[str, str]
 
 
 def _facts(sides: Sequence[Side]) -> Iterator[SideFact]:
-    yield _number("name", (it.name for it in sides))
-    yield _number("models", (_count(it, is_model=True) for it in sides))
-    yield _number("bricks", (_count(it, is_model=False) for it in sides))
-    yield _number("good results", (f"{len(it.results):,}" for it in sides))
-    yield _number("results in doubt", (f"{it.in_doubt:,}" for it in sides))
-    yield _number("lines without a record", (f"{len(it.refused):,}" for it in sides))
-    yield _number("measured", map(_days, sides))
-    yield _number("runs", (f"{len({result.run for result in it.results}):,}" for it in sides))
+    for name, number in _NUMBERS.items():
+        yield SideFact(name, tuple(map(number, sides)), is_number=True)
     if any(it.signature for it in sides):
-        yield _number("signature", (it.signature or "not known" for it in sides))
-    yield _fact("system", map(_systems, sides))
-    yield _fact("framework", (_distinct(it, _framework) for it in sides))
+        yield SideFact("signature", tuple(it.signature or "not known" for it in sides), is_number=True)
+    yield _fact("system", ([system_in_words(it, each) for each in _distinct(it, attrgetter("system"))] for it in sides))
+    frameworks = (_distinct(it, lambda each: f"{runtime_title(each.framework)} {each.version}") for it in sides)
+    yield _fact("framework", frameworks)
     for name in ("python", "threads", "batch", "precision", "kernels", "variables", "level", "method"):
         yield _fact(
             _TITLES_OF_EXECUTIONS.get(name, name), (_distinct(it, partial(value_in_words, name)) for it in sides)
@@ -558,25 +497,35 @@ def _facts(sides: Sequence[Side]) -> Iterator[SideFact]:
     yield _fact("requirements not met", (_told(line for origin in it.origins for line in origin.unmet) for it in sides))
 
 
-def _fact(name: str, values: Iterable[Iterable[str]]) -> SideFact:
-    return SideFact(name, tuple(map(_joined, values)))
-
-
-def _number(name: str, values: Iterable[str]) -> SideFact:
-    return SideFact(name, tuple(values), is_number=True)
+def _fact(name: str, values: Iterable[Sequence[str]]) -> SideFact:
+    return SideFact(name, tuple(map(_listed, values)))
 
 
 def _count(side: Side, *, is_model: bool) -> str:
     return f"{len({it.subject.key for it in side.results if it.subject.is_model is is_model}):,}"
 
 
-def _distinct(side: Side, tell: Callable[[ResultExecution], str]) -> Iterable[str]:
-    return sorted({tell(it) for it in executions_of(side.results)}, key=_in_order)
+def _days(side: Side) -> str:
+    days = sorted({it.when[:10] for it in side.results})
+    return " to ".join(dict.fromkeys((days[0], days[-1])))
 
 
-def _in_order(text: str) -> tuple[int, str]:
-    """Return the key by which texts are sorted: numbers by their values, before all else."""
-    return (int(text), "") if text.isdecimal() else (_MOST_NUMBER, text)
+_NUMBERS: dict[str, Callable[[Side], str]] = {
+    "name": attrgetter("name"),
+    "models": partial(_count, is_model=True),
+    "bricks": partial(_count, is_model=False),
+    "good results": lambda it: f"{len(it.results):,}",
+    "results in doubt": lambda it: f"{it.in_doubt:,}",
+    "lines without a record": lambda it: f"{len(it.refused):,}",
+    "measured": _days,
+    "runs": lambda it: f"{len({result.run for result in it.results}):,}",
+}
+
+
+def _distinct(side: Side, tell: Callable[[ResultExecution], str]) -> list[str]:
+    """Return what the executions of a side tell: numbers by their values, before all else."""
+    told = {tell(it) for it in executions_of(side.results)}
+    return sorted(told, key=lambda it: (int(it), "") if it.isdecimal() else (_MOST_NUMBER, it))
 
 
 def _hosts(side: Side) -> Iterator[dict[str, Fact]]:
@@ -587,32 +536,13 @@ def _hosts(side: Side) -> Iterator[dict[str, Fact]]:
             yield dict(facts_of_host(side.systems[system], origin))
 
 
-def _told(values: Iterable[Fact]) -> Iterable[str]:
+def _told(values: Iterable[Fact]) -> list[str]:
     words = {True: "on", False: "off"}
     told = (words[it] if isinstance(it, bool) else str(it) for it in values if it not in (None, ""))
     return sorted(set(told))
-
-
-def _joined(values: Iterable[str]) -> str:
-    held = list(values)
-    more = len(held) - _MOST_VALUES
-    return ", ".join(held[:_MOST_VALUES]) + (f" and {more} more" if more > 0 else "")
-
-
-def _days(side: Side) -> str:
-    days = sorted({it.when[:10] for it in side.results})
-    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-
-
-def _systems(side: Side) -> list[str]:
-    return [system_in_words(side, it) for it in _distinct(side, attrgetter("system"))]
 
 
 def system_in_words(side: Side, system: str) -> str:
     """Return the name of a system with its id."""
     name = side.systems[system].name
     return system if name == system else f"{name} ({system})"
-
-
-def _framework(execution: ResultExecution) -> str:
-    return f"{runtime_title(execution.framework)} {execution.version}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,11 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.share.galleries import Imported, ImportedFile
 from dlbricks_tui.store.claims import Claim
 from dlbricks_tui.store.importing import ImportReport
-from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, combinations, equal
+from dlbricks_tui.store.selections import OLDEST_FIRST, Combination, by_id, combinations, equal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dlbricks_tui.store.database import ResultsDatabase
     from dlbricks_tui.store.records import Peaks, System
-    from dlbricks_tui.store.selections import Combination
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -161,46 +162,38 @@ class _Export:
     def private(self) -> tuple[SuiteModel, ...]:
         """Return the bricks of the private models; raise the first refusal where none can be read."""
         found: list[SuiteModel] = []
-        refusals: list[UserError] = []
+        first: UserError | None = None
         for source in self._sources:
             try:
                 found += self._taken(source, self._options.inputs)
             except (ModelError, WorkerLostError) as refusal:
                 self._tell(ExportNoted(f"left out: {refusal}"))
-                refusals.append(refusal)
-        self.left_out = [str(refusal) for refusal in refusals]
-        if refusals and not found:
-            raise refusals[0]
+                self.left_out.append(str(refusal))
+                first = first or refusal
+        if first is not None and not found:
+            raise first
         return tuple(found)
 
     def decoys(self, private: Sequence[SuiteModel], seed: Seed, known: Library) -> tuple[SuiteModel, ...]:
         """Return decoys for each kind of private models: of the same format, and quantised if those are."""
         found: list[SuiteModel] = []
-        mine = {source.path for source in self._sources}
-        offered = known.find_all(self._options.decoys_from) if self._options.decoys_from else known.samples()
-        kinds = dict.fromkeys(kind_of(model) for model in private)
-        for form, quantised, kind in kinds:
-            alike = [model for model in private if kind_of(model) == (form, quantised, kind)]
+        mine, options = {source.path for source in self._sources}, self._options
+        offered = known.find_all(options.decoys_from) if options.decoys_from else known.samples()
+        by_kind: dict[tuple[Format, bool, str], list[SuiteModel]] = {}
+        for model in private:
+            by_kind.setdefault(kind_of(model), []).append(model)
+        for (form, quantised, kind), alike in by_kind.items():
             readable = [it.in_format(form) for it in offered if form in it.formats]
             others = [source for source in readable if source.path not in mine]
-            pool = others if self._options.decoys_from else self._of_kind(others, kind)
-            precision = Precision.INT8 if quantised else self._options.precision
-
-            def take(
-                source: ModelSource, shapes: Mapping[str, Shape], precision: Precision = precision
-            ) -> Sequence[SuiteModel]:
-                return self._taken(source, shapes, precision)
-
-            found += chosen_decoys(pool, self._options.decoys, seed, alike, take, self.packings)
+            pool = others if options.decoys_from else self._of_kind(others, kind)
+            take = partial(self._taken, precision=Precision.INT8 if quantised else options.precision)
+            found += chosen_decoys(pool, options.decoys, seed, alike, take)
         return tuple(found)
 
     def _of_kind(self, pool: Sequence[ModelSource], kind: str) -> Sequence[ModelSource]:
         """Return the samples of a kind, or all where they are too few."""
-        alike = [
-            source
-            for source in pool
-            if next((kind for kind, tasks in _TASKS.items() if source.task in tasks), _OTHERS) == kind
-        ]
+        kinds = {task: name for name, tasks in _TASKS.items() for task in tasks}
+        alike = [source for source in pool if kinds.get(source.task or "", _OTHERS) == kind]
         wanted = self._options.decoys
         if len({source.path for source in alike}) >= wanted:
             return alike
@@ -219,24 +212,16 @@ class _Export:
     def _taken(
         self, source: ModelSource, shapes: Mapping[str, Shape], precision: Precision | None = None
     ) -> Sequence[SuiteModel]:
-        found = []
-        for runtime in self._runtimes:
-            if runtime.traits.format is not source.format:
-                continue
-            variant = runtime if precision is None else runtime.with_precision(precision)
+        level, values = self._options.level, self._options.values
+        found: list[SuiteModel] = []
+        for runtime in (it for it in self._runtimes if it.traits.format is source.format):
+            loader = self._loader(runtime if precision is None else runtime.with_precision(precision))
             for batch in self._options.batch or (None,):
-                found.append(self._model(variant, source, shapes, batch))
+                graph = loader.load(source, level, shapes, values, batch).named(source.name)
+                is_symbol = source.format is Format.MXNET
+                written = None if is_symbol else loader.load(source, Level.WRITTEN, shapes, values, batch)
+                found.append(SuiteModel(decompose(graph, self._options.cutting, loader.cache), written))
         return found
-
-    def _model(
-        self, runtime: Runtime, source: ModelSource, shapes: Mapping[str, Shape], batch: int | None
-    ) -> SuiteModel:
-        loader, level, values = self._loader(runtime), self._options.level, self._options.values
-        graph = loader.load(source, level, shapes, values, batch).named(source.name)
-        decomposition = decompose(graph, self._options.cutting, loader.cache)
-        if source.format is Format.MXNET:
-            return SuiteModel(decomposition)
-        return SuiteModel(decomposition, loader.load(source, Level.WRITTEN, shapes, values, batch))
 
     def _packing(self, runtime: Runtime) -> Packing:
         if runtime.traits.format is Format.MXNET:
@@ -283,10 +268,8 @@ def _runtimes(options: SuiteOptions, sources: Sequence[ModelSource], registry: R
 
 def _readable(source: ModelSource, formats: Collection[Format]) -> ModelSource:
     """Return a model in a format that some runtime reads."""
-    if source.format in formats:
-        return source
-    for form in formats:
-        if form in source.formats:
+    for form in (source.format, *formats):
+        if form in formats and form in source.formats:
             return source.in_format(form)
     raise ShareError(
         f"{source.name} is an {source.format.value} model, and no runtime of the suite runs those; name another "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -37,15 +38,12 @@ from dlbricks_tui.traces.trace import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.events import Event
     from dlbricks_tui.jobs.process import JobProcess
     from dlbricks_tui.models.library import ModelSource
 
 
-# A trace of more can hardly be looked at.
 # A trace of a large model takes less.
 _NEEDED_BYTES = 1 << 20
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from dlbricks_tui.answers import language as language_answers
-from dlbricks_tui.answers import loads
+from dlbricks_tui.answers import loads, measuring, traces
 from dlbricks_tui.answers.checks import CheckedModel, CheckOptions, check_plan, checked, measure_again
 from dlbricks_tui.answers.combinations import CompareOptions
 from dlbricks_tui.answers.combinations import compare as ranking_of
+from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.estimates import Comparison, ModelEstimate, comparison, model_estimate
 from dlbricks_tui.answers.estimating import Remarks, open_estimator
 from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationResult, EvaluationSteps
@@ -25,33 +26,12 @@ from dlbricks_tui.answers.fleets import FleetOptions, FleetResult, fleet_request
 from dlbricks_tui.answers.from_run import evaluation_of_run
 from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
 from dlbricks_tui.answers.loads import ScenarioResult, scenario_result
-from dlbricks_tui.answers.measuring import (
-    MeasureOptions,
-    ProbeOptions,
-    ProbeResult,
-    RunResult,
-    known_systems,
-    probe_request,
-    probe_result,
-    run_request,
-    run_result,
-)
+from dlbricks_tui.answers.measuring import MeasureOptions, ProbeOptions, ProbeResult, RunResult
 from dlbricks_tui.answers.opening import library, open_loader
 from dlbricks_tui.answers.preparing import check_evaluation
 from dlbricks_tui.answers.scenarios import ScenarioOptions, scenario_answer
 from dlbricks_tui.answers.scope import EstimateOptions
-from dlbricks_tui.answers.traces import (
-    TraceFormat,
-    TraceOptions,
-    TraceResult,
-    format_of,
-    require_place,
-    require_room,
-    trace_model,
-    trace_order,
-    trace_result,
-    write_in,
-)
+from dlbricks_tui.answers.traces import TraceFormat, TraceOptions, TraceResult
 from dlbricks_tui.evaluations.evaluation import Evaluation
 from dlbricks_tui.fleet.request import FleetProgress
 from dlbricks_tui.folders import data_folder
@@ -75,8 +55,9 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.wording import scenarios
 from dlbricks_tui.wording.events import doing_now, inputs_given_before, note_of
 from dlbricks_tui.wording.fleets import fleet_line, note_line
-from dlbricks_tui.wording.jobs import language_line, trace_line
+from dlbricks_tui.wording.jobs import language_line
 from dlbricks_tui.wording.numbers import too_many_threads
+from dlbricks_tui.wording.scenarios import trace_line
 
 # A path, a name of the library, or `table1:ID`.
 Model = str | os.PathLike[str]
@@ -142,13 +123,11 @@ def _reporter(run: str, progress: Callable[[Progress], None]) -> Callable[[Event
         folded.take(event)
         note = note_of(event)
         progress(
-            Progress(
+            taken(
+                Progress,
+                folded,
                 run=run,
-                state=folded.state,
-                done=folded.done,
-                total=folded.total,
                 failed=folded.bricks_failed + folded.models_failed,
-                seconds_left=folded.seconds_left,
                 doing=doing_now(folded),
                 note=None if note is None else note.text,
             )
@@ -292,15 +271,15 @@ def trace(
     """
     session = _session_at(data)
     place = None if file is None else Path(file)
-    form = None if place is None else format_of(place, format)
+    form = None if place is None else traces.format_of(place, format)
     if place is not None:
-        require_place(place, replace=True)
-    order = trace_order(options or TraceOptions(), session.source(model), session.folder)
-    require_room(session.folder)
-    found = trace_model(order, session.folder, _telling(progress, trace_line))
+        traces.require_place(place, replace=True)
+    order = traces.trace_order(options or TraceOptions(), session.source(model), session.folder)
+    traces.require_room(session.folder)
+    found = traces.trace_model(order, session.folder, _telling(progress, trace_line))
     if place is not None and form is not None:
-        write_in(form, found, place)
-    return trace_result(found, place, form)
+        traces.write_in(form, found, place)
+    return traces.trace_result(found, place, form)
 
 
 def measure(
@@ -317,9 +296,9 @@ def measure(
     """
     _require_main_thread()
     session, began = _session_at(data), time.monotonic()
-    request = run_request(options or MeasureOptions(), session.sources(models), session.folder)
+    request = measuring.run_request(options or MeasureOptions(), session.sources(models), session.folder)
     outcome = session._executed(request, began, progress)
-    return run_result(outcome.state, _estimates_of(outcome))
+    return measuring.run_result(outcome.state, _estimates_of(outcome))
 
 
 def probe(
@@ -336,10 +315,11 @@ def probe(
     """
     _require_main_thread()
     session, began = _session_at(data), time.monotonic()
-    request = probe_request(options or ProbeOptions(), session.sources(models), session.folder)
-    others = known_systems(request, session.folder)
+    request = measuring.probe_request(options or ProbeOptions(), session.sources(models), session.folder)
+    others = measuring.known_systems(request, session.folder)
     outcome = session._executed(request, began, progress)
-    return probe_result(outcome.state, fingerprint().id, request.runtime.identity, others, _estimates_of(outcome))
+    identity = request.runtime.identity
+    return measuring.probe_result(outcome.state, fingerprint().id, identity, others, _estimates_of(outcome))
 
 
 def check(

@@ -135,10 +135,8 @@ def make_certificates(args: argparse.Namespace) -> int:
 def work_for_fleet(args: argparse.Namespace) -> int:
     """Measure on this host until the process is told to end."""
     require_extra()
-    from dlbricks_tui.fleet.engine.scheduler import PLAIN, check_address
     from dlbricks_tui.fleet.engine.worker import run_worker
 
-    is_plain = check_address(args.scheduler, args.allow_plain).scheme == PLAIN
-    certificates = None if is_plain else args.certificates or args.data.certificates
+    certificates = args.certificates or args.data.certificates
     run_worker(args.scheduler, args.name, certificates, narrate, allow_plain=args.allow_plain)
     return Status.DONE

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.analysis.tables import ModelRow
-from dlbricks_tui.answers.analyses import model_row
+from dlbricks_tui.answers.analyses import ModelRow, model_row
 from dlbricks_tui.answers.analysing import Analyser
 from dlbricks_tui.answers.estimating import Remarks, measured_models, open_estimator
 from dlbricks_tui.answers.opening import library
@@ -243,13 +242,13 @@ def report_comparison(args: argparse.Namespace) -> int:
         raise UsageError("--compare takes all results of its sides: leave --system, --runtime, --input and --value out")
     sides = named_sides(args.compare, args.data)
     # Loaded here: other reports need none of it.
-    from dlbricks_tui.answers.changes import Estimates, compare_sides, comparison_document
+    from dlbricks_tui.answers.changes import compare_sides, comparison_document, estimates_of
     from dlbricks_tui.report.comparison import make_comparison
 
     sources = {it.name: it for it in library(args.data).sources()}
     with open_loaders(args.data) as loader_of:
-        estimates = Estimates(sides, sources, loader_of)
-        compared = compare_sides(sides, estimates.of)
+        estimate = estimates_of(sides, sources, loader_of)
+        compared = compare_sides(sides, estimate)
     report = make_comparison(compared, args.output)
     for section in report.sections:
         if section.answer:

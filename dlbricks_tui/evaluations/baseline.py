@@ -97,8 +97,9 @@ def baselines_of_records(records: Sequence[Record], system: str) -> tuple[Baseli
             found[(it.name, runtime.framework, variant, it.level)].append(it)
     return tuple(
         [
-            baseline_of(together, runtimes[together[-1].runtime], systems[system], _origin_of(together, origins))
-            for together in map(_newest_together, found.values())
+            baseline_of(some, runtimes[newest.runtime], systems[system], origins.get((newest.run, newest.runtime)))
+            for some in map(_newest_together, found.values())
+            for newest in some[-1:]
         ]
     )
 
@@ -155,11 +156,6 @@ def _newest_together(results: Sequence[EndToEnd]) -> list[EndToEnd]:
     newest = sorted(results, key=lambda it: datetime.fromisoformat(it.when))[-1]
     way = newest.runtime, newest.protocol, newest.model
     return newest_together([it for it in results if (it.runtime, it.protocol, it.model) == way])
-
-
-def _origin_of(results: Sequence[EndToEnd], origins: Mapping[tuple[str, str], Provenance]) -> Provenance | None:
-    newest = results[-1]
-    return origins.get((newest.run, newest.runtime))
 
 
 def _method_of(protocol: str) -> Method | None:
@@ -257,52 +253,38 @@ class ComparableTimings:
 
 def differences(was: RecordedResult, now: RecordedResult) -> tuple[Difference, ...]:
     """Return all known circumstances of two results of a model that differ, those that users choose first."""
-    return tuple(_differences(was, now))
-
-
-def _differences(was: RecordedResult, now: RecordedResult) -> Iterator[Difference]:
-    if was.sha256 and now.sha256 and was.sha256 != now.sha256:
-        yield Difference("model content", was.sha256[:SHORT_HASH], now.sha256[:SHORT_HASH])
-    pairs = (
+    told = [
         ("framework", runtime_title(was.framework), runtime_title(now.framework)),
         ("threads", threads_in_words(was.threads), threads_in_words(now.threads)),
-        *((title, *(str(plain(it.parts[part])) for it in (was, now))) for part, title in _PARTS.items()),
-    )
-    yield from (Difference(*pair) for pair in pairs if pair[1] != pair[2])
+        *((title, str(plain(was.parts[part])), str(plain(now.parts[part]))) for part, title in _PARTS.items()),
+    ]
+    if was.sha256 and now.sha256 and was.sha256 != now.sha256:
+        told.insert(0, ("model content", was.sha256[:SHORT_HASH], now.sha256[:SHORT_HASH]))
     for name in sorted({*was.variables, *now.variables}):
-        before, after = was.variables.get(name, NOT_SET), now.variables.get(name, NOT_SET)
-        if before != after:
-            yield Difference(f"variable {name}", before, after)
-    if was.framework == now.framework and was.version != now.version:
-        yield Difference(f"{runtime_title(now.framework)} version", was.version, now.version)
+        told.append((f"variable {name}", was.variables.get(name, NOT_SET), now.variables.get(name, NOT_SET)))
     # A framework's own package has its version.
-    yield from _facts(
-        was.packages,
-        now.packages,
-        without={*(TRAITS[now.framework].packages if now.framework in TRAITS else ()), now.framework},
-    )
-    yield from _facts(was.host, now.host)
+    own = {now.framework, *(TRAITS[now.framework].packages if now.framework in TRAITS else ())}
+    if was.framework == now.framework:
+        told.append((f"{runtime_title(now.framework)} version", was.version, now.version))
+    told += _facts(was.packages, [it for it in now.packages if it[0] not in own])
+    told += _facts(was.host, now.host)
+    return tuple(Difference(*it) for it in told if it[1] != it[2])
 
 
-def _facts(was: Facts, now: Facts, without: Iterable[str] = ()) -> Iterator[Difference]:
-    """Yield the facts that both tell and that differ."""
-    before, left_out = {name: fact for name, fact in was if is_told(fact)}, set(without)
+def _facts(was: Facts, now: Iterable[tuple[str, Fact]]) -> Iterator[tuple[str, str, str]]:
+    """Yield the facts that both tell, in words; floats that are close are the same."""
+    before, words = dict(was), {True: "on", False: "off"}
     for name, value in now:
-        if name in before and name not in left_out and is_told(value) and not _is_same(before[name], value):
-            yield Difference(TITLES.get(name, name), _said(before[name]), _said(value))
+        if is_told(value) and is_told(before.get(name)):
+            known = before[name]
+            both = (value, value) if _is_close(known, value) else (known, value)
+            told = [words[it] if isinstance(it, bool) else str(it) for it in both]
+            yield TITLES.get(name, name), told[0], told[1]
 
 
-def _is_same(was: Fact, now: Fact) -> bool:
-    if isinstance(was, float) or isinstance(now, float):
-        both_numbers = isinstance(was, int | float) and isinstance(now, int | float)
-        return both_numbers and math.isclose(was, now)  # type: ignore[arg-type]
-    return was == now
-
-
-def _said(value: Fact) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "none" if value is None else str(value)
+def _is_close(was: Fact, now: Fact) -> bool:
+    numbers = isinstance(was, int | float) and isinstance(now, int | float)
+    return numbers and isinstance(was + now, float) and math.isclose(was, now)  # type: ignore[arg-type, operator]
 
 
 def nearest(now: Baseline, earlier: Iterable[Baseline]) -> Baseline | None:

@@ -1,11 +1,9 @@
 """Faults of an evaluation, and their messages in the words of the file."""
 
 import re
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from dlbricks_tui.evaluations.schema import Schema
 from dlbricks_tui.printable import printable
 
 # The keys of tables and the indices of lists that lead to a value.
@@ -242,7 +240,7 @@ def _string_end(text: str, begin: int) -> int:
 
 
 # Characters of a value in a message.
-_LONGEST_SHOWN = 60
+LONGEST_SHOWN = 60
 _MOST_LISTED = 12
 
 
@@ -273,7 +271,7 @@ def key_shown(key: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
 def table_shown(place: Place) -> str:
@@ -282,114 +280,3 @@ def table_shown(place: Place) -> str:
         return "the file"
     keys = ".".join(key_shown(key) for key in place if isinstance(key, str))
     return f"[[{keys}]]" if any(isinstance(key, int) for key in place[-1:]) else f"[{keys}]"
-
-
-def allowed(part: Schema) -> str:
-    """Return the values that a part of the schema allows, in words."""
-    if "patternErrorMessage" in part:
-        return str(part["patternErrorMessage"])
-    if "anyOf" in part:
-        return f"{allowed(part['anyOf'][0])}, or a list of such values"
-    if "const" in part:
-        return shown(part["const"])
-    if "enum" in part:
-        return f"one of {', '.join(map(shown, part['enum']))}"
-    kinds = part["type"]
-    if isinstance(kinds, list):
-        return "text, a number, or true or false"
-    if kinds == "array":
-        items = part["items"]
-        return "several tables" if items.get("type") == "object" else f"a list, each item {allowed(items)}"
-    return {
-        "integer": f"a whole number{_bounds(part)}",
-        "number": f"a number{_bounds(part)}",
-        "string": "text in quotes",
-        "boolean": "true or false",
-        "object": "a table",
-    }[kinds]
-
-
-def _bounds(part: Schema) -> str:
-    least, most = part.get("minimum"), part.get("maximum")
-    above, below = part.get("exclusiveMinimum"), part.get("exclusiveMaximum")
-    if above is not None and below is not None:
-        return f" between {above:,.10g} and {below:,.10g}"
-    if least is not None and most is not None:
-        return f" from {least:,.10g} to {most:,.10g}"
-    if above is not None and most is not None:
-        return f" above {above:,.10g}, at most {most:,.10g}"
-    return ""
-
-
-def wrong_value(place: Place, value: object, part: Schema) -> Fault:
-    """Return the fault that a value is not one of those that the schema allows."""
-    if isinstance(value, dict) and allowed(part) == "several tables":
-        return Fault(place, f"there may be several: write [[{key_shown(str(place[-1]))}]] with two brackets")
-    if isinstance(value, list) and part.get("type") == "object" and place:
-        return Fault(place, f"there is only one: write [{key_shown(str(place[-1]))}] with one bracket")
-    close = _close(value, part)
-    hint = f"; did you mean {shown(close)}?" if close else ""
-    return Fault(place, f"{_subject(place, value)}: it has to be {allowed(part)}{hint}")
-
-
-def _close(value: object, part: Schema) -> str:
-    """Return the word of an enumeration that a text resembles; empty if there is none."""
-    words = [str(word) for each in (part, *part.get("anyOf", ())) for word in each.get("enum", ())]
-    if not isinstance(value, str) or value in words:
-        return ""
-    text = value.lower()[:_LONGEST_SHOWN]
-    longer = [word for word in words if len(text) > 2 and word.startswith(text)]
-    return next(iter([*longer, *get_close_matches(text, words, 1)]), "")
-
-
-def _subject(place: Place, value: object) -> str:
-    """Return the key and value that a fault is about."""
-    names = [key for key in place if isinstance(key, str)]
-    if not names:
-        return "the file"
-    is_item = isinstance(place[-1], int)
-    return f"{key_shown(names[-1])} {'has the item' if is_item else '='} {shown(value)}"
-
-
-def wrong_count(place: Place, value: Sequence[object] | Mapping[str, object], part: Schema) -> Fault:
-    """Return the fault that a list or a table has too many or too few items."""
-    most = part.get("maxItems", part.get("maxProperties"))
-    name = key_shown(next((key for key in reversed(place) if isinstance(key, str)), ""))
-    if not value:
-        return Fault(place, f"{name} has no items: give at least one")
-    return Fault(place, f"{name} has {len(value):,} items: the limit is {most:,}")
-
-
-def too_long(place: Place, value: str, part: Schema) -> Fault:
-    """Return the fault that a text is too long."""
-    return Fault(
-        place, f"{_subject(place, value)}: it has {len(value):,} characters, the limit is {part['maxLength']:,}"
-    )
-
-
-def missing_key(place: Place, key: str, part: Schema) -> Fault:
-    """Return the fault that a table lacks a key."""
-    wanted = part["properties"][key]
-    if "const" in wanted:
-        return Fault(place, f"{table_shown(place)} lacks {key}: add {key} = {shown(wanted['const'])}")
-    if wanted.get("type") == "array":
-        return Fault(place, f"{table_shown(place)} lacks [[{key}]]: add one")
-    return Fault(place, f"{table_shown(place)} lacks {key}: add it, {allowed(wanted)}")
-
-
-def unknown_key(place: Place, key: str, part: Schema) -> Fault:
-    """Return the fault that a table has a key that the format lacks."""
-    known = list(part["properties"])
-    close = get_close_matches(key.lower()[:_LONGEST_SHOWN], known, 1)
-    hint = f"did you mean {close[0]}?" if close else f"the keys of {table_shown(place)} are {', '.join(known)}"
-    return Fault((*place, key), f"there is no key {key_shown(key)} in {table_shown(place)}; {hint}")
-
-
-def wrong_name(place: Place, key: str, part: Schema) -> Fault:
-    """Return the fault that a table with free keys has one that is not allowed."""
-    return Fault((*place, key), f"{key_shown(key)} is not allowed here: it has to be {part['patternErrorMessage']}")
-
-
-def any_number_fault(place: Place, value: float) -> Fault:
-    """Return the fault that a number is infinite, not a number, or has too many digits."""
-    return Fault(place, f"{_subject(place, value)}: it has to be a finite number of at most 20 digits")

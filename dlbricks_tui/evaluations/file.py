@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
@@ -72,15 +72,11 @@ def _lines(name: str, section: Any) -> Iterator[str]:
         if key in _FACTS:
             below += ["", f"[{name}.{key}]", *(f"{_key(fact)} = {_value(it)}" for fact, it in value if it is not None)]
         elif key == "samples_ms":
-            yield from (f"{key} = [", *_rows(value), "]")
+            rows = [value[begin : begin + _SAMPLES_IN_A_LINE] for begin in range(0, len(value), _SAMPLES_IN_A_LINE)]
+            yield from (f"{key} = [", *(f"    {', '.join(map(_value, row))}," for row in rows), "]")
         else:
             yield f"{key} = {_field(key, value)}"
     yield from below
-
-
-def _rows(samples: Sequence[float]) -> Iterator[str]:
-    for begin in range(0, len(samples), _SAMPLES_IN_A_LINE):
-        yield f"    {', '.join(map(_value, samples[begin : begin + _SAMPLES_IN_A_LINE]))},"
 
 
 def _field(key: str, value: object) -> str:

@@ -96,10 +96,6 @@ def _limit(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:.9f}".rstrip("0").rstrip(".")
 
 
-def _numbers(value: Any) -> tuple[float, ...]:
-    return tuple(map(float, value))
-
-
 def _facts(value: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(value.items())
 
@@ -258,7 +254,7 @@ TABLES: Mapping[str, FileTable] = {
             "samples_ms": _own(
                 "All samples of the whole model, in the order in which they were taken.",
                 _list(_LATENCY, 100_000),
-                _numbers,
+                lambda value: tuple(map(float, value)),
             ),
             "estimate_ms": _own("The latency that is composed of the bricks, one after another.", _LATENCY, float),
             "estimate_low_ms": _own("The lower end of the 95 % interval of the estimate.", _LOWER_END, float),

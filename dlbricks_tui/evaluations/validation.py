@@ -5,6 +5,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
+from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -14,18 +15,7 @@ from jsonschema.validators import extend
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from dlbricks_tui.evaluations.evaluation import RecordedResult
-from dlbricks_tui.evaluations.faults import (
-    Fault,
-    Place,
-    any_number_fault,
-    missing_key,
-    shown,
-    too_long,
-    unknown_key,
-    wrong_count,
-    wrong_name,
-    wrong_value,
-)
+from dlbricks_tui.evaluations.faults import LONGEST_SHOWN, Fault, Place, key_shown, shown, table_shown
 from dlbricks_tui.evaluations.schema import Schema, as_list, schema
 from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.settings.setting import plain
@@ -52,7 +42,14 @@ def broken_rules(document: _Table) -> Iterator[Fault]:
             ("measure", "bricks"), "bricks and end_to_end are both false, and there is no [[scenario]]: set one to true"
         )
     for number, scenario in enumerate(document.get("scenario", ())):
-        yield from _in_scenario(("scenario", number), scenario)
+        place = ("scenario", number)
+        kind = ScenarioKind(scenario["kind"])
+        if kind is ScenarioKind.SERVER and "bound_ms" not in scenario and "rate" not in scenario:
+            yield Fault(place, "a server needs bound_ms, the bound of its latency, or rate: add one of them")
+        if kind is not ScenarioKind.SERVER and "rate" in scenario:
+            yield Fault((*place, "rate"), f'kind {kind.value} has no rate: remove it, or choose kind = "server"')
+        if kind is ScenarioKind.SINGLE and any(size != 1 for size in as_list(scenario.get("batch"))):
+            yield Fault((*place, "batch"), "a single stream has one request at a time: remove batch")
     results = document.get("result", ())
     models = [model["name"] for model in document["model"]]
     frameworks = [runtime["framework"] for runtime in document["runtime"]]
@@ -105,16 +102,6 @@ def _in_runtimes(runtimes: Sequence[_Table]) -> Iterator[Fault]:
             break
     for number in _repeated(map(_frozen, runtimes)):
         yield Fault(("runtime", number), "another [[runtime]] is the same: remove one of them")
-
-
-def _in_scenario(place: Place, scenario: _Table) -> Iterator[Fault]:
-    kind = ScenarioKind(scenario["kind"])
-    if kind is ScenarioKind.SERVER and "bound_ms" not in scenario and "rate" not in scenario:
-        yield Fault(place, "a server needs bound_ms, the bound of its latency, or rate: add one of them")
-    if kind is not ScenarioKind.SERVER and "rate" in scenario:
-        yield Fault((*place, "rate"), f'kind {kind.value} has no rate: remove it, or choose kind = "server"')
-    if kind is ScenarioKind.SINGLE and any(size != 1 for size in as_list(scenario.get("batch"))):
-        yield Fault((*place, "batch"), "a single stream has one request at a time: remove batch")
 
 
 def _in_result(place: Place, result: _Table, models: list[str], frameworks: list[str]) -> Iterator[Fault]:
@@ -205,9 +192,13 @@ def _number_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
         elif isinstance(value, list):
             waiting += [((*place, number), item) for number, item in enumerate(value) if type(item) is not float]
             strange = (number for number, item in enumerate(value) if type(item) is float and _is_strange(item))
-            yield from (any_number_fault((*place, number), value[number]) for number in strange)
+            yield from (_odd_number((*place, number), value[number]) for number in strange)
         elif isinstance(value, int | float) and _is_strange(value):
-            yield any_number_fault(place, value)
+            yield _odd_number(place, value)
+
+
+def _odd_number(place: Place, value: float) -> Fault:
+    return Fault(place, f"{_subject(place, value)}: it has to be a finite number of at most 20 digits")
 
 
 def _is_strange(number: float) -> bool:
@@ -253,21 +244,103 @@ def _fault(error: ValidationError) -> Fault:
     place: Place = tuple(error.absolute_path)
     part, value, kind = error.schema, error.instance, error.validator
     if "propertyNames" in error.absolute_schema_path:
-        return wrong_name(place, value, part)
+        told = f"{key_shown(value)} is not allowed here: it has to be {part['patternErrorMessage']}"
+        return Fault((*place, value), told)
     if kind == "required":
         lacking = next(key for key in part["required"] if key not in value)
-        return missing_key(place, lacking, part)
+        return Fault(place, f"{table_shown(place)} lacks {_lacking(lacking, part['properties'][lacking])}")
     if kind == "additionalProperties":
-        unknown = next(key for key in value if key not in part["properties"])
-        return unknown_key(place, unknown, part)
+        known = list(part["properties"])
+        key = next(key for key in value if key not in known)
+        close = get_close_matches(key.lower()[:LONGEST_SHOWN], known, 1)
+        hint = f"did you mean {close[0]}?" if close else f"the keys of {table_shown(place)} are {', '.join(known)}"
+        return Fault((*place, key), f"there is no key {key_shown(key)} in {table_shown(place)}; {hint}")
     if kind in ("minItems", "maxItems", "maxProperties"):
-        return wrong_count(place, value, part)
+        name = key_shown(next((key for key in reversed(place) if isinstance(key, str)), ""))
+        most = part.get("maxItems", part.get("maxProperties"))
+        told = f"{len(value):,} items: the limit is {most:,}" if value else "no items: give at least one"
+        return Fault(place, f"{name} has {told}")
     if kind == "maxLength":
-        return too_long(place, value, part)
+        told = f"it has {len(value):,} characters, the limit is {part['maxLength']:,}"
+        return Fault(place, f"{_subject(place, value)}: {told}")
     if kind == "anyOf":
         context = list(error.context or ())
         misfits = {each.schema_path[0] for each in context if each.validator in ("type", "enum") and not each.path}
         inner = next((each for each in context if each.schema_path[0] not in misfits), None)
         if inner is not None:
             return _fault(inner)
-    return wrong_value(place, value, part)
+    return _wrong_value(place, value, part)
+
+
+def _lacking(key: str, wanted: Schema) -> str:
+    """Return the key that a table lacks, with what to do."""
+    if "const" in wanted:
+        return f"{key}: add {key} = {shown(wanted['const'])}"
+    return f"[[{key}]]: add one" if wanted.get("type") == "array" else f"{key}: add it, {allowed(wanted)}"
+
+
+def allowed(part: Schema) -> str:
+    """Return the values that a part of the schema allows, in words."""
+    if "patternErrorMessage" in part:
+        return str(part["patternErrorMessage"])
+    if "anyOf" in part:
+        return f"{allowed(part['anyOf'][0])}, or a list of such values"
+    if "const" in part:
+        return shown(part["const"])
+    if "enum" in part:
+        return f"one of {', '.join(map(shown, part['enum']))}"
+    kinds = part["type"]
+    if isinstance(kinds, list):
+        return "text, a number, or true or false"
+    if kinds == "array":
+        items = part["items"]
+        return "several tables" if items.get("type") == "object" else f"a list, each item {allowed(items)}"
+    return {
+        "integer": f"a whole number{_bounds(part)}",
+        "number": f"a number{_bounds(part)}",
+        "string": "text in quotes",
+        "boolean": "true or false",
+        "object": "a table",
+    }[kinds]
+
+
+def _bounds(part: Schema) -> str:
+    least, most = part.get("minimum"), part.get("maximum")
+    above, below = part.get("exclusiveMinimum"), part.get("exclusiveMaximum")
+    if above is not None and below is not None:
+        return f" between {above:,.10g} and {below:,.10g}"
+    if least is not None and most is not None:
+        return f" from {least:,.10g} to {most:,.10g}"
+    if above is not None and most is not None:
+        return f" above {above:,.10g}, at most {most:,.10g}"
+    return ""
+
+
+def _wrong_value(place: Place, value: object, part: Schema) -> Fault:
+    """Return the fault that a value is not one of those that the schema allows."""
+    if isinstance(value, dict) and allowed(part) == "several tables":
+        return Fault(place, f"there may be several: write [[{key_shown(str(place[-1]))}]] with two brackets")
+    if isinstance(value, list) and part.get("type") == "object" and place:
+        return Fault(place, f"there is only one: write [{key_shown(str(place[-1]))}] with one bracket")
+    close = _close(value, part)
+    hint = f"; did you mean {shown(close)}?" if close else ""
+    return Fault(place, f"{_subject(place, value)}: it has to be {allowed(part)}{hint}")
+
+
+def _close(value: object, part: Schema) -> str:
+    """Return the word of an enumeration that a text resembles; empty if there is none."""
+    words = [str(word) for each in (part, *part.get("anyOf", ())) for word in each.get("enum", ())]
+    if not isinstance(value, str) or value in words:
+        return ""
+    text = value.lower()[:LONGEST_SHOWN]
+    longer = [word for word in words if len(text) > 2 and word.startswith(text)]
+    return next(iter([*longer, *get_close_matches(text, words, 1)]), "")
+
+
+def _subject(place: Place, value: object) -> str:
+    """Return the key and value that a fault is about."""
+    names = [key for key in place if isinstance(key, str)]
+    if not names:
+        return "the file"
+    is_item = isinstance(place[-1], int)
+    return f"{key_shown(names[-1])} {'has the item' if is_item else '='} {shown(value)}"

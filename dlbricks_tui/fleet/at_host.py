@@ -39,17 +39,16 @@ from dlbricks_tui.fleet.messages import (
     message_in,
     text_of,
 )
-from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.jobs.process import start_detached
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.plan import keys_of
 from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.models.cache import remove_oldest
-from dlbricks_tui.models.library import MODEL_SUFFIXES, Library, source_of
+from dlbricks_tui.models.library import MODEL_SUFFIXES, source_of
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.regular_files import read_bytes, read_text
 from dlbricks_tui.runs.control import create_run
@@ -61,7 +60,6 @@ from dlbricks_tui.runs.events import (
     ProgramUnfinished,
     RunEvents,
 )
-from dlbricks_tui.runs.planning import cut_models
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import ModelChoice, RunRequest, read_request
 from dlbricks_tui.runs.run import execute
@@ -77,6 +75,7 @@ from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 # Bytes of all parcels that a host keeps.
 MOST_KEPT_BYTES = 1 << 30
 _SHA256 = re.compile("[0-9a-f]{64}")
+_CANCELLED = "cancelled"
 _ID = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 # Each is about 30 bytes long: the newest thousands stay.
 _MOST_BYTES = 1 << 17
@@ -173,31 +172,29 @@ def parcel_file(data: DataFolder, sha256: str) -> Path | None:
     return None
 
 
-def run_of(data: DataFolder, task: str) -> RunFolder | None:
-    """Return the run of a task; None if it has none yet, or has none any more."""
-    with suppress(OSError, ValueError):
-        folder = RunFolder(data.runs / read_text(data.tasks / _checked(task)).strip())
-        return folder if folder.request_file.is_file() else None
-    return None
-
-
-def keep_run(data: DataFolder, task: str, folder: RunFolder) -> None:
-    """Note the run of a task."""
-    path = data.tasks / _checked(task)
-    with _writing(path):
-        write_atomically(path, f"{folder.run}\n")
-    remove_oldest([data.tasks], _MOST_BYTES)
-
-
-def _checked(task: str) -> str:
+def _note(data: DataFolder, task: str) -> Path:
+    """Return the file with the id of the run of a task, or the word that it was cancelled before it had one."""
     if not _ID.fullmatch(task):
         raise HostError(f"{task[:80]!r} is no id of a task")
-    return task
+    return data.tasks / task
 
 
-def _cancelled(data: DataFolder, task: str) -> Path:
-    """Return the file that notes that a task was cancelled before it had a run."""
-    return data.tasks / f"{_checked(task)}.cancelled"
+def _noted(data: DataFolder, task: str) -> str:
+    with suppress(OSError, ValueError):
+        return read_text(_note(data, task)).strip()
+    return ""
+
+
+def run_of(data: DataFolder, task: str) -> RunFolder | None:
+    """Return the run of a task; None if it has none yet, or has none any more."""
+    folder = RunFolder(data.runs / (_noted(data, task) or _CANCELLED))
+    return folder if folder.request_file.is_file() else None
+
+
+def _write_note(data: DataFolder, task: str, text: str) -> None:
+    with _writing(path := _note(data, task)):
+        write_atomically(path, f"{text}\n")
+    remove_oldest([data.tasks], _MOST_BYTES)
 
 
 @contextmanager
@@ -218,10 +215,7 @@ def control(data_path: str, task_id: str, what: str) -> None:
     if folder is not None and folder.state().active:
         deed(folder)
     elif folder is None and what == "cancel":
-        path = _cancelled(data, task_id)
-        with _writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
+        _write_note(data, task_id, _CANCELLED)
 
 
 def found_in(
@@ -273,8 +267,8 @@ def carry_out_task(data: DataFolder, task: Task, tell: Tell, start: Start, nap: 
 
 def request_here(data: DataFolder, task: Task) -> RunRequest:
     """Return the request of a task with the files of its parcels and the runtime of this host."""
-    if not task.parcels:
-        raise HostError("the task names no parcel")
+    if not task.parcels or not task.bricks:
+        raise HostError("the task names no parcel" if task.bricks else "the task names no brick")
     models = []
     for sha256 in task.parcels:
         path = parcel_file(data, sha256)
@@ -307,12 +301,12 @@ class _TaskRun:
             folder = run_of(self._data, task)
             if folder is None:
                 lacking = self._lacking(store)
-                if self._task.bricks and not lacking:
+                if not lacking:
                     return TaskEnded(task=task, state="finished")
-                if _cancelled(self._data, task).exists():
+                if _noted(self._data, task) == _CANCELLED:
                     return TaskEnded(task=task, state="cancelled")
                 folder = create_run(replace(self._request, only=tuple(lacking)), self._data)
-                keep_run(self._data, task, folder)
+                _write_note(self._data, task, folder.run)
             state = folder.state()
             # A process works on the run of an earlier call, or was killed; a new run has none yet.
             if state.state is not State.FINISHED and not (state.active and folder.lock_file.exists()):
@@ -362,18 +356,13 @@ class _TaskRun:
 
     def _send_rest(self, folder: RunFolder, store: ResultsDatabase) -> None:
         """Send the results that the run has reused, and tell the number of bricks that it did not find."""
-        bricks, request = self._task.bricks, self._request
-        if not bricks:
-            # All bricks of the parcels, which the run has read: they are in the cache.
-            library = Library(SAMPLE_MODELS, self._data.path, request.runtime.traits.format)
-            models = cut_models(request, library, self._data.cache, folder.worker_log, lambda _: None)
-            bricks = tuple(dict.fromkeys(key.brick for key in keys_of(models, method=request.method) if key.brick))
+        bricks = self._task.bricks
         store.refresh()
         self._send(found_in(store, self._conditions, bricks, self._since(folder)))
         state = folder.state()
         lost = len(set(bricks).difference(self._sent.values()))
         if lost and state.state is State.FINISHED and not state.message:
-            title = request.runtime.traits.title
+            title = self._request.runtime.traits.title
             self._note(f"{lost} of {len(bricks)} bricks are in no parcel as {title} reads it on this host")
 
     def _note(self, text: str) -> None:
@@ -393,8 +382,8 @@ class _TaskRun:
         known = len(set(self._sent.values()).intersection(self._task.bricks))
         now = TaskProgress(
             task=self._task.id,
-            done=known if self._task.bricks else progress.done,
-            of=len(self._task.bricks) or progress.total,
+            done=known,
+            of=len(self._task.bricks),
             seconds_left=None if progress.seconds_left is None else round(progress.seconds_left, 1),
             disturbed_rounds=progress.disturbances.rounds,
             disturbed_seconds=progress.disturbances.seconds,

@@ -137,9 +137,10 @@ class FleetControl:
         self._not_before = 0.0
         # A resumed fleet run goes on, even if it was paused when its last process died.
         folder.unpause()
-        self._commands = EventReader(folder.commands_file, COMMANDS)
+        # Those about single hosts.
+        self.commands = EventReader(folder.commands_file, COMMANDS)
         # Earlier commands were to an earlier process; the hosts that were added then are read apart.
-        self._commands.new()
+        self.commands.new()
         self._set(state=State.STARTING, process=this_process(), message="")
 
     @property
@@ -151,10 +152,6 @@ class FleetControl:
     def is_paused(self) -> bool:
         """True while the user wants all hosts to pause."""
         return self._folder.pause_file.exists()
-
-    def new_commands(self) -> tuple[Event, ...]:
-        """Return the commands about single hosts since the last call."""
-        return self._commands.new()
 
     def change(self, state: State, message: str = "") -> JobState:
         """Store another state, and return it."""

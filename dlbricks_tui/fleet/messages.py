@@ -79,8 +79,8 @@ class Task:
     # The run to carry out; the host puts the files of the parcels in the place of the models.
     request: RunRequest
     parcels: tuple[str, ...]
-    # The keys of the only bricks to measure; empty: all that the parcels hold.
-    bricks: tuple[str, ...] = ()
+    # The keys of the only bricks to measure.
+    bricks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

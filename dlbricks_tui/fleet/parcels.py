@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from dlbricks_tui.bricks.carriers import carrier_of
 from dlbricks_tui.bricks.decomposition import decompose
@@ -49,14 +50,11 @@ from dlbricks_tui.store.records import Facts
 MXNET_SUFFIX = "-symbol.json"
 
 
-@dataclass(frozen=True, slots=True)
-class PackedModel:
+class PackedModel(NamedTuple):
     """A model of this host, and the parcel that other hosts measure in its place."""
 
     model: CutModel
     parcel: Parcel
-    # The keys of its bricks that the parcel does not hold.
-    lost: frozenset[str] = frozenset()
 
 
 def pack(
@@ -130,10 +128,8 @@ class _Packing:
                 break
         if best is None or not held:
             raise ParcelError(f"{source.name} cannot travel to other hosts: read back, it has other bricks{why}")
-        bricks, everything = frozenset(it.brick for it in held), frozenset(it.brick for it in wanted)
-        sha256 = hashlib.sha256(best).hexdigest()
-        parcel = Parcel(sha256=sha256, suffix=_suffix(written), content=best, bricks=bricks)
-        return PackedModel(model, parcel, everything - bricks)
+        sha256, bricks = hashlib.sha256(best).hexdigest(), frozenset(it.brick for it in held)
+        return PackedModel(model, Parcel(sha256=sha256, suffix=_suffix(written), content=best, bricks=bricks))
 
     def _keys(self, model: CutModel) -> tuple[JobKey, ...]:
         # A model with layers that only its whole file can run has a key of its own.
@@ -257,12 +253,9 @@ class FleetPart:
         users = (self.parcels[use.model] for use in job.uses)
         return [parcel for parcel in users if job.key.brick in parcel.bricks]
 
-    def keys_in(self, parcel: Parcel) -> Sequence[JobKey]:
-        """Return the keys of the bricks that a parcel holds."""
-        return self._keys.get(parcel.sha256, ())
-
     @cached_property
-    def _keys(self) -> Mapping[str, Sequence[JobKey]]:
+    def keys(self) -> Mapping[str, Sequence[JobKey]]:
+        """The keys of the bricks that each parcel holds, by its hash."""
         found: dict[str, dict[JobKey, None]] = {}
         for key, job in self.jobs.items():
             for parcel in self.holders(job):
@@ -278,9 +271,7 @@ class FleetWorkload:
     digests: Facts = ()
 
 
-def read_workload(
-    request: RunRequest, data: DataFolder, log: Path, tell: Callable[[Event], None], samples: Path = SAMPLE_MODELS
-) -> FleetWorkload:
+def read_workload(request: RunRequest, data: DataFolder, log: Path, tell: Callable[[Event], None]) -> FleetWorkload:
     """Cut the models, and pack the networks that travel. Models that cannot travel are left out, which is told.
 
     Raise the first of the reasons if no model is left.
@@ -289,7 +280,7 @@ def read_workload(
     parts: list[FleetPart] = []
     files: list[tuple[str, Path]] = []
     for part in request.parts:
-        library = Library(samples, data.path, part.runtime.traits.format)
+        library = Library(SAMPLE_MODELS, data.path, part.runtime.traits.format)
         try:
             packed = pack(part, library, data.cache, log, tell)
         except (ModelError, WorkerLostError, FleetError) as refusal:

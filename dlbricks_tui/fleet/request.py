@@ -250,7 +250,7 @@ class FleetProgress:
                 self.hosts = {name: HostRow(name) for name in event.hosts}
                 self.estimates, self.orders, self.left_out, self.failed, self.stored = {}, {}, [], [], 0
             case HostChanged():
-                row = self._row(event.host)
+                row = self.hosts.get(event.host, HostRow(event.host))
                 # A host keeps its system when it goes away.
                 named = (event.system or row.system, event.system_name or row.system_name)
                 self.hosts[event.host] = replace(
@@ -258,7 +258,7 @@ class FleetProgress:
                 )
             case HostProgress():
                 told = {it.name: getattr(event, it.name) for it in fields(event) if it.name not in ("when", "host")}
-                self.hosts[event.host] = replace(self._row(event.host), **told)
+                self.hosts[event.host] = replace(self.hosts.get(event.host, HostRow(event.host)), **told)
             case HostEstimate():
                 self.estimates[event.model, event.runtime, event.host] = event
             case OrderFound():
@@ -271,6 +271,3 @@ class FleetProgress:
                 self.stored += 1
             case FleetEnded():
                 self.ended = event
-
-    def _row(self, host: str) -> HostRow:
-        return self.hosts.get(host) or HostRow(host)

@@ -21,8 +21,9 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 
-# Before, OpenVINO computed attention in pieces, with caches as inputs and outputs.
-_OPENVINO = "openvino"
+# The id of the method under which bricks of language models are stored. Before, ONNX Runtime's weights lay in better
+# places than in an engine, and OpenVINO computed attention in pieces.
+PROTOCOL = "decoder-2"
 # However wide its interval is, a step takes at least this share of its latency.
 _LEAST_SHARE = 0.05
 _FLOAT_BYTES = 4
@@ -49,20 +50,13 @@ class BrickTime:
         return not self.when
 
 
-def protocol_of(runtime: str) -> str:
-    """Return the id of the method under which a runtime, by its identity, has bricks of language models."""
-    return "decoder-2" if runtime.startswith(_OPENVINO) else "decoder-1"
-
-
 # Returns the latency of a layer: measured, or predicted.
 TimeOf = Callable[[LayerGraph, int], BrickTime]
 
 
 def known_bricks(store: ResultsDatabase, system: str, runtime: str) -> Mapping[str, BrickTime]:
     """Return the newest results of all bricks of language models, by key."""
-    found = store.select(
-        equal(system=system, runtime=runtime, protocol=protocol_of(runtime), good=True), order=OLDEST_FIRST
-    )
+    found = store.select(equal(system=system, runtime=runtime, protocol=PROTOCOL, good=True), order=OLDEST_FIRST)
     # The results of the newest run, one for each place of the brick.
     newest: dict[str, list[tuple[Summary, float]]] = {}
     for summary, share in zip(found, found.numbers(SHARED_COLUMN), strict=True):

@@ -26,7 +26,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.load import wait_until_idle
 from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
-from dlbricks_tui.language.composing import memory_need, protocol_of
+from dlbricks_tui.language.composing import PROTOCOL, memory_need
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
 from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine
 from dlbricks_tui.measure.noise import HostTrack, counting
@@ -84,7 +84,7 @@ def _keys(asked: LanguageQuestion) -> tuple[str, str]:
 def engine_results(store: ResultsDatabase, system: str, asked: LanguageQuestion) -> MeasuredEngine | None:
     """Return the newest results of the engine; None if it was not asked that on this system."""
     identity, engine = asked.runtime.identity, engine_of(asked.runtime)
-    found = store.select(equal(system=system, protocol=protocol_of(identity), good=True, brick=""), order=OLDEST_FIRST)
+    found = store.select(equal(system=system, protocol=PROTOCOL, good=True, brick=""), order=OLDEST_FIRST)
     if not len(found):
         return None
     newest = {it.model: it for it in found if it.runtime.partition(" ")[2] == identity}
@@ -216,7 +216,7 @@ class WholeModelRuns:
                     name=f"{asked.model.name} {words}",
                     system=system.id,
                     runtime=identity,
-                    protocol=protocol_of(runtime.identity),
+                    protocol=PROTOCOL,
                     level=Level.FUSED,
                     run=run,
                     when=utc_now(),

@@ -57,11 +57,7 @@ def signers_of(data: DataFolder, others: Sequence[Path] = ()) -> Signers:
     allowed = [data.allowed_signers] if data.allowed_signers.is_file() else []
     keys = sorted(data.minisign_keys.glob("*.pub"))
     for path in others:
-        try:
-            with open_regular(path) as file:
-                (keys if file.read(len(_MINISIGN_BEGIN)) == _MINISIGN_BEGIN else allowed).append(path)
-        except OSError as error:
-            raise SignatureError(f"cannot read the signers in {path}: {error.strerror}") from error
+        (keys if _begins_like_minisign(path, "signers in") else allowed).append(path)
     return Signers(tuple(allowed), tuple((key.stem, key) for key in keys), data.allowed_signers)
 
 
@@ -76,7 +72,7 @@ def signature_beside(path: Path) -> Path | None:
 
 def export_signed(path: Path, key: Path, export: Callable[[Path], int]) -> tuple[int, Path]:
     """Write a file and its signature, or neither; return what `export` returns, and the path of the signature."""
-    ending = MINISIGN if _begins_like_minisign(key) else SSH
+    ending = MINISIGN if _begins_like_minisign(key, "key") else SSH
     if path.exists() and not path.is_file():
         raise SignatureError(f"{path} is not a file: a signature needs a file to be beside of")
     try:
@@ -131,12 +127,12 @@ def _copy(path: Path, source: BinaryIO, target: Path, most: int) -> None:
             file.write(chunk)
 
 
-def _begins_like_minisign(key: Path) -> bool:
+def _begins_like_minisign(path: Path, what: str) -> bool:
     try:
-        with open_regular(key) as file:
+        with open_regular(path) as file:
             return file.read(len(_MINISIGN_BEGIN)) == _MINISIGN_BEGIN
     except OSError as error:
-        raise SignatureError(f"cannot read the key {key}: {error.strerror}") from error
+        raise SignatureError(f"cannot read the {what} {path}: {error.strerror}") from error
 
 
 def _sign(file: Path, key: Path, ending: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.documents import OMIT_NONE, document, schema_of
+from dlbricks_tui.answers.documents import OMIT_NONE, document, schema_of, taken
 from tests.answers.validation import faults
 
 
@@ -82,3 +82,11 @@ def test_a_document_conforms_to_its_schema_and_an_invalid_one_does_not(changed: 
     schema = schema_of(Outer)
     found = faults({**document(WHOLE), **changed}, schema, schema)
     assert len(found) == bool(fault) and all(it.startswith(fault) for it in found)
+
+
+def test_fields_are_taken_from_the_first_source_that_has_them() -> None:
+    others = {"colour": Colour.RED, "inners": (), "bounds": (1.0, 2), "path": Path("p")}
+    found = taken(Outer, replace(WHOLE, name="first"), WHOLE, **others)
+    assert (found.name, found.inner, found.inners, found.extra) == ("first", WHOLE.inner, (), None)
+    with pytest.raises(TypeError, match="share"):
+        taken(Inner, WHOLE)

@@ -1,10 +1,27 @@
+"""The contents of reports: series, estimates, rows of analyses, and what the paper has published."""
+
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.reported import LONGEST_LABEL, ReportContents, ReportedModel, find_contents, reported_model
+from dlbricks_tui.analysis.bounds import GroupTimes
+from dlbricks_tui.answers.analyses import by_loss, csv_rows
+from dlbricks_tui.answers.reported import (
+    COMPOSED_SYSTEM,
+    LAYERS,
+    LONGEST_LABEL,
+    SPEEDUP,
+    SYSTEMS,
+    ReportContents,
+    ReportedModel,
+    find_contents,
+    geometric_mean,
+    published_model,
+    published_models,
+    reported_model,
+)
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import ModelError
@@ -12,6 +29,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.store.records import PUBLISHED, EndToEnd, Record
+from tests.analysis.rows import analysed
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import NoFramework, table1
 from tests.store.samples import run, system
@@ -136,3 +154,49 @@ def test_the_fifty_have_unique_labels_that_fit() -> None:
 def test_a_model_of_the_user_is_labelled_by_its_name() -> None:
     assert ReportedModel("resnet18_v1").label == "resnet18_v1"
     assert ReportedModel("x" * 80).label == "x" * (LONGEST_LABEL - 1) + "…"
+
+
+def test_the_published_models_are_those_of_table_1() -> None:
+    sources = Library(SAMPLE_MODELS, SAMPLE_MODELS).find("table1")
+    published = [published_model(source.table1_id) for source in sources]
+    assert [it.layers for it in published if it] == [source.layers for source in sources]
+    assert sum(it.layers for it in published_models().values()) == LAYERS
+
+
+@pytest.mark.parametrize(
+    ("system", "mean", "models"),
+    [("c4.xlarge", 1.125, 49), ("c4.2xlarge", 1.086, 49), ("c5.xlarge", 0.969, 49), ("c5.2xlarge", 1.033, 48)],
+)
+def test_single_layers_add_up_to_the_published_sums(system: str, mean: float, models: int) -> None:
+    assert geometric_mean(system) == pytest.approx(mean, abs=0.001)
+    assert sum(it.ratio(system) is not None for it in published_models().values()) == models
+    assert system in SPEEDUP
+
+
+def test_other_systems_and_models_have_no_published_results() -> None:
+    assert geometric_mean("m7i.large") is None
+    assert published_model(None) is None
+    assert published_model("51") is None
+
+
+def test_running_in_parallel_is_never_slower_than_in_sequence() -> None:
+    for model in published_models().values():
+        assert set(model.end_to_end_ms) == set(SYSTEMS)
+        assert model.parallel_ratio <= model.sequential_ratio < 1
+        assert model.sequential_ratio == model.sequential_ms / model.end_to_end_ms[COMPOSED_SYSTEM]
+
+
+def test_comma_separated_rows_have_a_cell_for_each_column() -> None:
+    columns, full, empty = csv_rows([analysed("a"), analysed("b", best_ms=None, gap=None, gains={})])
+    assert len(columns) == len(set(columns)) == len(full) == len(empty)
+    held = dict(zip(columns, full, strict=True))
+    assert (held["model"], held["best_runtime"], held["runtime_gain"]) == ("a", "runtime-other", 0.25)
+
+
+def _times(name: str, latency_ps: int, best_ps: int) -> GroupTimes:
+    return GroupTimes((name,), latency_ps, best_ps, ())
+
+
+def test_layers_that_lose_most_come_first() -> None:
+    groups = [_times("long", 90, 85), _times("short", 20, 5), _times("best", 30, 30)]
+    assert [it.layers[0] for it in by_loss(groups)] == ["short", "long", "best"]

@@ -28,7 +28,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.report.report import _lead
 from dlbricks_tui.store.documents import SCHEMA
 from dlbricks_tui.store.records import EndToEnd, Measurement, Record
-from tests.answers.comparisons.exports import ONE, exported, layer, model, origin
+from tests.answers.exports import ONE, exported, layer, model, origin
 from tests.cli.people import Command as Compare
 from tests.cli.people import one_line
 from tests.cli.test_hostile_names import HOSTILE, hostile_model

@@ -185,7 +185,6 @@ def test_a_parcel_that_is_read_back_has_the_bricks_of_its_model(tmp_path: Path) 
     for each in found:
         wanted = {key.brick for key in keys_of((each.model,), method=Method.INSIDE) if key.brick}
         assert each.parcel.bricks == wanted, each.model.name
-        assert not each.lost
 
 
 def test_each_batch_size_has_a_parcel_of_its_own(tmp_path: Path) -> None:
@@ -195,15 +194,12 @@ def test_each_batch_size_has_a_parcel_of_its_own(tmp_path: Path) -> None:
     assert one.parcel.sha256 != eight.parcel.sha256
     assert [it.model.decomposition.graph.batch_size for it in (one, eight)] == [1, 8]
     assert not one.parcel.bricks & eight.parcel.bricks
-    assert not one.lost
-    assert not eight.lost
 
 
 def test_a_quantised_copy_is_made_by_the_host_of_the_model_that_travels(tmp_path: Path) -> None:
     runtime = Registry(tmp_path).find("onnxruntime").with_precision(Precision.INT8)
     (found,) = packed(tmp_path, [saved(tmp_path, repeated(1))], runtime=runtime)
     assert found.parcel.bricks
-    assert not found.lost
     assert found.model.decomposition.graph.is_quantised
     # What travels has weights of its own type: 32 bits.
     assert b"int8" not in plain(found.parcel)

@@ -13,7 +13,7 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.peaks import MEMORY, PeaksError
 from dlbricks_tui.language import predicting
 from dlbricks_tui.language.architecture import Architecture, WeightPrecision
-from dlbricks_tui.language.composing import BrickTime, StepTime, protocol_of, step_time
+from dlbricks_tui.language.composing import PROTOCOL, BrickTime, StepTime, step_time
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
 from dlbricks_tui.language.predicting import BrickPredictor, BrickWork, HostRates, usual_ms, work_of
 from dlbricks_tui.models.graph import Level
@@ -140,7 +140,7 @@ def of_model(found: Measurement, key: str) -> Measurement:
         system="here",
         runtime="ort",
         level=Level.FUSED,
-        protocol=protocol_of("ort"),
+        protocol=PROTOCOL,
         run="run",
     )
 

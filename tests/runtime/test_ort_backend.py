@@ -1,5 +1,6 @@
 """The settings of ONNX Runtime's sessions, tested in this process, as a worker does not report them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from dlbricks_tui.bricks.identity import as_optimised
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
 from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
-from dlbricks_tui.runtime.inside.ort_session import options
-from dlbricks_tui.runtime.protocol import Load, Profile, Sample, TraceRuns
+from dlbricks_tui.runtime.inside.ort_session import bind_large_outputs, large_outputs, options, weight_values
+from dlbricks_tui.runtime.protocol import ArrayType, Load, Profile, Sample, TraceRuns
 from tests.models.onnx_models import (
     floats,
     loaded,
@@ -160,3 +161,39 @@ def test_a_model_file_runs_with_its_own_weights_and_valid_inputs(backend: OnnxRu
     bound.run()
     (output,) = bound.outputs
     assert output.numpy().tolist() == [0.5] * 3
+
+
+def test_different_weights_lie_in_one_piece_of_memory(ort: Any) -> None:
+    weights = {"a": ArrayType((5, 3), "float32"), "b": ArrayType((7,), "uint8"), "c": ArrayType((5, 3), "float32")}
+    found = {name: value.numpy() for name, value in weight_values(ort, weights, distinct=True).items()}
+    places = [it.ctypes.data for it in found.values()]
+    # What comes between is less than an alignment.
+    assert [it % 64 for it in places] == [0, 0, 0]
+    assert 0 < places[1] - places[0] < 60 + 64
+    assert 0 < places[2] - places[1] < 7 + 64
+    assert [it.shape for it in found.values()] == [(5, 3), (7,), (5, 3)]
+    assert not numpy.array_equal(found["a"], found["c"])
+
+
+def test_only_large_outputs_get_memory_that_nothing_has_touched() -> None:
+    logits, state, cache = ArrayType((1, 128, 1 << 17), "float32"), ArrayType((1, 8), "float32"), None
+    kinds = [logits, state, cache, logits]
+    assert large_outputs(["a", "b", "c", "d"], kinds, {3: "an input"}) == {"a": logits}
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_large_outputs_are_new_in_each_run_where_weights_are_different(
+    backend: OnnxRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distinct: bool
+) -> None:
+    bound: list[int] = []
+
+    def bind(ort: Any, binding: Any, outputs: dict[str, ArrayType]) -> None:
+        bound.append(len(outputs))
+        bind_large_outputs(ort, binding, outputs)
+
+    monkeypatch.setattr("dlbricks_tui.runtime.inside.ort_session._MOST_KEPT_BYTES", 4)
+    monkeypatch.setattr("dlbricks_tui.runtime.inside.ort_backend.bind_large_outputs", bind)
+    running = backend.bind(replace(model_program(loaded(tmp_path, small())).network, distinct=distinct))
+    for _ in range(3):
+        running.run()
+    assert bound == ([0, 1, 1] if distinct else [0, 0, 0])

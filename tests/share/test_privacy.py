@@ -1,34 +1,66 @@
 """A reader of a suite learns no more about the models than documented."""
 
+import gzip
+import json
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto
 
-from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
-from dlbricks_tui.bricks.layouts import Layouts
+from dlbricks_tui.bricks.decomposition import Occurrence, decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.content import GZIP_MAGIC
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.share.networks.mxnet_network import packed
-from dlbricks_tui.share.suites import packing
+from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys
 from dlbricks_tui.share.suites.key_file import seed_of
-from dlbricks_tui.share.suites.packing import MXNetPacking, SuiteModel
+from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking
+from dlbricks_tui.share.suites.packing import MXNetPacking, PackedBrick, Packing, SuiteModel, SuitePair
+from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
-from tests.share.telling_apart import Exported, by_memory, by_regression, told
+from tests.share import onnx_network
 from tests.share.trio import PRIVATE_WIDTHS, SECRET, Trio
 
 # A test may fail by chance this often; the seeds are fixed.
 P = 0.01
 # How many seeds tell what depends on the model by rule, and how many also a slight tendency.
 NUMBERS_OF_SEEDS = (150, pytest.param(500, marks=pytest.mark.soak))
+# An attacker who sees few suites already finds what tells decoys apart by rule; who sees many, also a slight tendency.
+numbers_of_exports = pytest.mark.parametrize("exports", [60, pytest.param(400, marks=pytest.mark.soak)])
+# Published networks of several families and sizes; those that are one network under several names are left out.
+NETWORKS: Mapping[Format, Sequence[str]] = {
+    Format.ONNX: (
+        *("alexnet", "resnet18_v1", "vgg11", "squeezenet1.0", "squeezenet1.1", "mobilenet0.5", "mobilenetv2_1.0"),
+        "Colorful Image Colorization Trained on ImageNet Competition Data",
+        "YOLO V2 Trained on MS-COCO Data",
+    ),
+    Format.MXNET: (
+        *("alexnet", "resnet18_v1", "resnet34_v2", "resnet50_v2", "vgg11", "vgg16_bn", "squeezenet1.0"),
+        *("squeezenet1.1", "mobilenet1.0", "mobilenet0.5", "mobilenetv2_1.0", "mobilenetv2_0.5"),
+        "Age Estimation VGG-16 Trained on IMDB-WIKI and Looking at People Data",
+        "Inception V1 Trained on ImageNet Competition Data",
+        "ResNet-50 Trained on ImageNet Competition Data",
+        "Wide ResNet-50-2 Trained on ImageNet Competition Data",
+        "Yahoo Open NSFW Model V1",
+        "Colorful Image Colorization Trained on ImageNet Competition Data",
+        "SSD-VGG-300 Trained on PASCAL VOC Data",
+        "YOLO V2 Trained on MS-COCO Data",
+    ),
+}
+SECRETS = (onnx_network.SECRET, "image", "scores", "test", "vault-7")
+WEIGHT = 0.12345679
 
 
 def check_order(suites: Sequence[Assembled]) -> None:
@@ -72,35 +104,111 @@ def chi_square(counts: Sequence[int], expected: float) -> float:
     return 0.5 * math.erfc(((statistic / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(2 * spread))
 
 
-# An attacker who sees few suites already finds what tells decoys apart by rule; who sees many, also a slight tendency.
-numbers_of_exports = pytest.mark.parametrize("exports", [60, pytest.param(400, marks=pytest.mark.soak)])
-# Of several families and sizes; those that are one network under several names are left out.
-NETWORKS = (
-    "alexnet",
-    "resnet18_v1",
-    "resnet34_v2",
-    "resnet50_v2",
-    "vgg11",
-    "vgg16_bn",
-    "squeezenet1.0",
-    "squeezenet1.1",
-    "mobilenet1.0",
-    "mobilenet0.5",
-    "mobilenetv2_1.0",
-    "mobilenetv2_0.5",
-    "Age Estimation VGG-16 Trained on IMDB-WIKI and Looking at People Data",
-    "Inception V1 Trained on ImageNet Competition Data",
-    "ResNet-50 Trained on ImageNet Competition Data",
-    "Wide ResNet-50-2 Trained on ImageNet Competition Data",
-    "Yahoo Open NSFW Model V1",
-    "Colorful Image Colorization Trained on ImageNet Competition Data",
-    "SSD-VGG-300 Trained on PASCAL VOC Data",
-    "YOLO V2 Trained on MS-COCO Data",
-)
+# An attack on suites: learn from suites with keys, and guess the decoys of other suites.
+Numbers = NDArray[np.float64]
+_OPS = ("Convolution", "FullyConnected", "BatchNorm", "Activation", "Pooling", "Concat", "elemwise_add", "Flatten")
+_STEPS, _RATE, _RIDGE = 400, 0.5, 1e-3
 
 
-# Every file is accepted; other tests check the round trip.
-UNCHECKED = {"mxnet": MXNetPacking(None)}
+@dataclass(frozen=True)
+class Told:
+    """Every brick of some suites: all its fields as numbers, its file, and whether it is real."""
+
+    fields: Numbers
+    files: Sequence[bytes]
+    real: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A suite, and the pairs of brick and context that its decoys are made of."""
+
+    suite: Assembled
+    decoys: frozenset[tuple[str, str]]
+
+    def is_both(self, name: str) -> bool:
+        """True if a brick belongs to both a private model and a decoy: no guess about it is right or wrong."""
+        meaning = self.suite.key.meanings.get(name)
+        return meaning is not None and (meaning.brick, meaning.context) in self.decoys
+
+
+def told(exported: Sequence[Exported], of_file: Callable[[bytes], Sequence[float]] | None = None) -> Told:
+    """Return the features of suites and the truth about their bricks."""
+    rows, files, real, described = [], [], [], of_file or _of_mxnet_file
+    for each in exported:
+        suite, bricks = each.suite, each.suite.manifest.bricks
+        for place, brick in enumerate(bricks):
+            if each.is_both(brick.id):
+                continue
+            content = suite.networks[brick.id]
+            where = place / len(bricks)
+            about = [where, len(bricks), brick.layers, int(brick.cold), brick.bytes]
+            rows.append([*about, *_of_id(brick.id), *described(content)])
+            files.append(content)
+            real.append(brick.id in suite.key.meanings)
+    return Told(np.array(rows, dtype=np.float64), files, np.array(real))
+
+
+def by_regression(seen: Told, other: Told) -> float:
+    """Return the accuracy of logistic regression on all fields, with as many real bricks as decoys."""
+    mean, scale = seen.fields.mean(axis=0), seen.fields.std(axis=0)
+    known, unknown = ((it.fields - mean) / np.where(scale > 0, scale, 1.0) for it in (seen, other))
+    # Both kinds count alike, however many there are.
+    importance = np.where(seen.real, 0.5 / seen.real.sum(), 0.5 / (~seen.real).sum())
+    slope, offset = np.zeros(known.shape[1]), 0.0
+    for _ in range(_STEPS):
+        error = importance * (1 / (1 + np.exp(-(np.einsum("ij,j->i", known, slope) + offset))) - seen.real)
+        slope -= _RATE * (np.einsum("ij,i->j", known, error) + _RIDGE * slope)
+        offset -= _RATE * error.sum()
+    return _balanced(other, np.einsum("ij,j->i", unknown, slope) + offset > 0)
+
+
+def by_memory(seen: Told, other: Told) -> float:
+    """Return the accuracy of naive Bayes on the files: more often real, or more often a decoy."""
+    real, decoys = Counter[bytes](), Counter[bytes]()
+    for file, is_real in zip(seen.files, seen.real, strict=True):
+        (real if is_real else decoys)[file] += 1
+    odds = sum(real.values()) / sum(decoys.values())
+    return _balanced(other, np.array([real[file] + odds / 2 > odds * (decoys[file] + 0.5) for file in other.files]))
+
+
+def _balanced(other: Told, guessed_real: NDArray[np.bool_]) -> float:
+    right_of_real, right_of_decoys = guessed_real[other.real].mean(), (~guessed_real)[~other.real].mean()
+    return float(right_of_real + right_of_decoys) / 2
+
+
+def _of_id(name: str) -> list[float]:
+    return [int(name[start : start + 2], 16) / 255 for start in range(0, len(name), 2)]
+
+
+@cache
+def _of_mxnet_file(content: bytes) -> list[float]:
+    document: dict[str, Any] = json.loads(content)
+    nodes = document["nodes"]
+    ops = Counter(node["op"] for node in nodes)
+    shapes = [_numbers(node["attrs"]["__shape__"]) for node in nodes if node["op"] == "null"]
+    kernels = [_numbers(node["attrs"]["kernel"]) for node in nodes if "kernel" in node["attrs"]]
+    inputs = [_numbers(node["attrs"]["__shape__"]) for node in nodes if node["name"].startswith("data")]
+    first = (inputs or [(1,)])[0]
+    axes = [math.log(size) for size in (*first, 1, 1, 1, 1)[:4]]
+    return [
+        len(nodes),
+        len(document["heads"]),
+        len(inputs),
+        len(shapes),
+        sum(map(math.log, map(math.prod, shapes))),
+        max(map(math.prod, shapes)) ** 0.25,
+        *axes,
+        *(first[-1] % divisor == 0 for divisor in (7, 8, 16, 32)),
+        *((*first, 1)[1] % divisor == 0 for divisor in (3, 8, 16, 32)),
+        kernels[-1][0] if kernels else 0,
+        *(ops[op] for op in _OPS),
+        sum(ops.values()) - sum(ops[op] for op in _OPS),
+    ]
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(each) for each in text.strip("()").split(",") if each.strip())
 
 
 def test_a_suite_holds_no_name_no_file_name_and_no_comment_of_the_private_models(tmp_path: Path) -> None:
@@ -131,7 +239,8 @@ def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     mine = [SuiteModel(trio.taken_apart((24, 40), Level.WRITTEN))]
     decoys = [SuiteModel(trio.taken_apart((16, 48), Level.WRITTEN, "decoy"))]
     return [
-        assemble(mine, decoys, seed_of(f"seed {number}"), Level.WRITTEN, UNCHECKED) for number in range(request.param)
+        assemble(mine, decoys, seed_of(f"seed {number}"), Level.WRITTEN, {"mxnet": MXNetPacking(None)})
+        for number in range(request.param)
     ]
 
 
@@ -157,56 +266,117 @@ def test_the_ids_show_no_dependence_on_the_model(small: Sequence[Assembled]) -> 
     check_ids(small)
 
 
-@pytest.fixture(scope="module")
-def networks(tmp_path_factory: pytest.TempPathFactory) -> Mapping[Path, Decomposition]:
-    cache = tmp_path_factory.mktemp("cache")
-    # Their types come with them, so that no framework is asked.
-    loader = Loader(cache, TableFramework())
-    sources = Library(SAMPLE_MODELS, cache).find_all(NETWORKS)
-    return {source.path: decompose(loader.load(source)) for source in sources}
+def of_written_layers(path: Path, cache: Path) -> SuiteModel:
+    """Return a model whose layers are as written: no runtime is needed."""
+    graph = Loader(cache, TableFramework()).load(source_of(path))
+    return SuiteModel(decompose(graph), graph)
 
 
-@pytest.fixture
-def packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same sequence of the same model is the same file in every suite."""
-    alone: dict[tuple[int, Sequence[int]], Excerpt] = {}
-    files: dict[int, bytes] = {}
+class PackedOnce:
+    """A packing of bricks that are files already: a model has the same in every suite. No file is read back."""
 
-    def taken_out(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excerpt:
-        key = id(graph), layers
-        if key not in alone:
-            alone[key] = excerpt(graph, layers, layouts)
-        return alone[key]
+    def __init__(self, models: Sequence[SuiteModel]) -> None:
+        self._packed: dict[int, Sequence[PackedBrick]] = {}
+        for model in models:
+            graph = model.decomposition.graph
+            is_onnx = graph.format is Format.ONNX
+            # Of ONNX each layer and its neighbours.
+            packing: Packing = OnnxPacking(partial(_same, graph)) if is_onnx else MXNetPacking(None)
+            self._packed[id(model)] = tuple(packing.packed(model, model.bricks))
 
-    def written(found: Excerpt) -> bytes:
-        if id(found) not in files:
-            files[id(found)] = packed(found)
-        return files[id(found)]
-
-    monkeypatch.setattr(packing, "excerpt", taken_out)
-    monkeypatch.setattr(packing, "packed", written)
+    def packed(self, model: SuiteModel, bricks: Mapping[SuitePair, Occurrence]) -> Iterator[PackedBrick]:
+        """Return these bricks."""
+        return (it for it in self._packed[id(model)] if it.pair in bricks)
 
 
-@pytest.mark.usefixtures("packed_once")
+def _same(graph: LayerGraph, _: bytes) -> LayerGraph:
+    return graph
+
+
+def secretive(folder: Path, widths: Sequence[int], name: str) -> SuiteModel:
+    """Return a model with names and comments everywhere, and weights of one value."""
+    made = onnx_network.network(widths, name)
+    made.producer_name = made.doc_string = made.graph.doc_string = SECRETS[-1]
+    made.metadata_props.add(key="author", value=SECRETS[-1])
+    for node in made.graph.node:
+        node.name, node.doc_string = f"{name} {node.op_type}", SECRETS[-1]
+    for weight in made.graph.initializer:
+        weight.doc_string = SECRETS[-1]
+        if weight.float_data:
+            weight.float_data[:] = [WEIGHT] * len(weight.float_data)
+    return of_written_layers(saved(folder, made, name), folder / "cache")
+
+
+def test_a_suite_holds_no_name_no_comment_and_no_weight_of_a_private_onnx_model(tmp_path: Path) -> None:
+    model = secretive(tmp_path, (24, 40), SECRET)
+    suite = assemble([model], [], seed_of("a seed"), Level.WRITTEN, {"onnxruntime": PackedOnce([model])})
+    manifest = suite.manifest.text()
+    assert not [secret for secret in (*SECRETS, str(tmp_path)) if secret in manifest]
+    assert len(suite.networks) > 5
+    for packed in suite.networks.values():
+        content = gzip.decompress(packed) if packed.startswith(GZIP_MAGIC) else packed
+        assert not [secret for secret in (*SECRETS, str(tmp_path)) if secret.encode() in content]
+        assert np.float32(WEIGHT).tobytes() not in content
+        assert str(WEIGHT).encode() not in content
+
+
 @numbers_of_exports
-def test_decoys_cannot_be_distinguished_from_real_bricks(networks: Mapping[Path, Decomposition], exports: int) -> None:
-    chance = random.Random(2020)
-    exported = []
+@pytest.mark.parametrize("form", list(Format))
+def test_decoys_cannot_be_distinguished_from_real_bricks(tmp_path: Path, form: Format, exports: int) -> None:
+    sources = [it.in_format(form) for it in Library(SAMPLE_MODELS, tmp_path).find_all(NETWORKS[form])]
+    models = {source.path: of_written_layers(source.path, tmp_path / "cache") for source in sources}
+    packing = PackedOnce(list(models.values()))
+    chance, exported = random.Random(2020), []
+
+    def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Sequence[SuiteModel]:
+        if shapes:
+            raise ModelError("models are packed once, at their own sizes")
+        return [models[source.path]]
+
     for number in range(exports):
-        mine = chance.choice(list(networks))
-        private = [SuiteModel(networks[mine])]
-        others = [source_of(path) for path in networks if path != mine]
-
-        def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Sequence[SuiteModel]:
-            if shapes:
-                raise ModelError("no framework is here that would find out other shapes")
-            return [SuiteModel(networks[source.path])]
-
-        seed = seed_of(f"export {number}")
-        decoys = chosen_decoys(others, 3, seed, private, take, UNCHECKED)
-        suite = assemble(private, decoys, seed, Level.WRITTEN, UNCHECKED)
-        exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in decoy.decomposition.suite)))
-    halves = told(exported[: exports // 2]), told(exported[exports // 2 :])
+        mine, seed = chance.choice(list(models)), seed_of(f"export {number}")
+        private, others = [models[mine]], [source for source in sources if source.path != mine]
+        packings = {models[mine].framework: packing}
+        decoys = chosen_decoys(others, 3, seed, private, take)
+        suite = assemble(private, decoys, seed, Level.WRITTEN, packings)
+        exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in decoy.bricks)))
+    of_file = None
+    if form is Format.ONNX:
+        contents = [content for each in exported for content in each.suite.networks.values()]
+        operators = sorted({op for content in contents for op in _operators(content)})
+        of_file = cache(partial(_of_onnx_file, operators=operators))
+    halves = [told(half, of_file) for half in (exported[: exports // 2], exported[exports // 2 :])]
     for classify in (by_regression, by_memory):
         # Each half is used for learning once, which halves the influence of chance.
         assert (classify(*halves) + classify(*halves[::-1])) / 2 <= 0.55
+
+
+@cache
+def _parsed(content: bytes) -> ModelProto:
+    made: ModelProto = ModelProto.FromString(gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content)
+    return made
+
+
+@cache
+def _operators(content: bytes) -> Mapping[str, int]:
+    return Counter(node.op_type for node in _parsed(content).graph.node)
+
+
+def _of_onnx_file(content: bytes, operators: Sequence[str]) -> Sequence[float]:
+    """Return the fields of a file as numbers: its versions, operators, inputs, weights and axes."""
+    made = _parsed(content)
+    said = json.loads(made.metadata_props[0].value)
+    shapes = [it["shape"] for it in said.values() if "shape" in it] or [[1]]
+    axes = [axis for it in made.graph.input for axis in it.type.tensor_type.shape.dim]
+    return [
+        made.ir_version,
+        made.opset_import[0].version,
+        len(made.opset_import),
+        len(made.graph.input),
+        len(made.graph.output),
+        len(made.graph.initializer),
+        sum(bool(axis.dim_param) for axis in axes),
+        *(math.log(1 + size) for size in (*shapes[0], 1, 1, 1, 1)[:4]),
+        *(shapes[0][-1] % divisor == 0 for divisor in (7, 8, 16, 32)),
+        *(_operators(content)[op] for op in operators),
+    ]

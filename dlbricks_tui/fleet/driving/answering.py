@@ -3,7 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
@@ -36,31 +36,23 @@ _OUT = frozenset({FleetHostState.REFUSED, FleetHostState.DISTRUSTED, FleetHostSt
 _Key: TypeAlias = tuple[str, str]
 
 
+@dataclass(eq=False)
 class Answering:
     """Composes the estimates of models while results arrive, and follows the order of the hosts for each model.
 
     `hosts` are those of the fleet run, by name; they may become more.
     """
 
-    def __init__(
-        self,
-        question: Question,
-        store: ResultsDatabase,
-        predictors: Predictors,
-        prices: Prices,
-        hosts: Mapping[str, HostWork],
-        pools: SharedPools,
-        tell: Callable[[Event], None],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._question = question
-        self._store = store
-        self._predictors = predictors
-        self._prices = prices
-        self._hosts = hosts
-        self._pools = pools
-        self._tell = tell
-        self._clock = clock
+    question: Question
+    store: ResultsDatabase
+    predictors: Predictors
+    prices: Prices
+    hosts: Mapping[str, HostWork]
+    pools: SharedPools
+    told: Callable[[Event], None]
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._not_before = 0.0
         # The models whose estimates have changed, by name; the pool that changed first comes first.
         self._changed: dict[BrickPool, dict[str, CutModel]] = {}
@@ -80,18 +72,19 @@ class Answering:
         """True if results are stored that no estimate includes yet."""
         return bool(self._changed)
 
-    def note(self, pool: BrickPool, keys: Iterable[JobKey]) -> None:
-        """Note that bricks of a pool have new results or failures."""
-        users = {use.model for key in keys if (job := pool.part.jobs.get(key)) is not None for use in job.uses}
-        self._note(pool, (model for model in pool.part.models if model.name in users))
-
-    def note_all(self, pool: BrickPool) -> None:
-        """Note that all estimates of a pool are wanted."""
-        self._note(pool, pool.part.models)
+    def note(self, pool: BrickPool, keys: Iterable[JobKey] | None = None) -> None:
+        """Note that bricks of a pool have new results or failures, or that all of its estimates are wanted."""
+        models: dict[str, CutModel] = {model.name: model for model in pool.part.models}
+        if keys is not None:
+            users = {use.model for key in keys if (job := pool.part.jobs.get(key)) is not None for use in job.uses}
+            models = {name: model for name, model in models.items() if name in users}
+        # Without any result of its system, an estimate says little, and its interval often fails.
+        if models and pool.measured:
+            self._changed.setdefault(pool, {}).update(models)
 
     def wanted(self, pool: BrickPool) -> Iterable[Job]:
         """Return the free bricks of a pool that the answer needs, the most informative first."""
-        if self._question is Question.EVERYTHING:
+        if self.question is Question.EVERYTHING:
             return pool.free.values()
         runtime = pool.part.request.runtime.identity
         settled = {model for (model, of), found in self._orders.items() if of == runtime and found.settled}
@@ -103,7 +96,7 @@ class Answering:
     @property
     def is_answered(self) -> bool:
         """True if the order of the hosts is settled for every model."""
-        asked = self._question is Question.WHICH_HOST and bool(self._orders)
+        asked = self.question is Question.WHICH_HOST and bool(self._orders)
         return asked and self._seen == self._states() and all(found.settled for found in self._orders.values())
 
     def tell(self, *, at_once: bool) -> bool:
@@ -111,27 +104,27 @@ class Answering:
         self._tell_estimates(at_once=at_once)
         orders = tuple(self._new_orders())
         for order in orders:
-            self._tell(order)
+            self.told(order)
         return bool(orders)
 
     def _tell_estimates(self, *, at_once: bool) -> None:
         """Tell estimates that have changed, for each host of a pool: all at once, or those whose turn it is."""
-        while self._changed and (at_once or self._clock() >= self._not_before):
-            begin = self._clock()
+        while self._changed and (at_once or self.clock() >= self._not_before):
+            begin = self.clock()
             pool = next(iter(self._changed))
             for name, model in self._changed.pop(pool).items():
-                inquiry = Inquiry(self._store, model.decomposition, None, self._predictors)
+                inquiry = Inquiry(self.store, model.decomposition, None, self.predictors)
                 way = pool.conditions.system, pool.conditions.runtime
                 found = self._found[pool, name] = inquiry.on(*way) or inquiry.empty(*way)
-                for host in self._pools.members(pool):
+                for host in self.pools.members[pool]:
                     told = self._told(pool, name, found, host)
                     latest = self._latest[told.model, told.runtime]
                     known = latest.get(told.host)
                     if known is None or replace(known, when=told.when) != told:
                         latest[told.host] = told
                         self._new.add((told.model, told.runtime))
-                        self._tell(told)
-            end = self._clock()
+                        self.told(told)
+            end = self.clock()
             self._not_before = end + (end - begin) / _SHARE_OF_TIME
 
     def _new_orders(self) -> Iterator[OrderFound]:
@@ -167,12 +160,12 @@ class Answering:
 
     def _states(self) -> tuple[tuple[str, FleetHostState], ...]:
         """Return the hosts without a place in an order, and those without an estimate."""
-        return tuple((it.name, it.state) for it in self._hosts.values() if it.state in _OUT or it.system is None)
+        return tuple((it.name, it.state) for it in self.hosts.values() if it.state in _OUT or it.system is None)
 
     def _equal(self) -> Iterable[tuple[str, list[str]]]:
         """Return the hosts of each system by name; a host that has not reported stands for itself."""
         found: dict[str, list[str]] = {}
-        for host in self._hosts.values():
+        for host in self.hosts.values():
             if host.state not in _OUT:
                 found.setdefault(host.name if host.system is None else host.system.id, []).append(host.name)
         return found.items()
@@ -202,15 +195,9 @@ class Answering:
             if known is not None:
                 predicts = any(part.predicted for part in known.estimate.parts)
                 traits = model.decomposition.graph.traits
-                shared = self._predictors.of(known.way, traits).shared if predicts else 1.0
+                shared = self.predictors.of(known.way, traits).shared if predicts else 1.0
                 found.append(model_on_host(host, model.name, known.estimate, shared))
         return found
-
-    def _note(self, pool: BrickPool, models: Iterable[CutModel]) -> None:
-        found: Mapping[str, CutModel] = {model.name: model for model in models}
-        # Without any result of its system, an estimate says little, and its interval often fails.
-        if found and pool.measured:
-            self._changed.setdefault(pool, {}).update(found)
 
     def _told(self, pool: BrickPool, model: str, found: SystemEstimate, host: HostWork) -> HostEstimate:
         # A sum that leaves layers out tells nothing about the model.
@@ -218,7 +205,7 @@ class Answering:
         coverage, per_second = found.estimate.coverage, found.per_second
         price = host.entry.price_per_hour
         if price is None and host.system is not None:
-            price = self._prices.of(names_of(host.system.id, {host.system.id: host.system}))
+            price = self.prices.of(names_of(host.system.id, {host.system.id: host.system}))
         return HostEstimate(
             host=host.name,
             model=model,
@@ -246,7 +233,7 @@ def _works(pool: BrickPool, jobs: Iterable[Job]) -> list[ParcelWork]:
     open_keys = {job.key for job in jobs}
     works = []
     for parcel in {parcel.sha256: parcel for parcel in part.parcels.values()}.values():
-        keys = part.keys_in(parcel)
+        keys = part.keys.get(parcel.sha256, ())
         if bricks := tuple([key.brick for key in keys if key in open_keys]):
             works.append(ParcelWork(bricks, seconds_inside(sum(part.jobs[key].expected_ms for key in keys))))
     return works

@@ -6,7 +6,9 @@ stored; then it is told as events.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from dlbricks_tui.estimate.comparison import Prices
 from dlbricks_tui.estimate.inquiry import Predictors
@@ -43,7 +45,7 @@ from dlbricks_tui.fleet.engine.engine import (
     Reported,
     TaskOver,
 )
-from dlbricks_tui.fleet.errors import FleetError, MessageError
+from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.folder import FleetControl, HostAdded, HostCommanded
 from dlbricks_tui.fleet.messages import (
     HostMessage,
@@ -52,7 +54,6 @@ from dlbricks_tui.fleet.messages import (
     TaskEnded,
     TaskNote,
     TaskProgress,
-    message_in,
 )
 from dlbricks_tui.fleet.parcels import FleetWorkload
 from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostBrickFailed, HostEntry, ResultStored, TaskGiven
@@ -75,41 +76,36 @@ _SECONDS_TO_ASK_AGAIN = 5.0
 _MESSAGES: tuple[type[HostMessage], ...] = (TaskProgress, ResultFound, TaskNote)
 
 
+@dataclass(eq=False)
 class Driver:
     """Drives the hosts of a fleet run. `take` and `tick` never wait."""
 
-    def __init__(
-        self,
-        request: FleetRequest,
-        workload: FleetWorkload,
-        calls: Engine,
-        store: ResultsDatabase,
-        predictors: Predictors,
-        prices: Prices,
-        control: FleetControl,
-        tell: Callable[[Event], None],
-        clock: Callable[[], float] = time.monotonic,
-        patience_seconds: float = PATIENCE_SECONDS,
-    ) -> None:
+    request: FleetRequest
+    workload: FleetWorkload
+    calls: Engine
+    store: ResultsDatabase
+    predictors: Predictors
+    prices: Prices
+    control: FleetControl
+    tell: Callable[[Event], None]
+    clock: Callable[[], float] = time.monotonic
+    patience_seconds: float = PATIENCE_SECONDS
+
+    def __post_init__(self) -> None:
         self.hosts: dict[str, HostWork] = {}
-        self._workload = workload
-        self._calls = calls
-        self._store = store
-        self._control = control
-        self._tell = tell
-        self._clock = clock
-        self._patience_seconds = patience_seconds
-        self._budget_seconds = request.run.time_budget_seconds
         # All parts together take the time of the probe.
-        self._probe_seconds = request.probe_seconds / len(request.run.parts)
-        self._results = FleetResults(store, control.state.run, workload.digests)
-        self.pools = SharedPools(workload, store, control.state)
-        self._answering = Answering(request.question, store, predictors, prices, self.hosts, self.pools, tell)
-        self._parcels = tuple({it.sha256: None for part in workload.parts for it in part.parcels.values()})
+        self._probe_seconds = self.request.probe_seconds / len(self.request.run.parts)
+        self._results = FleetResults(self.store, self.control.state.run, self.workload.digests)
+        self.pools = SharedPools(self.workload, self.store, self.control.state)
+        question = self.request.question
+        self._answering = Answering(
+            question, self.store, self.predictors, self.prices, self.hosts, self.pools, self.tell
+        )
+        self._parcels = tuple({it.sha256: None for part in self.workload.parts for it in part.parcels.values()})
         # True while no host may begin a task.
         self._is_paused = False
         self._is_stopping = False
-        self._began = clock()
+        self._began = self.clock()
         self._told_progress = 0.0
 
     def begin(self, entries: Iterable[HostEntry], tasks_before: Mapping[str, str]) -> None:
@@ -135,17 +131,17 @@ class Driver:
 
     def tick(self) -> None:
         """Do what is due without a message: the user's commands, hosts that stay away, estimates, and progress."""
-        for command in self._control.new_commands():
+        for command in self.control.commands.new():
             self._obey(command)
-        if self._control.is_paused is not self._is_paused:
-            self._is_paused = self._control.is_paused
-            self._control.change(State.PAUSED if self._is_paused else State.RUNNING)
+        if self.control.is_paused is not self._is_paused:
+            self._is_paused = self.control.is_paused
+            self.control.change(State.PAUSED if self._is_paused else State.RUNNING)
             for host in tuple(self.hosts.values()):
                 self._pause_or_resume(host)
         for host in self.hosts.values():
             self._look_after(host)
         self._answer()
-        if self._clock() >= self._told_progress + _SECONDS_BETWEEN_PROGRESS:
+        if self.clock() >= self._told_progress + _SECONDS_BETWEEN_PROGRESS:
             self.tell_progress()
 
     def _answer(self) -> None:
@@ -173,7 +169,7 @@ class Driver:
     def is_over(self) -> bool:
         """True if no host has anything to do any more."""
         if not self.hosts:
-            return self._clock() - self._began > self._patience_seconds
+            return self.clock() - self._began > self.patience_seconds
         return all(host.is_over and host.current is None for host in self.hosts.values())
 
     @property
@@ -186,28 +182,28 @@ class Driver:
         self._is_stopping = True
         for host in self.hosts.values():
             if host.current is not None:
-                self._calls.control(host.name, host.current.task.id, "cancel")
+                self.calls.control(host.name, host.current.task.id, "cancel")
 
     def tell_progress(self) -> None:
         """Tell how far each host is, if that has changed, and store how far all are together."""
-        self._told_progress = self._clock()
+        self._told_progress = self.clock()
         for host in self.hosts.values():
             progress = host.new_progress(self.pools.seconds_left(host)) if host.pools else None
             if progress is not None:
-                self._tell(progress)
-        self._control.count(self.pools.bricks)
+                self.tell(progress)
+        self.control.count(self.pools.bricks)
 
     def tell_answers(self) -> None:
         """Tell the final estimates of all models on all hosts, and the orders of the hosts."""
         for pool in self.pools.all:
-            self._answering.note_all(pool)
+            self._answering.note(pool)
         self._answering.tell(at_once=True)
 
     def _host(self, name: str, entry: HostEntry | None = None) -> HostWork:
         if name not in self.hosts:
-            stray = MessageMeter(0, self._clock)
-            self.hosts[name] = HostWork(entry or HostEntry(name=name), stray, self._clock())
-            self._tell(self.hosts[name].changed())
+            stray = MessageMeter(0, self.clock)
+            self.hosts[name] = HostWork(entry or HostEntry(name=name), stray, self.clock())
+            self.tell(self.hosts[name].changed())
         return self.hosts[name]
 
     def _take(self, event: News) -> None:
@@ -233,12 +229,12 @@ class Driver:
             self._change(host, FleetHostState.REFUSED, fault)
             return
         self._resume_task_before(host)
-        self._calls.report(host.name, self._parcels)
+        self.calls.report(host.name, self._parcels)
 
     def _resume_task_before(self, host: HostWork) -> None:
         """Let the run of an earlier task go on, which may be paused. The next task waits for it."""
         if host.task_before and not (self._is_paused or host.is_paused):
-            self._calls.control(host.name, host.task_before, "resume")
+            self.calls.control(host.name, host.task_before, "resume")
             host.task_before = ""
 
     def _reported(self, host: HostWork, text: str, error: str) -> None:
@@ -248,41 +244,42 @@ class Driver:
         if error:
             self._change(host, FleetHostState.FAILED, error)
             return
-        try:
-            report = message_in(text, HostReport)
+        with self._distrusting(host):
+            (report,) = read_messages(host.stray, [text], HostReport)
             system = check_report(report)
-        except (MessageError, ImpossibleError) as wrong:
-            lie = f"a report that {wrong}" if isinstance(wrong, MessageError) else wrong
+            if against := reason_against(report, [part.request for part in self.workload.parts]):
+                self._change(host, FleetHostState.REFUSED, against)
+                return
+            self.pools.join(host, report, system)
+            host.lacks = set(report.lacks)
+            for pool in host.pools:
+                # Another host of the same system may have measured bricks before.
+                self._answering.note(pool)
+            ways = [(pool.conditions.runtime, pool.conditions.protocol) for pool in host.pools]
+            self._results.describe(host.name, report, system, ways)
+            self._change(host, FleetHostState.IDLE)
+            self._next(host)
+
+    @contextmanager
+    def _distrusting(self, host: HostWork) -> Iterator[None]:
+        """End the work of a host that returned something impossible."""
+        try:
+            yield
+        except ImpossibleError as lie:
             self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
-            return
-        against = reason_against(report, [part.request for part in self._workload.parts])
-        if against:
-            self._change(host, FleetHostState.REFUSED, against)
-            return
-        self.pools.join(host, report, system)
-        host.lacks = set(report.lacks)
-        for pool in host.pools:
-            # Another host of the same system may have measured bricks before.
-            self._answering.note_all(pool)
-        ways = [(pool.conditions.runtime, pool.conditions.protocol) for pool in host.pools]
-        self._results.describe(host.name, report, system, ways)
-        self._change(host, FleetHostState.IDLE)
-        self._next(host)
 
     def _said(self, host: HostWork, texts: Sequence[str]) -> None:
         if host.state is FleetHostState.DISTRUSTED:
             return
-        try:
+        with self._distrusting(host):
             self._keep(host, read_messages(host.meter, texts, *_MESSAGES))
-        except ImpossibleError as lie:
-            self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
         current = host.current
         if current is None or current.progress is None or host.is_over:
             return
         is_paused = self._is_paused or host.is_paused
         if is_paused and not current.progress.paused:
             # The pause came before the run of the task was there.
-            self._calls.control(host.name, current.task.id, "pause")
+            self.calls.control(host.name, current.task.id, "pause")
         if current.progress.waits_for:
             self._change(host, FleetHostState.WAITING, f"for {current.progress.waits_for}")
         elif current.progress.paused or is_paused:
@@ -295,15 +292,13 @@ class Driver:
         if host.current is None or host.current.task.id != task:
             return
         ended = None
-        if error:
-            # It may have lost its parcels, or have none of those that came with the task.
-            host.lacks.update(host.current.task.parcels)
-        else:
-            try:
+        if not error:
+            with self._distrusting(host):
                 (ended,) = read_messages(host.meter, [text], TaskEnded)
-            except ImpossibleError as lie:
-                self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
-        current = host.end_task(self._clock())
+        if ended is None or ended.state == "failed":
+            # It may have removed its parcels, or have none of those that came with the task.
+            host.lacks.update(self._parcels)
+        current = host.end_task(self.clock())
         if current is None:
             return
         is_finished = ended is not None and (ended.task, ended.state) == (task, "finished")
@@ -324,12 +319,12 @@ class Driver:
     def _left(self, host: HostWork, *, is_gone: bool) -> None:
         """Take the loss of a host: its bricks are free again, and it goes on when it returns."""
         host.is_there = host.is_there and not is_gone
-        host.ask_after = self._clock() + _SECONDS_TO_ASK_AGAIN
+        host.ask_after = self.clock() + _SECONDS_TO_ASK_AGAIN
         if host.current is not None:
             # One of the bricks may be the cause: the next task has half as many.
             host.most_bricks = max(1, len(host.current.task.bricks) // 2)
             host.task_before = host.current.task.id
-        ended = host.end_task(self._clock())
+        ended = host.end_task(self.clock())
         if not host.is_over:
             self._change(host, FleetHostState.LOST, "its connection ended")
         if ended is not None:
@@ -339,14 +334,14 @@ class Driver:
     def _finish(self, host: HostWork, state: FleetHostState, message: str) -> None:
         """End the work of a host for this fleet run."""
         if host.current is not None:
-            self._calls.control(host.name, host.current.task.id, "cancel")
+            self.calls.control(host.name, host.current.task.id, "cancel")
         self._change(host, state, message)
         if state is FleetHostState.DISTRUSTED:
             # Nothing that it sends counts any more, not even the end of its task.
             self._forget_task(host)
 
     def _forget_task(self, host: HostWork) -> None:
-        current = host.end_task(self._clock())
+        current = host.end_task(self.clock())
         if current is not None:
             current.pool.hand_back(host.name, is_complete=False)
             self._wake(current.pool)
@@ -356,7 +351,7 @@ class Driver:
             case HostAdded(entry=entry):
                 host = self._host(entry.name, entry)
                 try:
-                    self._calls.add(entry)
+                    self.calls.add(entry)
                 except FleetError as error:
                     self._change(host, FleetHostState.FAILED, str(error))
             case HostCommanded(host=name, what=what) if name in self.hosts:
@@ -373,14 +368,14 @@ class Driver:
         is_paused = self._is_paused or host.is_paused
         self._resume_task_before(host)
         if host.current is not None:
-            self._calls.control(host.name, host.current.task.id, "pause" if is_paused else "resume")
+            self.calls.control(host.name, host.current.task.id, "pause" if is_paused else "resume")
         if host.is_there and host.pools:
             self._change(host, FleetHostState.PAUSED if is_paused else host.working_state)
         self._next(host)
 
     def _look_after(self, host: HostWork) -> None:
         """Note what has become of a host that sends nothing: it is done, or away for too long."""
-        now = self._clock()
+        now = self.clock()
         away = now - host.since
         if host.is_over:
             if host.current is not None and away > _SECONDS_TO_END:
@@ -389,17 +384,19 @@ class Driver:
             self._change(host, FleetHostState.DONE)
         elif host.state is FleetHostState.LOST and host.is_there and now >= host.ask_after:
             host.ask_after = now + _SECONDS_TO_ASK_AGAIN
-            self._calls.report(host.name, self._parcels)
-        elif host.state in (FleetHostState.LOST, FleetHostState.CONNECTING) and away > self._patience_seconds:
+            self.calls.report(host.name, self._parcels)
+        elif host.state in (FleetHostState.LOST, FleetHostState.CONNECTING) and away > self.patience_seconds:
             what = "did not come back" if host.state is FleetHostState.LOST else "did not join"
             because = f": {host.message}" if host.message else ""
-            limit = f"{self._patience_seconds / 60:.0f} minutes"
+            limit = f"{self.patience_seconds / 60:.0f} minutes"
             self._change(host, FleetHostState.FAILED, f"it {what} within {limit}{because}")
 
     def _change(self, host: HostWork, state: FleetHostState, message: str = "") -> None:
         """Change and tell the state of a host."""
-        if host.change(state, message, self._clock()):
-            self._tell(host.changed())
+        if (state, message) != (host.state, host.message):
+            host.since = host.since if state is host.state else self.clock()
+            host.state, host.message = state, message
+            self.tell(host.changed())
 
     def _next(self, host: HostWork) -> None:
         """Give a host its next task, if it may have one."""
@@ -424,7 +421,7 @@ class Driver:
                 # What fits in a task needs no probe before it.
                 is_probe = pool.free_seconds > TASK_SECONDS
             if is_probe:
-                jobs = probe_bricks(pool, self._store, self._probe_seconds, host.most_bricks)
+                jobs = probe_bricks(pool, self.store, self._probe_seconds, host.most_bricks)
             else:
                 jobs = next_bricks(pool, self._answering.wanted(pool), TASK_SECONDS, host.most_bricks)
             if jobs:
@@ -436,14 +433,15 @@ class Driver:
 
     def _wake(self, pool: BrickPool) -> None:
         """Give hosts work that wait for bricks of a pool."""
-        for member in self.pools.members(pool):
+        for member in tuple(self.pools.members[pool]):
             if member.state is FleetHostState.IDLE:
                 self._next(member)
 
     def _budget_left(self, host: HostWork) -> float | None:
         """Return the seconds left of the time budget of a host; None without one."""
-        budget = self._budget_seconds
-        return None if budget is None else max(0.0, budget - host.seconds_spent(self._clock()))
+        budget = self.request.run.time_budget_seconds
+        now = self.clock() - host.current.began if host.current else 0.0
+        return None if budget is None else max(0.0, budget - host.spent_seconds - now)
 
     def _give(
         self, host: HostWork, pool: BrickPool, jobs: Sequence[Job], seconds_left: float | None, *, is_probe: bool
@@ -453,12 +451,12 @@ class Driver:
         task = task_of(pool, jobs, parcels, min(limits, default=None), is_probe=is_probe)
         pool.take(host.name, [job.key for job in jobs])
         levels = {job.key.brick: job.graph.level for job in jobs}
-        meter = MessageMeter(len(levels), self._clock)
+        meter = MessageMeter(len(levels), self.clock)
         allowed = Allowed(pool.conditions, levels)
-        host.current = CurrentTask(task, pool, allowed, meter, is_probe, self._clock())
+        host.current = CurrentTask(task, pool, allowed, meter, is_probe, self.clock())
         # A driver that resumes the fleet run ends what its predecessor has left behind.
-        self._tell(TaskGiven(host=host.name, task=task.id))
-        self._calls.carry_out(host.name, task, [it for it in parcels if it.sha256 in host.lacks])
+        self.tell(TaskGiven(host=host.name, task=task.id))
+        self.calls.carry_out(host.name, task, [it for it in parcels if it.sha256 in host.lacks])
         host.lacks.difference_update(task.parcels)
         self._change(host, host.working_state)
 
@@ -466,7 +464,7 @@ class Driver:
         """Tell which bricks of a pool cannot be measured."""
         for key, job in failed.items():
             reason = pool.failed[key]
-            self._tell(HostBrickFailed(host=host.name, brick=key.brick, label=job.label, reason=reason))
+            self.tell(HostBrickFailed(host=host.name, brick=key.brick, label=job.label, reason=reason))
         if failed:
             self._answering.note(pool, failed)
 
@@ -492,7 +490,7 @@ class Driver:
         new = pool.learn(stored.measured)
         for key, job in new.items():
             found = stored.measured[key]
-            self._tell(
+            self.tell(
                 ResultStored(
                     host=host.name,
                     brick=key.brick,

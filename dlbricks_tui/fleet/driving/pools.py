@@ -225,7 +225,7 @@ def _groups(pool: BrickPool, wanted: Iterable[Job]) -> Iterator[list[Job]]:
         if job.key.brick in seen or job.key not in free:
             continue
         parcel = pool.part.holders(job)[0]
-        group = [free[key] for key in pool.part.keys_in(parcel) if key in free and key.brick not in seen]
+        group = [free[key] for key in pool.part.keys.get(parcel.sha256, ()) if key in free and key.brick not in seen]
         seen.update(it.key.brick for it in group)
         yield group
 
@@ -305,19 +305,6 @@ class HostWork:
         """The meter that counts what it sends now."""
         return self.stray if self.current is None else self.current.meter
 
-    def seconds_spent(self, now: float) -> float:
-        """Return the seconds that it has had tasks for."""
-        return self.spent_seconds + (now - self.current.began if self.current else 0.0)
-
-    def change(self, state: FleetHostState, message: str, now: float) -> bool:
-        """Change its state, and return True if it was another one."""
-        if (state, message) == (self.state, self.message):
-            return False
-        if state is not self.state:
-            self.since = now
-        self.state, self.message = state, message
-        return True
-
     def changed(self) -> HostChanged:
         """Return the event that tells its state."""
         system = self.system
@@ -368,7 +355,8 @@ class SharedPools:
         self._fleet = state.run
         # By the number of the part.
         self._pools: dict[tuple[int, Conditions], BrickPool] = {}
-        self._members: defaultdict[BrickPool, list[HostWork]] = defaultdict(list)
+        # The hosts that share a pool.
+        self.members: defaultdict[BrickPool, list[HostWork]] = defaultdict(list)
 
     def join(self, host: HostWork, report: HostReport, system: System) -> None:
         """Give a host the pools of its system."""
@@ -386,22 +374,18 @@ class SharedPools:
             found.append(self._pools[number, conditions])
         host.pools = tuple(found)
         for pool in found:
-            self._members[pool].append(host)
+            self.members[pool].append(host)
 
     def leave(self, host: HostWork) -> None:
         """Take a host out of its pools, as its system may have changed."""
         for pool in host.pools:
-            self._members[pool].remove(host)
+            self.members[pool].remove(host)
         host.pools = ()
 
     @property
     def all(self) -> Sequence[BrickPool]:
         """All pools."""
         return tuple(self._pools.values())
-
-    def members(self, pool: BrickPool) -> Sequence[HostWork]:
-        """Return the hosts that share a pool."""
-        return tuple(self._members[pool])
 
     @property
     def bricks(self) -> Tally:
@@ -416,4 +400,4 @@ class SharedPools:
             return None
         progress = None if host.current is None else host.current.progress
         now = 0.0 if progress is None else progress.seconds_left or 0.0
-        return now + sum(pool.free_seconds / len(self._members[pool]) for pool in host.pools)
+        return now + sum(pool.free_seconds / len(self.members[pool]) for pool in host.pools)

@@ -78,30 +78,20 @@ def check_report(report: HostReport) -> System:
     return system
 
 
-def reason_against(report: HostReport, parts: Iterable[RunRequest], now: datetime | None = None) -> str:
+def reason_against(report: HostReport, parts: Iterable[RunRequest]) -> str:
     """Return why a host cannot take part, in a line; empty if it can."""
+    cure = "`dlbricks fleet doctor --install` sets it up"
     if report.dlbricks != __version__:
-        return (
-            f"has dlbricks {_short(report.dlbricks)}, and this is {__version__}: "
-            "`dlbricks fleet doctor --install` sets it up"
-        )
+        return f"has dlbricks {_short(report.dlbricks)}, and this is {__version__}: {cure}"
     for part in parts:
-        there = report.methods.get(part.method.value)
+        there, runtime = report.methods.get(part.method.value), part.runtime
         if there != part.method.id:
-            return (
-                f"measures by the method {_short(there or 'none')}, and this dlbricks by {part.method.id}: "
-                "`dlbricks fleet doctor --install` sets it up"
-            )
-        if identity_there(part.runtime, report) is None:
-            having = [
-                f"{it.framework} {it.version}" for it in report.runtimes if it.framework == part.runtime.framework
-            ]
+            return f"measures by the method {_short(there or 'none')}, and this dlbricks by {part.method.id}: {cure}"
+        if identity_there(runtime, report) is None:
+            having = [f"{it.framework} {it.version}" for it in report.runtimes if it.framework == runtime.framework]
             known = ", ".join(dict.fromkeys(map(_short, having))) or "none"
-            return (
-                f"lacks {part.runtime.traits.title} {part.runtime.version} (it has {known}): "
-                "`dlbricks fleet doctor --install` sets it up"
-            )
-    ahead = datetime.fromisoformat(report.clock) - (now or datetime.now(timezone.utc))
+            return f"lacks {runtime.traits.title} {runtime.version} (it has {known}): {cure}"
+    ahead = datetime.fromisoformat(report.clock) - datetime.now(timezone.utc)
     if abs(ahead) > _CLOCK_TOLERANCE:
         return f"has a clock that is {abs(ahead).total_seconds() / 60:.0f} minutes off: set it, for example by NTP"
     return ""
@@ -192,7 +182,8 @@ def read_messages(meter: MessageMeter, texts: Iterable[str], *kinds: type[Messag
         try:
             message = message_in(text, *kinds)
         except MessageError as error:
-            raise ImpossibleError(f"a message that {shown(str(error)[:200])}") from None
+            what = "report" if HostReport in kinds else "message"
+            raise ImpossibleError(f"a {what} that {shown(str(error)[:200])}") from None
         if isinstance(message, TaskProgress) and message.done > message.of:
             raise ImpossibleError(f"that {message.done:,} of {message.of:,} bricks are done")
         texts_of = {it.name for it in fields(message)} & {"text", "reason", "waits_for"}

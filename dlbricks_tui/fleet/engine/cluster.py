@@ -11,7 +11,7 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -139,6 +139,8 @@ class HostWorker(ProcessInterface):  # type: ignore[misc]
         self._log = log
         self._tell = tell
         self._connected_at: float | None = None
+        # The end of what the worker has printed.
+        self._printed = b""
         self._keeping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -178,14 +180,26 @@ class HostWorker(ProcessInterface):  # type: ignore[misc]
 
     async def _session(self) -> str:
         """Connect, run a worker until it or the connection ends, and return the reason."""
+        python = shell_path(f"{self._entry.folder_there}/{ENVIRONMENT}/bin/python")
         async with connected(self._entry) as ssh:
             port_there = await ssh.forward_there(self._scheduler_port)
-            process = await ssh.start(worker_command(self._entry))
-            log = _Log(self._log)
-            logging = asyncio.create_task(log.follow(process.stderr))
+            # Its command line tells nothing: the settings come by the standard input.
+            process = await ssh.start(f"exec {python} -I -m {worker_module.__name__}")
+            logging = asyncio.create_task(self._keep_log(process.stderr))
             try:
-                port_here = await ssh.forward_here(await _greeted(process, log, logging))
-                process.stdin.write(json.dumps(self._settings(port_there, port_here)).encode() + b"\n")
+                port_here = await ssh.forward_here(await self._greeted(process, logging))
+                authority, certificate, key = (path.read_text() for path in self._certificates.of_hosts)
+                # The ports on its side and here lead to the other side.
+                settings = {
+                    "name": self.name,
+                    "folder": self._entry.folder_there,
+                    "scheduler": f"tls://{LOOPBACK}:{port_there}",
+                    "contact": f"tls://{LOOPBACK}:{port_here}",
+                    "authority": authority,
+                    "certificate": certificate,
+                    "key": key,
+                }
+                process.stdin.write(json.dumps(settings).encode() + b"\n")
                 self._connected_at = time.monotonic()
                 # Signs that the driver is there, until the worker ends.
                 while not await _has_ended(process, SECONDS_BETWEEN_SIGNS):
@@ -203,26 +217,57 @@ class HostWorker(ProcessInterface):  # type: ignore[misc]
                 logging.cancel()
             if ssh.is_closed:
                 return f"its connection ended: {ssh.fault}"
-            return f"its worker ended{f': {log.last_line}' if process.exit_status else ''}; see {self._log}"
+            said = f": {last_line(self._printed)}" if process.exit_status else ""
+            return f"its worker ended{said}; see {self._log}"
 
-    def _settings(self, port_there: int, port_here: int) -> Mapping[str, str]:
-        """Return the settings of a worker: the ports on its side and here that lead to the other side, and its keys."""
-        authority, certificate, key = (path.read_text() for path in self._certificates.of_hosts)
-        return {
-            "name": self.name,
-            "folder": self._entry.folder_there,
-            "scheduler": f"tls://{LOOPBACK}:{port_there}",
-            "contact": f"tls://{LOOPBACK}:{port_here}",
-            "authority": authority,
-            "certificate": certificate,
-            "key": key,
-        }
+    async def _greeted(self, process: "asyncssh.SSHClientProcess[bytes]", logging: "asyncio.Task[None]") -> int:
+        """Return the port of the worker, which tells its versions before it gets its settings.
 
+        Raise HostRefusedError unless the host has the same dlbricks and dask.
+        """
+        hello: Any = {}
+        try:
+            for _ in range(_MOST_LINES_BEFORE_HELLO):
+                line = await asyncio.wait_for(process.stdout.readline(), _SECONDS_TO_START)
+                if line.startswith(MARK.encode()) and len(line) < _LONGEST_LINE:
+                    hello = json.loads(line.removeprefix(MARK.encode()))
+                if hello or not line:
+                    break
+            else:
+                raise ValueError("no hello")
+        except asyncio.TimeoutError:
+            raise SshError(f"it did not answer within {_SECONDS_TO_START:.0f} seconds") from None
+        except ValueError:
+            raise SshError("it answered with something else than settings; check this host") from None
+        if not hello or not isinstance(hello, dict):
+            await asyncio.wait((logging,), timeout=_SECONDS_TO_END)
+            await _has_ended(process, _SECONDS_TO_END)
+            status, said = process.exit_status, last_line(self._printed)
+            if status in _NO_SUCH_COMMAND or "No module named" in said:
+                raise HostRefusedError(f"dlbricks is not installed there: `{_INSTALL}` sets it up")
+            raise SshError(f"its worker does not start: {said or f'status {status}'}")
+        if "lacks" in hello:
+            raise HostRefusedError(f"its dlbricks lacks {hello['lacks']}: `{_INSTALL}` sets it up")
+        for package, here in (("dlbricks", __version__), ("distributed", metadata.version("distributed"))):
+            if hello.get(package) != here:
+                has = f"it has {package} {str(hello.get(package))[:40]}, and this machine {here}"
+                raise HostRefusedError(f"{has}: `{_INSTALL}` makes them equal")
+        port = hello.get("port")
+        if type(port) is not int or not 0 < port < 2**16:
+            raise SshError("its worker told no port; check this host")
+        return port
 
-def worker_command(entry: HostEntry) -> str:
-    """Return the command line of a host's worker. It tells nothing: the settings come by the standard input."""
-    python = shell_path(f"{entry.folder_there}/{ENVIRONMENT}/bin/python")
-    return f"exec {python} -I -m {worker_module.__name__}"
+    async def _keep_log(self, reader: "asyncssh.SSHReader[bytes]") -> None:
+        """Append what the worker prints to its log, up to a limit, until it ends."""
+        # Messages name it, also if the worker prints nothing.
+        self._log.touch()
+        self._printed, left = b"", _MOST_BYTES_OF_LOG
+        while chunk := await reader.read(_LONGEST_LINE):
+            self._printed = (self._printed + chunk)[-_LONGEST_LINE:]
+            if left > 0:
+                with open_log(self._log) as file:
+                    file.write(chunk[:left])
+                left -= len(chunk)
 
 
 def seconds_before_retry(failures: int, noise: Callable[[], float] = random.random) -> float:
@@ -236,66 +281,3 @@ async def _has_ended(process: "asyncssh.SSHClientProcess[bytes]", seconds: float
         await asyncio.wait_for(process.wait_closed(), seconds)
         return True
     return False
-
-
-async def _greeted(process: "asyncssh.SSHClientProcess[bytes]", log: "_Log", logging: "asyncio.Task[None]") -> int:
-    """Return the port of a worker, which tells its versions before it gets its settings.
-
-    Raise HostRefusedError unless the host has the same dlbricks and dask.
-    """
-    hello: Any = {}
-    try:
-        for _ in range(_MOST_LINES_BEFORE_HELLO):
-            line = await asyncio.wait_for(process.stdout.readline(), _SECONDS_TO_START)
-            if line.startswith(MARK.encode()) and len(line) < _LONGEST_LINE:
-                hello = json.loads(line.removeprefix(MARK.encode()))
-            if hello or not line:
-                break
-        else:
-            raise ValueError("no hello")
-    except asyncio.TimeoutError:
-        raise SshError(f"it did not answer within {_SECONDS_TO_START:.0f} seconds") from None
-    except ValueError:
-        raise SshError("it answered with something else than settings; check this host") from None
-    if not hello or not isinstance(hello, dict):
-        await asyncio.wait((logging,), timeout=_SECONDS_TO_END)
-        await _has_ended(process, _SECONDS_TO_END)
-        status = process.exit_status
-        if status in _NO_SUCH_COMMAND or "No module named" in log.last_line:
-            raise HostRefusedError(f"dlbricks is not installed there: `{_INSTALL}` sets it up")
-        raise SshError(f"its worker does not start: {log.last_line or f'status {status}'}")
-    if "lacks" in hello:
-        raise HostRefusedError(f"its dlbricks lacks {hello['lacks']}: `{_INSTALL}` sets it up")
-    for package, here in (("dlbricks", __version__), ("distributed", metadata.version("distributed"))):
-        if hello.get(package) != here:
-            there = str(hello.get(package))[:40]
-            raise HostRefusedError(f"it has {package} {there}, and this machine {here}: `{_INSTALL}` makes them equal")
-    port = hello.get("port")
-    if type(port) is not int or not 0 < port < 2**16:
-        raise SshError("its worker told no port; check this host")
-    return port
-
-
-class _Log:
-    """The log of a worker, which grows up to a limit."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._end = b""
-        # Messages name it, also if the worker prints nothing.
-        path.touch()
-
-    async def follow(self, reader: "asyncssh.SSHReader[bytes]") -> None:
-        """Append what the worker prints until it ends."""
-        left = _MOST_BYTES_OF_LOG
-        while chunk := await reader.read(_LONGEST_LINE):
-            self._end = (self._end + chunk)[-_LONGEST_LINE:]
-            if left > 0:
-                with open_log(self._path) as file:
-                    file.write(chunk[:left])
-                left -= len(chunk)
-
-    @property
-    def last_line(self) -> str:
-        """The last line so far; empty: there is none."""
-        return last_line(self._end)

@@ -206,16 +206,15 @@ class Engine:
             self.events.put(CallLost(host))
             return
         self._calls[token] = called = _Call(host, news)
-        called.future = client.submit(
-            ask,
-            *(self._topic, token, function, *arguments),
-            key=f"{function}-{token[:16]}",
-            workers=[worker],
-            allow_other_workers=False,
-            retries=0,
-            pure=False,
-        )
-        called.future.add_done_callback(partial(self._ended, token))
+        where: Any = {"workers": [worker], "allow_other_workers": False, "retries": 0, "pure": False}
+        asked = (self._topic, token, function, *arguments)
+        try:
+            called.future = client.submit(ask, *asked, key=f"{function}-{token[:16]}", **where)
+            called.future.add_done_callback(partial(self._ended, token))
+        # A connection that was lost, which is found at the next look.
+        except Exception:  # noqa: BLE001
+            self._calls.pop(token, None)
+            self.events.put(CallLost(host))
 
     def _hear(self, event: Any) -> None:
         """Pass on a message or the answer of a host; a thread of dask calls this."""
@@ -244,7 +243,7 @@ class Engine:
         # Its host has left, or it was answered.
         if called is None or called.is_answered:
             return
-        error = future.exception() if future.status == "error" else None
+        error = future.exception(timeout=SECONDS_TO_CONNECT) if future.status == "error" else None
         if future.status == "finished":
             self.events.put(called.news("", "the host answered with something else than text"))
         elif error is None or isinstance(error, KilledWorker):
@@ -254,13 +253,11 @@ class Engine:
             self.events.put(called.news("", printable(reason)[:_LONGEST_REASON]))
 
     def _connect(self) -> None:
-        client = self._client = connect(self._address, self._security)
-        self._connection = client.scheduler_comm
-        client.subscribe_topic(self._topic, self._hear)
-        client.subscribe_topic("all", lambda _: self._changed.set())
+        hear: dict[str, Callable[[Any], object]] = {self._topic: self._hear, "all": lambda _: self._changed.set()}
         # These would print what hosts send, and load pickled warnings.
-        for topic in ("print", "warn"):
-            client.subscribe_topic(topic, lambda _: None)
+        hear |= {"print": lambda _: None, "warn": lambda _: None}
+        self._client = connect(self._address, self._security, hear)
+        self._connection = self._client.scheduler_comm
         self._wait_seconds = _FIRST_WAIT_SECONDS
         self._changed.set()
 

@@ -4,7 +4,7 @@ import asyncio
 import ipaddress
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -82,15 +82,18 @@ def check_address(address: str, allow_plain: bool) -> SplitResult:
     return place
 
 
-def connect(address: str, security: "Security | None") -> "Client":
-    """Return a connection to a scheduler; raise FleetError with the reason if there is none."""
+def connect(address: str, security: "Security | None", hear: Mapping[str, Callable[[Any], object]]) -> "Client":
+    """Return a connection to a scheduler, which hears events by topic; raise FleetError if there is none."""
     from distributed import Client
 
     # In a thread: the caller may have an event loop, as in a notebook.
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, check_scheduler(address, security)).result()
     try:
-        return Client(address, security=security, set_as_default=False, timeout=SECONDS_TO_CONNECT)
+        client = Client(address, security=security, set_as_default=False, timeout=SECONDS_TO_CONNECT)
+        for topic, handler in hear.items():
+            client.subscribe_topic(topic, handler)
+        return client
     # Of many kinds: no scheduler, one of another version of dask, one that closes the connection.
     except Exception as error:
         raise FleetError(f"no dask scheduler can be used at {address}: {reason_of(error)}") from error

@@ -40,7 +40,7 @@ _KNOWN_HOSTS = (
     ("GlobalKnownHostsFile", ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")),
 )
 # No command of the doctor prints more.
-MOST_OUTPUT_BYTES = 1 << 20
+_MOST_OUTPUT_BYTES = 1 << 20
 
 
 class SshError(FleetError):
@@ -69,10 +69,10 @@ async def connected(entry: HostEntry) -> AsyncIterator["SshConnection"]:
     hop = replace(entry, address=entry.address or entry.name)
     async with AsyncExitStack() as opened:
         try:
-            ssh, client = await asyncio.wait_for(_connect(hop, None, opened, 0), SECONDS_TO_CONNECT)
+            connection = await asyncio.wait_for(_connect(hop, None, opened, 0), SECONDS_TO_CONNECT)
         except asyncio.TimeoutError:
             raise SshError(f"{_named(hop)} did not answer within {SECONDS_TO_CONNECT:.0f} seconds") from None
-        yield SshConnection(ssh, client)
+        yield connection
 
 
 def check_hosts(hosts: Sequence[HostEntry]) -> None:
@@ -101,26 +101,11 @@ async def _refusals(hosts: Sequence[HostEntry]) -> Sequence[tuple[str, HostRefus
     return [(host.name, end) for host, end in ends if isinstance(end, HostRefusedError)]
 
 
-class _Client(asyncssh.SSHClient):
-    """Notes the key of the server and the end of the connection."""
-
-    def __init__(self) -> None:
-        self.fingerprint = ""
-        self.lost: Exception | None = None
-
-    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
-        self.fingerprint = key.get_fingerprint()
-        return False
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.lost = exc
-
-
 async def _connect(
     hop: HostEntry, via: asyncssh.SSHClientConnection | None, opened: AsyncExitStack, depth: int
-) -> tuple[asyncssh.SSHClientConnection, _Client]:
+) -> "SshConnection":
     """Connect to a hop, and before to the hops in front of it; `opened` closes all of them."""
-    client = _Client()
+    connection = SshConnection()
     try:
         # Without keys: this one is only asked for the user's configuration.
         asked = asyncssh.SSHClientConnectionOptions(
@@ -130,7 +115,7 @@ async def _connect(
         if depth + len(jumps) > _MOST_JUMPS:
             raise HostRefusedError(f"{_named(hop)} has more than {_MOST_JUMPS} jump hosts: correct ProxyJump")
         for jump in jumps:
-            via, _ = await _connect(jump, via, opened, depth + 1)
+            via = (await _connect(jump, via, opened, depth + 1)).ssh
         files = [_existing(asked.config.get(option) or usual) for option, usual in _KNOWN_HOSTS]
         # OpenSSH, too, passes over keys that do not exist; without any, the usual ones are tried.
         keys = [hop.key] if hop.key else _existing(asked.config.get("IdentityFile"))
@@ -142,7 +127,7 @@ async def _connect(
             port=hop.port or (),
             username=hop.user or (),
             tunnel=via,
-            client_factory=lambda: client,
+            client_factory=lambda: connection,
             # There is no way to do without.
             known_hosts=[file for found in files for file in found],
             client_keys=keys or (),
@@ -157,23 +142,17 @@ async def _connect(
             keepalive_count_max=_KEEPALIVES,
         )
         try:
-            ssh = await log_in()
+            await log_in()
         except (asyncssh.ConnectionLost, ConnectionResetError):
             # A busy sshd ends some connections without a word (MaxStartups).
-            ssh = await log_in()
+            await log_in()
     except FleetError:
         raise
     # asyncssh raises many kinds of errors, such as those of a configuration file that cannot be read.
     except (asyncssh.Error, OSError, ValueError) as error:
-        raise _fault(hop, error, client) from error
-    opened.push_async_callback(_close, ssh)
-    return ssh, client
-
-
-async def _close(ssh: asyncssh.SSHClientConnection) -> None:
-    ssh.close()
-    with suppress(asyncio.TimeoutError, asyncssh.Error, OSError):
-        await asyncio.wait_for(ssh.wait_closed(), SECONDS_TO_CLOSE)
+        raise _fault(hop, error, connection.fingerprint) from error
+    opened.push_async_callback(connection.close)
+    return connection
 
 
 def _jumps(hop: HostEntry, configured: object) -> list[HostEntry]:
@@ -197,7 +176,7 @@ def _existing(names: object) -> list[str]:
     return [str(path) for path in paths if path.is_file()]
 
 
-def _fault(hop: HostEntry, error: Exception, client: _Client) -> FleetError:
+def _fault(hop: HostEntry, error: Exception, fingerprint: str) -> FleetError:
     """Return an error of asyncssh as one line that says what to do."""
     name = _named(hop)
     # The command that connects to it, once, as a user would type it.
@@ -208,7 +187,7 @@ def _fault(hop: HostEntry, error: Exception, client: _Client) -> FleetError:
         case asyncssh.HostKeyNotVerifiable() if "revoked" in str(error):
             return HostRefusedError(f"{name} has a key that is marked as revoked in known_hosts; check this host")
         case asyncssh.HostKeyNotVerifiable():
-            seen = f" (it shows {client.fingerprint})" if client.fingerprint else ""
+            seen = f" (it shows {fingerprint})" if fingerprint else ""
             return HostRefusedError(
                 f"{name} is not in known_hosts with this key{seen}: run `{command}` once, and compare the key"
             )
@@ -256,22 +235,34 @@ def _named(hop: HostEntry) -> str:
     return place if hop.name else f"jump host {place}"
 
 
-class SshConnection:
+class SshConnection(asyncssh.SSHClient):
     """An open connection to one host. All methods raise FleetError with one line that says what to do."""
 
-    def __init__(self, ssh: asyncssh.SSHClientConnection, client: _Client) -> None:
-        self._ssh = ssh
-        self._client = client
+    ssh: asyncssh.SSHClientConnection
+    # That of the server's key, if the key is not known.
+    fingerprint = ""
+    # Why the connection has ended.
+    fault = "its SSH server closed it"
 
-    @property
-    def fault(self) -> str:
-        """Why the connection has ended."""
-        return first_line(self._client.lost) if self._client.lost else "its SSH server closed it"
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        self.ssh = conn
+
+    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+        self.fingerprint = key.get_fingerprint()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.fault = first_line(exc) if exc else self.fault
 
     @property
     def is_closed(self) -> bool:
         """The connection has ended."""
-        return self._ssh.is_closed()
+        return self.ssh.is_closed()
+
+    async def close(self) -> None:
+        self.ssh.close()
+        with suppress(asyncio.TimeoutError, asyncssh.Error, OSError):
+            await asyncio.wait_for(self.ssh.wait_closed(), SECONDS_TO_CLOSE)
 
     async def run(
         self,
@@ -279,7 +270,6 @@ class SshConnection:
         given: bytes | Iterable[bytes] = b"",
         *,
         seconds: float | None,
-        most_bytes: int = MOST_OUTPUT_BYTES,
     ) -> Finished:
         """Run a command line in the user's shell there, with `given` as its standard input.
 
@@ -288,7 +278,7 @@ class SshConnection:
         process = await self.start(command)
         try:
             chunks = (given,) if isinstance(given, bytes) else given
-            talk = (_feed(process, chunks), _all(process.stdout, most_bytes), _all(process.stderr, most_bytes))
+            talk = (_feed(process, chunks), _all(process.stdout), _all(process.stderr))
             _, out, err = await asyncio.wait_for(asyncio.gather(*talk), seconds)
             await asyncio.wait_for(process.wait_closed(), SECONDS_TO_CLOSE)
         except asyncio.TimeoutError:
@@ -297,7 +287,10 @@ class SshConnection:
         except (asyncssh.Error, OSError) as error:
             raise SshError(f"the connection ended: {first_line(error)}") from error
         finally:
-            _end(process)
+            if process.exit_status is None:
+                with suppress(asyncssh.Error, OSError):
+                    process.kill()
+            process.close()
         if process.exit_status is None and self.is_closed:
             raise SshError(f"the connection ended: {self.fault}")
         return Finished(-1 if process.exit_status is None else process.exit_status, out, err)
@@ -317,14 +310,14 @@ class SshConnection:
     async def start(self, command: str) -> "asyncssh.SSHClientProcess[bytes]":
         """Start a command in the user's shell there."""
         try:
-            return await self._ssh.create_process(command, encoding=None, request_pty=False)
+            return await self.ssh.create_process(command, encoding=None, request_pty=False)
         except (asyncssh.Error, OSError) as error:
             raise SshError(f"its SSH server starts no command: {first_line(error)}") from error
 
     async def forward_here(self, port_there: int) -> int:
         """Forward a port of this machine's loopback to one of the host's loopback, and return it."""
         try:
-            listener = await self._ssh.forward_local_port(LOOPBACK, 0, LOOPBACK, port_there)
+            listener = await self.ssh.forward_local_port(LOOPBACK, 0, LOOPBACK, port_there)
         except OSError as error:
             raise SshError(f"no port of this machine can be forwarded: {first_line(error)}") from error
         return listener.get_port()
@@ -332,7 +325,7 @@ class SshConnection:
     async def forward_there(self, port_here: int) -> int:
         """Forward a port of the host's loopback to one of this machine's loopback, and return it."""
         try:
-            listener = await self._ssh.forward_remote_port(LOOPBACK, 0, LOOPBACK, port_here)
+            listener = await self.ssh.forward_remote_port(LOOPBACK, 0, LOOPBACK, port_here)
         except (asyncssh.ChannelListenError, asyncssh.Error, OSError) as error:
             raise HostRefusedError(
                 "its SSH server forwards no ports: set AllowTcpForwarding yes (and no DisableForwarding) in its "
@@ -350,21 +343,14 @@ async def _feed(process: "asyncssh.SSHClientProcess[bytes]", chunks: Iterable[by
         process.stdin.write_eof()
 
 
-async def _all(reader: "asyncssh.SSHReader[bytes]", most_bytes: int) -> bytes:
+async def _all(reader: "asyncssh.SSHReader[bytes]") -> bytes:
     """Return everything that a command prints."""
     found = bytearray()
     while chunk := await reader.read(_CHUNK_BYTES):
         found += chunk
-        if len(found) > most_bytes:
-            raise SshError(f"a command prints more than {most_bytes / 2**20:.0f} MiB there; check this host")
+        if len(found) > _MOST_OUTPUT_BYTES:
+            raise SshError(f"a command prints more than {_MOST_OUTPUT_BYTES / 2**20:.0f} MiB there; check this host")
     return bytes(found)
-
-
-def _end(process: "asyncssh.SSHClientProcess[bytes]") -> None:
-    if process.exit_status is None:
-        with suppress(asyncssh.Error, OSError):
-            process.kill()
-    process.close()
 
 
 # Opens a connection to a host, such as `connected`.

@@ -27,7 +27,7 @@ from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine.engine import calm
-from dlbricks_tui.fleet.engine.scheduler import LOOPBACK, check_address, check_scheduler, reason_of, set_up
+from dlbricks_tui.fleet.engine.scheduler import LOOPBACK, PLAIN, check_address, check_scheduler, reason_of, set_up
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.setting_up.host_script import ENVIRONMENT
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
@@ -52,18 +52,18 @@ _NAME_TAKEN = "name taken"
 
 
 def run_worker(
-    scheduler: str, name: str, certificates: Path | None, tell: Callable[[str], None], *, allow_plain: bool = False
+    scheduler: str, name: str, certificates: Path, tell: Callable[[str], None], *, allow_plain: bool = False
 ) -> None:
     """Run a worker until SIGTERM or ctrl+c, and connect it again when its scheduler has been away.
 
     `scheduler` is an address such as tls://10.0.0.1:8786, `name` that of this host in the fleet, and `certificates` a
-    folder; None: a scheduler without TLS. With `allow_plain` that may be used although other machines can reach it.
+    folder. With `allow_plain`, a scheduler without TLS may be used although other machines can reach it.
     `tell` gets a line when it has joined, and when it waits for the scheduler. Raise FleetError if the scheduler
     cannot be used at the start.
     """
-    check_address(scheduler, allow_plain)
+    is_plain = check_address(scheduler, allow_plain).scheme == PLAIN
     set_up()
-    security = None if certificates is None else Certificates(certificates).for_host()
+    security = None if is_plain else Certificates(certificates).for_host()
     asyncio.run(_run_again(scheduler, name, security, tell))
 
 

@@ -186,37 +186,28 @@ class Examination:
         return any(it.installable for it in self.lacks) and not any(it.blocks_installing for it in self.lacks)
 
 
-def examine_hosts(
-    hosts: Sequence[HostEntry],
-    wanted: Wanted,
-    connect: "Connect",
-    told: Callable[[Examination], None] = lambda _: None,
-) -> tuple[Examination, ...]:
-    """Examine hosts side by side, and return what was found in their order; `told` gets each one when it is known."""
+def examine_hosts(hosts: Sequence[HostEntry], wanted: Wanted, connect: "Connect") -> tuple[Examination, ...]:
+    """Examine hosts side by side, and return what was found in their order."""
 
     async def one(host: HostEntry) -> Examination:
         async with connect(host) as connection:
             return await examine(host, connection, wanted)
 
-    return for_each(hosts, one, told)
+    return for_each(hosts, one)
 
 
 def for_each(
-    hosts: Sequence[HostEntry],
-    treat: Callable[[HostEntry], Awaitable[Examination]],
-    told: Callable[[Examination], None],
+    hosts: Sequence[HostEntry], treat: Callable[[HostEntry], Awaitable[Examination]]
 ) -> tuple[Examination, ...]:
     """Treat hosts side by side, some at a time; one that cannot be reached keeps no other one waiting."""
 
     async def one(host: HostEntry, turn: asyncio.Semaphore) -> Examination:
         async with turn:
             try:
-                found = await treat(host)
+                return await treat(host)
             except FleetError as error:
                 finding = _lack("reachable", printable(str(error)))
-                found = Examination(host=host.name, state=Readiness.UNREACHABLE, findings=(finding,))
-        told(found)
-        return found
+                return Examination(host=host.name, state=Readiness.UNREACHABLE, findings=(finding,))
 
     async def every() -> Sequence[Examination]:
         turn = asyncio.Semaphore(_AT_ONCE)

@@ -175,13 +175,12 @@ def set_up_hosts(
     connect: Connect,
     *,
     wheels: Path | None = None,
-    told: Callable[[Examination], None] = lambda _: None,
     step: Callable[[str, str], None] = lambda _host, _text: None,
 ) -> tuple[Examination, ...]:
     """Examine hosts side by side, install what they lack, and return what was found then, in their order.
 
     `wheels` is a folder of wheels for hosts without a package index. `step` gets the name of a host and what happens
-    there; `told` gets each host when it is done.
+    there.
     """
     others = () if wheels is None else _wheels_in(wheels)
     with tempfile.TemporaryDirectory(prefix="dlbricks-") as folder:
@@ -203,7 +202,7 @@ def set_up_hosts(
                     return replace(before, state=Readiness.LACKING, findings=(finding, *before.findings))
                 return replace(await examine(host, connection, wanted), installed=f"made {environment}")
 
-        return for_each(hosts, one, told)
+        return for_each(hosts, one)
 
 
 async def _install(

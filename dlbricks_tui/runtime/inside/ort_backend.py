@@ -21,8 +21,10 @@ from dlbricks_tui.runtime.inside.ort_session import (
     array_value,
     ask,
     bind_inputs,
+    bind_large_outputs,
     bind_new_outputs,
     errors_of,
+    large_outputs,
     numpys_name,
     options,
     session,
@@ -107,6 +109,8 @@ class _BoundModel(OnnxNetwork):
         # The last one is in use. In versions such as 1.28 the outputs are references into the binding that returned
         # them: it stays as it is.
         self._bindings = [self._session.io_binding()]
+        # Outputs that an engine of language models makes anew in each run.
+        self._made_anew: dict[str, ArrayType] = {}
 
     def _bind_arrays(self) -> None:
         bind_inputs(self._bindings[-1], self._network.inputs, self.inputs)
@@ -118,6 +122,7 @@ class _BoundModel(OnnxNetwork):
     def _run(self) -> None:
         if self.allocates:
             bind_new_outputs(self._bindings[-1], self._names, self._in_place)
+        bind_large_outputs(self._ort, self._bindings[-1], self._made_anew)
         try:
             self._session.run_with_iobinding(self._bindings[-1])
         except errors_of(self._ort):
@@ -134,6 +139,8 @@ class _BoundModel(OnnxNetwork):
                 self._use_new_binding()
                 for place, value in enumerate(self.outputs):
                     self._bindings[-1].bind_ortvalue_output(self._names[place], value)
+                if self._network.distinct:
+                    self._made_anew = large_outputs(self._names, self._types(), self._in_place)
 
     def _use_new_binding(self) -> None:
         self._bindings.append(self._session.io_binding())
@@ -144,7 +151,8 @@ class _BoundModel(OnnxNetwork):
         return [None if it is None else it.shape for it in self._types()] != self._declared or None in self._declared
 
     def profiled(self) -> ProfiledNetwork:
-        return ProfiledModel(self._ort, self._network, self._weights, self.inputs, self._in_place, self.may_allocate)
+        given = self._network, self._weights, self.inputs, self._in_place
+        return ProfiledModel(self._ort, *given, self.may_allocate, self._made_anew)
 
     def _types(self) -> list[ArrayType | None]:
         return [
@@ -172,8 +180,10 @@ class ProfiledModel(ProfiledNetwork):
         inputs: Sequence[Any],
         in_place: Mapping[int, Any],
         allocates: bool,
+        made_anew: Mapping[str, ArrayType],
     ) -> None:
         """With `allocates`, each run makes new arrays for the outputs that are not written in place."""
+        self._made_anew = made_anew
         self._ort = ort
         self._network = network
         self._weights = weights
@@ -222,6 +232,7 @@ class ProfiledModel(ProfiledNetwork):
         def run() -> None:
             if self._allocates:
                 bind_new_outputs(binding, names, self._in_place)
+            bind_large_outputs(self._ort, binding, self._made_anew)
             ask(self._ort, lambda: profiled.run_with_iobinding(binding), Reason.UNBUILDABLE)
 
         return profiled, run

@@ -8,13 +8,15 @@ import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
+
+import numpy
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.onnx_backend import ONNX_ONLY, TEXT, Filling, numpy_values
 from dlbricks_tui.runtime.inside.onnx_bytes import as_texts, text_array, unpacked
-from dlbricks_tui.runtime.inside.values import THREADS_VARIABLE, distinct_values, learned_values
+from dlbricks_tui.runtime.inside.values import THREADS_VARIABLE, array_bytes, fill_distinct, learned_values, numpy_dtype
 from dlbricks_tui.runtime.protocol import ArrayType, Reason, Tensor
 
 # The number of operators that run at the same time.
@@ -28,6 +30,9 @@ LEVELS = {
     "none": "ORT_DISABLE_ALL",
 }
 ONLY_ERRORS = 3
+_ALIGNMENT = 64
+# Larger pieces of memory go back to the kernel when they are freed.
+_MOST_KEPT_BYTES = 32 << 20
 PROVIDERS = ["CPUExecutionProvider"]
 
 _SAID_FIRST = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
@@ -72,10 +77,26 @@ def options(ort: Any, *, optimised: bool, side_by_side: bool = False) -> Any:
 
 def weight_values(ort: Any, weights: Mapping[str, ArrayType], *, distinct: bool) -> Mapping[str, Any]:
     """Return values for weights, in a normal range, by name; `distinct` ones are all different."""
-    return {
-        name: array_value(ort, found, partial(distinct_values, number=number) if distinct else learned_values)
-        for number, (name, found) in enumerate(weights.items())
-    }
+    if distinct:
+        return _distinct_weights(ort, weights)
+    return {name: array_value(ort, found, learned_values) for name, found in weights.items()}
+
+
+def _distinct_weights(ort: Any, weights: Mapping[str, ArrayType]) -> Mapping[str, Any]:
+    """Return different values in one piece of memory, for which the kernel has large pages.
+
+    The weights that a session packs then get the small pages that a process takes first, scattered as they are in an
+    engine: behind others they would lie together, and be read faster by an eighth (docs/log/language.md).
+    """
+    room = numpy.empty(sum(array_bytes([it]) + _ALIGNMENT for it in weights.values()) + _ALIGNMENT, numpy.uint8)
+    end, found = 0, {}
+    for number, (name, kind) in enumerate(weights.items()):
+        begin = end + -(room.ctypes.data + end) % _ALIGNMENT
+        end = begin + array_bytes([kind])
+        kept = room[begin:end].view(numpy_dtype(kind.dtype)).reshape(kind.shape)
+        fill_distinct(kept, number)
+        found[name] = ort.OrtValue.ortvalue_from_numpy(kept)
+    return found
 
 
 def session(ort: Any, model: str, values: Mapping[str, Any], settings: Any, reason: Reason) -> Any:
@@ -127,6 +148,25 @@ def bind_new_outputs(binding: Any, names: Sequence[str], in_place: Mapping[int, 
             binding.bind_ortvalue_output(name, in_place[place])
         else:
             binding.bind_output(name)
+
+
+def large_outputs(
+    names: Sequence[str], kinds: Sequence[ArrayType | None], in_place: Mapping[int, Any]
+) -> dict[str, ArrayType]:
+    """Return the outputs so large that memory for them comes from the kernel in each run, as logits of a prompt."""
+    found = ((place, name, kind) for place, (name, kind) in enumerate(zip(names, kinds)))  # noqa: B905
+    return {
+        name: kind
+        for place, name, kind in found
+        if kind is not None and place not in in_place and array_bytes([kind]) > _MOST_KEPT_BYTES
+    }
+
+
+def bind_large_outputs(ort: Any, binding: Any, outputs: Mapping[str, ArrayType]) -> None:
+    """Let the next run write these outputs to memory that nothing has touched yet."""
+    for name, (shape, dtype) in outputs.items():
+        made = ort.OrtValue.ortvalue_from_shape_and_type(list(shape), numpy_dtype(dtype), "cpu")
+        binding.bind_ortvalue_output(name, made)
 
 
 def _number(variable: str, default: int) -> int:

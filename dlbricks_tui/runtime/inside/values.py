@@ -100,15 +100,17 @@ def learned_values(shape: tuple[int, ...], dtype: str) -> Any:
     return _repeated(_spread() * _mean_of_weights(shape), shape, dtype)
 
 
-def distinct_values(shape: tuple[int, ...], dtype: str, number: int) -> Any:
-    """Return values for a weight that differ from those of others, by its number.
+def fill_distinct(kept: Any, number: int) -> None:
+    """Fill an array of a weight with values that differ from those of others, by its number.
 
     Packed weights of 4 bits are next to their zero, so that what is computed from them stays in range.
     """
-    spread = numpy.roll(_spread(), number * _STEP)
-    if not numpy.issubdtype(numpy.dtype(dtype), numpy.floating):
-        return _repeated(spread + (_PACKED_ZEROS if dtype == "uint8" else 0), shape, dtype)
-    return _repeated(spread * _mean_of_weights(shape), shape, dtype)
+    values = numpy.roll(_spread(), number * _STEP)
+    if numpy.issubdtype(kept.dtype, numpy.floating):
+        values = values * _mean_of_weights(kept.shape)
+    elif kept.dtype == numpy.uint8:
+        values = values + _PACKED_ZEROS
+    repeated(values.astype(kept.dtype), kept.shape, kept)
 
 
 def _mean_of_weights(shape: tuple[int, ...]) -> float:
@@ -151,8 +153,8 @@ def _repeated(values: Any, shape: tuple[int, ...], dtype: str) -> Any:
     return repeated(values.astype(dtype), shape)
 
 
-def repeated(values: Any, shape: tuple[int, ...]) -> Any:
-    """Return an array of this shape with the same values again and again.
+def repeated(values: Any, shape: tuple[int, ...], kept: Any = None) -> Any:
+    """Return an array of this shape with the same values again and again: one that is there already, or a new one.
 
     As many threads as the framework has fill a large array: pages of memory lie near the thread that writes them first.
     """
@@ -162,9 +164,9 @@ def repeated(values: Any, shape: tuple[int, ...]) -> Any:
     if 0 < len(values) < VALUES < size:
         # To copy a few values at a time is slow.
         values = numpy.resize(values, len(values) * -(-VALUES // len(values)))
-    if threads == 1 or not values.size or size * values.itemsize < LARGE_BYTES:
+    if kept is None and (threads == 1 or not values.size or size * values.itemsize < LARGE_BYTES):
         return numpy.resize(values, shape)
-    found = numpy.empty(size, values.dtype)
+    found = numpy.empty(size, values.dtype) if kept is None else kept.reshape(-1)
     filled = size - size % len(values)
     rows = found[:filled].reshape(-1, len(values))
     found[filled:] = values[: size - filled]

@@ -49,14 +49,13 @@ def chosen_decoys(
     seed: Seed,
     private: Sequence[SuiteModel],
     take: Take,
-    packings: Packings,
 ) -> tuple[SuiteModel, ...]:
     """Return `count` random models of the pool, each with bricks that the earlier ones lack."""
     found: list[SuiteModel] = []
-    known = {pair for model in private for pair in packings[model.framework].pairs(model)}
+    known = {pair for model in private for pair in model.bricks}
     chosen = alike = 0
     for decoy in _candidates(pool, seed.chance("decoys"), take) if count else ():
-        pairs = {pair for model in decoy for pair in packings[model.framework].pairs(model)}
+        pairs = {pair for model in decoy for pair in model.bricks}
         if pairs <= known:
             alike += 1
             continue
@@ -178,8 +177,8 @@ def assemble(
     tell: Callable[[Event], None] = lambda _: None,
 ) -> Assembled:
     """Return the suite of these models, without the bricks that cannot be exported, and tell how far it is."""
-    pairs = ((model.framework, pair) for model in (*models, *decoys) for pair in packings[model.framework].pairs(model))
-    packer = _Packer(seed, level, packings, len({*pairs}), tell)
+    count = len({(model.framework, pair) for model in (*models, *decoys) for pair in model.bricks})
+    packer = _Packer(seed, level, packings, count, tell)
     mine = packer.pack_all(models)
     left_out = tuple(packer.left_out)
     others = packer.pack_all(decoys).keys() - mine.keys()
@@ -238,14 +237,15 @@ class _Packer:
                     f"{graph.name} could not be {self._level.value}; export it with --level {graph.level.value}"
                 )
             tried = self._tried.setdefault(model.framework, {})
-            for brick in packing.packed(model, tried):
+            new = {pair: occurrence for pair, occurrence in model.bricks.items() if pair not in tried}
+            for brick in packing.packed(model, new):
                 tried[brick.pair] = self._added(model, brick), brick.canonical
                 now, done = time.monotonic(), sum(map(len, self._tried.values()))
                 if now >= self._told + _SECONDS_BETWEEN_EVENTS:
                     self._told = now
                     left = (now - self._began) / done * max(0, self._count - done)
                     self._tell(BricksChecked(done, max(done, self._count), left))
-            for pair in packing.pairs(model):
+            for pair in model.bricks:
                 name, canonical = tried[pair]
                 if name:
                     found[name] = Meaning(*pair, canonical, model.framework)

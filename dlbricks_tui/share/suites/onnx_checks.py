@@ -19,8 +19,13 @@ from dlbricks_tui.models.onnx.model_file import graphs_inside, parse_onnx
 from dlbricks_tui.models.onnx.reading import refuse_too_many_parts
 from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, dtype_name
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.networks.onnx_network import ANNOTATIONS, DOMAINS, onnx_network
-from dlbricks_tui.share.networks.onnx_weights import LONGEST_LIST, MOST_INDICES
+from dlbricks_tui.share.networks.onnx_network import (
+    ANNOTATIONS,
+    DOMAINS,
+    LONGEST_LIST,
+    MOST_INDICES,
+    onnx_network,
+)
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -68,12 +73,11 @@ def check_network(content: bytes, most_bytes: int) -> None:
     given = {it.name for it in file.inputs}
     if not stated.shapes.keys() | stated.values.keys() <= given:
         raise UnsuitableLayersError("states shapes of inputs that it does not have")
-    sizes = [*map(prod, stated.shapes.values()), *_filled_sizes(file.nodes, file.weights)]
+    sizes = [*map(prod, stated.shapes.values()), *_sizes(file.nodes, file.weights)]
     if sum(sizes) * _ITEM_BYTES > most_bytes:
         raise UnsuitableLayersError(
             f"would take {sum(sizes) * _ITEM_BYTES / 2**30:.3g} GiB of memory, more than there is"
         )
-    _refuse_endless_loops(file.nodes, file.weights)
     # It refuses unknown operators, attributes and texts.
     onnx_network(file, {name: GraphInput(name, TensorType(shape)) for name, shape in stated.shapes.items()})
 
@@ -181,8 +185,11 @@ def _check_node(node: "NodeProto") -> None:
         _check_graph(inside, "inside")
 
 
-def _filled_sizes(nodes: "Iterable[NodeProto]", weights: "Iterable[TensorProto]") -> Iterator[int]:
-    """Yield the number of elements of each weight: those that nodes fill, and those in the file."""
+def _sizes(nodes: "Iterable[NodeProto]", weights: "Iterable[TensorProto]") -> Iterator[int]:
+    """Yield the number of elements of each weight: those that nodes fill, and those in the file.
+
+    Refuse loops without a limit, or with a stated one that no network needs; a worker ends after a time limit.
+    """
     arrays = {array.name: array for array in weights}
     yield from (prod(array.dims) for array in arrays.values())
     for node in nodes:
@@ -191,8 +198,12 @@ def _filled_sizes(nodes: "Iterable[NodeProto]", weights: "Iterable[TensorProto]"
             if any(size < 0 for size in sizes):
                 raise UnsuitableLayersError("fills an array of a negative size")
             yield prod(sizes)
+        if node.op_type == "Loop":
+            limit = node.input[0] if node.input else ""
+            if not limit or (limit in arrays and any(it > _MOST_STEPS for it in _whole_numbers(arrays[limit]))):
+                raise UnsuitableLayersError(f"has a loop of more than {_MOST_STEPS:,} steps, or without a limit")
         for inside in graphs_inside(node):
-            yield from _filled_sizes(inside.node, inside.initializer)
+            yield from _sizes(inside.node, inside.initializer)
 
 
 def _whole_numbers(array: "TensorProto") -> list[int]:
@@ -202,15 +213,3 @@ def _whole_numbers(array: "TensorProto") -> list[int]:
     if not all(isinstance(number, int) for number in numbers):
         raise UnsuitableLayersError("fills an array of a size that is no whole number")
     return numbers
-
-
-def _refuse_endless_loops(nodes: "Iterable[NodeProto]", weights: "Iterable[TensorProto]") -> None:
-    """Refuse loops without a limit, or with a stated one that no network needs; a worker ends after a time limit."""
-    arrays = {array.name: array for array in weights}
-    for node in nodes:
-        if node.op_type == "Loop":
-            limit = node.input[0] if node.input else ""
-            if not limit or (limit in arrays and any(it > _MOST_STEPS for it in _whole_numbers(arrays[limit]))):
-                raise UnsuitableLayersError(f"has a loop of more than {_MOST_STEPS:,} steps, or without a limit")
-        for inside in graphs_inside(node):
-            _refuse_endless_loops(inside.node, inside.initializer)

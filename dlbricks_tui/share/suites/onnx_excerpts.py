@@ -3,16 +3,16 @@
 A runtime fuses nodes with their neighbours and chooses memory layouts by them: alone, many layers would be others.
 """
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.bricks.contexts import FAR_BYTES
+from dlbricks_tui.bricks.decomposition import Occurrence
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.measure.jobs import memory_bytes
-from dlbricks_tui.measure.plan import is_run
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, Level, TensorType, numbers_of, type_of
 from dlbricks_tui.models.library import ONNX_SUFFIX, source_of
@@ -166,23 +166,16 @@ class OnnxPacking:
 
     read: Read
 
-    def pairs(self, model: SuiteModel) -> frozenset[SuitePair]:
-        """Return the bricks of a model that take time."""
-        return frozenset(pair for pair, _ in _layers(model))
-
-    def packed(self, model: SuiteModel, known: Container[SuitePair]) -> Iterator[PackedBrick]:
-        """Pack the bricks of a model that are not known yet, each once."""
+    def packed(self, model: SuiteModel, bricks: Mapping[SuitePair, Occurrence]) -> Iterator[PackedBrick]:
+        """Pack some bricks of a model, each once."""
         graph = model.decomposition.graph
         try:
             excerpts, why = OnnxExcerpts(model.written or graph, graph), ""
         except UnsuitableLayersError as refusal:
             excerpts, why = None, str(refusal)
-        done: set[SuitePair] = set()
-        for pair, layer in _layers(model):
-            if pair in known or pair in done:
-                continue
-            done.add(pair)
-            canonical = brick_of(graph, (layer,)).canonical
+        for pair, occurrence in bricks.items():
+            (layer,) = occurrence.sequence.layers
+            canonical = occurrence.brick.canonical
             if excerpts is None:
                 yield PackedBrick(pair, canonical, reason=why)
                 continue
@@ -205,11 +198,3 @@ class OnnxPacking:
                 return content
             why = "would not be read back as the same brick"
         raise UnsuitableLayersError(why)
-
-
-def _layers(model: SuiteModel) -> Iterator[tuple[SuitePair, int]]:
-    """Yield each single layer that takes time, with its brick."""
-    for it in model.decomposition.occurrences:
-        if is_run(model.decomposition.graph, it):
-            (layer,) = it.sequence.layers
-            yield SuitePair(it.brick.key, ""), layer

@@ -1,7 +1,8 @@
 """How bricks of each format become files of a suite, and which of them share a file."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
@@ -12,6 +13,7 @@ from dlbricks_tui.measure.jobs import memory_bytes
 from dlbricks_tui.measure.plan import is_run
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph
+from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
 from dlbricks_tui.share.networks.mxnet_network import packed
 from dlbricks_tui.share.suites.unpacking import Unpacker
@@ -24,7 +26,7 @@ class SuitePair(NamedTuple):
     context: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SuiteModel:
     """A model whose bricks go into a suite, and its layers as written if they are other ones."""
 
@@ -35,6 +37,15 @@ class SuiteModel:
     def framework(self) -> str:
         """The framework that runs its bricks."""
         return self.decomposition.graph.traits.framework
+
+    @cached_property
+    def bricks(self) -> Mapping[SuitePair, Occurrence]:
+        """The bricks that take time, each with its first occurrence."""
+        graph, found = self.decomposition.graph, dict[SuitePair, Occurrence]()
+        for it in self.decomposition.occurrences:
+            if is_run(graph, it):
+                found.setdefault(SuitePair(it.brick.key, "" if graph.format is Format.ONNX else it.context), it)
+        return found
 
 
 class PackedBrick(NamedTuple):
@@ -51,11 +62,8 @@ class PackedBrick(NamedTuple):
 class Packing(Protocol):
     """The packing of the bricks of one framework."""
 
-    def pairs(self, model: SuiteModel) -> frozenset[SuitePair]:
-        """Return the bricks of a model that take time."""
-
-    def packed(self, model: SuiteModel, known: Container[SuitePair]) -> Iterator[PackedBrick]:
-        """Pack the bricks of a model that are not known yet, each once."""
+    def packed(self, model: SuiteModel, bricks: Mapping[SuitePair, Occurrence]) -> Iterator[PackedBrick]:
+        """Pack some bricks of a model, each once."""
 
 
 class MXNetPacking:
@@ -65,20 +73,12 @@ class MXNetPacking:
         """Each file is read back by the unpacker, if there is one."""
         self._unpacker = unpacker
 
-    def pairs(self, model: SuiteModel) -> frozenset[SuitePair]:
-        """Return the bricks of a model that take time."""
-        return frozenset(SuitePair(it.brick.key, it.context) for it in _run(model))
-
-    def packed(self, model: SuiteModel, known: Container[SuitePair]) -> Iterator[PackedBrick]:
-        """Pack the bricks of a model that are not known yet, each once."""
+    def packed(self, model: SuiteModel, bricks: Mapping[SuitePair, Occurrence]) -> Iterator[PackedBrick]:
+        """Pack some bricks of a model, each once."""
         graph = model.decomposition.graph
         layouts = output_layouts(graph)
-        done: set[SuitePair] = set()
-        for occurrence in _run(model):
-            pair = SuitePair(occurrence.brick.key, occurrence.context)
-            if pair not in known and pair not in done:
-                done.add(pair)
-                yield self._packed(pair, excerpt(graph, occurrence.sequence.layers, layouts))
+        for pair, occurrence in bricks.items():
+            yield self._packed(pair, excerpt(graph, occurrence.sequence.layers, layouts))
 
     def _packed(self, pair: SuitePair, alone: Excerpt) -> PackedBrick:
         canonical = alone.brick.canonical
@@ -91,10 +91,6 @@ class MXNetPacking:
         except (UnsuitableLayersError, BrokenBrickError, ModelError) as error:
             return PackedBrick(pair, canonical, reason=str(error))
         return PackedBrick(pair, canonical, alone.held, alone.cold, content)
-
-
-def _run(model: SuiteModel) -> Iterator[Occurrence]:
-    return (it for it in model.decomposition.occurrences if is_run(model.decomposition.graph, it))
 
 
 # The least memory of one network: of excerpts from models whose weights fit into caches, and from others.

@@ -1,15 +1,17 @@
 """Prepare a run of a suite: read its bricks, and keep which brick and context each id is on this host."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.contexts import COLD
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.excerpts import Excerpt
+from dlbricks_tui.jobs.codec import decoded, encoded
+from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model, expected_ms, memory_bytes
 from dlbricks_tui.measure.plan import keys_of
@@ -30,6 +32,8 @@ from dlbricks_tui.share.suites.suite_files import Suite, SuiteBrick, open_suite
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.store.labels import label_of
 
+Parsed = TypeVar("Parsed")
+
 _FILE = "suite-bricks.json"
 # The number of progress events while bricks are read.
 _PROGRESS_EVENTS = 100
@@ -39,7 +43,8 @@ _PROGRESS_EVENTS = 100
 class PreparedPart:
     """The bricks of a suite as one runtime has them: by id, or by key those of excerpts; and what cannot be read."""
 
-    bricks: Mapping[str, JobKey] = field(default_factory=dict)
+    # Each with its key and its context.
+    bricks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -54,11 +59,11 @@ class PreparedSuite:
 
 def read_suite(path: Path, session: RunSession) -> Workload:
     """Return the bricks of a suite that a runtime can run; report and leave out those that cannot be read."""
-    runtime = session.request.runtime
+    runtime, file = session.request.runtime, session.folder.path / _FILE
     form = runtime.traits.format
     with open_suite(path) as suite:
         bricks = [brick for brick in suite.manifest.bricks if brick.format is form]
-        reading = _Reading(suite, bricks, session)
+        reading = _Reading(suite, bricks, session.tell)
         if form is Format.ONNX:
             models = _networks(reading, session)
             workload = Workload(models=models)
@@ -67,7 +72,14 @@ def read_suite(path: Path, session: RunSession) -> Workload:
             jobs = _jobs(reading, session)
             workload = Workload(bricks=tuple(jobs.values()))
             keys = {name: job.key for name, job in jobs.items()}
-        _keep(session.folder, suite, runtime.identity, PreparedPart(keys, reading.refused))
+        # Beside the parts that the run has read before.
+        earlier = read_prepared(session.folder)
+        part = PreparedPart({name: (key.brick, key.context) for name, key in keys.items()}, reading.refused)
+        parts = {**({} if earlier is None else earlier.parts), runtime.identity: part}
+        try:
+            write_atomically(file, encoded(PreparedSuite(suite.manifest.suite, suite.sha256, parts)) + "\n")
+        except OSError as error:
+            raise ShareError(f"cannot write {file}: {error.strerror}; free some space") from error
     return workload
 
 
@@ -79,72 +91,38 @@ def read_prepared(folder: RunFolder) -> PreparedSuite | None:
         return None
     except OSError as error:
         raise ShareError(f"cannot read {folder.path / _FILE}: {error.strerror}") from error
-    parts = {
-        identity: PreparedPart({name: JobKey(*pair) for name, pair in part["bricks"].items()}, part["refused"])
-        for identity, part in document["parts"].items()
-    }
-    return PreparedSuite(document["suite"], document["manifest_sha256"], parts)
-
-
-def _keep(folder: RunFolder, suite: Suite, identity: str, part: PreparedPart) -> None:
-    """Add a part to those that the run has read."""
-    earlier = read_prepared(folder)
-    parts = {**({} if earlier is None else earlier.parts), identity: part}
-    document = {
-        "suite": suite.manifest.suite,
-        "manifest_sha256": suite.sha256,
-        "parts": {
-            identity: {
-                "bricks": {name: [key.brick, key.context] for name, key in part.bricks.items()},
-                "refused": dict(part.refused),
-            }
-            for identity, part in parts.items()
-        },
-    }
-    try:
-        write_atomically(folder.path / _FILE, json.dumps(document) + "\n")
-    except OSError as error:
-        raise ShareError(f"cannot write {folder.path / _FILE}: {error.strerror}; free some space") from error
+    return decoded(PreparedSuite, document)
 
 
 class _Reading:
     """The bricks of a suite one after another, with their progress."""
 
-    def __init__(self, suite: Suite, bricks: Sequence[SuiteBrick], session: RunSession) -> None:
+    def __init__(self, suite: Suite, bricks: Sequence[SuiteBrick], tell: Callable[[Event], None]) -> None:
         self._suite = suite
         self._bricks = bricks
-        self._tell = session.tell
+        self._tell = tell
         self.refused: dict[str, str] = {}
 
-    def files(self) -> Iterator[tuple[SuiteBrick, bytes]]:
-        """Yield each brick with its file, and leave out those without a file."""
+    def read(self, parse: Callable[[SuiteBrick, bytes], Parsed]) -> Iterator[tuple[SuiteBrick, Parsed]]:
+        """Yield each brick with what its file is; leave out those that cannot be read, and tell why."""
         for number, brick in enumerate(self._bricks, start=1):
             if (number - 1) % max(1, len(self._bricks) // _PROGRESS_EVENTS) == 0:
                 self._tell(ModelLoading(model=f"brick {brick.id}", number=number, of=len(self._bricks)))
             try:
-                content = self._suite.network(brick)
+                found = parse(brick, self._suite.network(brick))
             except BrokenBrickError as error:
-                self.refuse(brick, error)
+                self.refused[brick.id] = str(error)
+                self._tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
             else:
-                yield brick, content
-
-    def refuse(self, brick: SuiteBrick, error: BrokenBrickError) -> None:
-        """Leave out a brick, and tell why."""
-        self.refused[brick.id] = str(error)
-        self._tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
+                yield brick, found
 
 
 def _jobs(reading: _Reading, session: RunSession) -> Mapping[str, Job]:
     """Return the bricks that are timed alone, by id."""
-    jobs: dict[str, Job] = {}
     with _framework(session, session.request.runtime) as framework:
         unpacker = Unpacker(framework, session.request.level, session.memory_limit_bytes)
-        for brick, content in reading.files():
-            try:
-                jobs[brick.id] = _job(unpacker.unpacked(content, brick.layers, brick.cold))
-            except BrokenBrickError as error:
-                reading.refuse(brick, error)
-    return jobs
+        read = reading.read(lambda brick, content: unpacker.unpacked(content, brick.layers, brick.cold))
+        return {brick.id: _job(alone) for brick, alone in read}
 
 
 def _job(alone: Excerpt) -> Job:
@@ -179,11 +157,8 @@ def _networks(reading: _Reading, session: RunSession) -> tuple[CutModel, ...]:
     ):
         loader = Loader(cache, framework, framework)
         reader = OnnxReader(loader, session.request.level, Path(drafts), limit)
-        for brick, content in reading.files():
-            try:
-                found[brick.cold].append(reader.read(content))
-            except BrokenBrickError as error:
-                reading.refuse(brick, error)
+        for brick, graph in reading.read(lambda _, content: reader.read(content)):
+            found[brick.cold].append(graph)
         joined = joined_excerpts(found[False], found[True])
         return tuple(replace(cut_model(decompose(it.graph, cache=loader.cache)), edges=it.edges) for it in joined)
 

@@ -14,6 +14,7 @@ from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import RunFolder
+from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, known_in, results_of_newest_run
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import conditions_of, runtime_record
@@ -150,10 +151,11 @@ def read_results(path: Path) -> SuiteResults:
 def _results(
     store: ResultsDatabase, prepared: PreparedPart, runtime: RuntimeRecord, conditions: Conditions
 ) -> PartResults:
-    failed = known_in(store, conditions, prepared.bricks.values()).failed
+    targets = {name: JobKey(*pair) for name, pair in prepared.bricks.items()}
+    failed = known_in(store, conditions, targets.values()).failed
     measured: dict[str, tuple[Measurement, ...]] = {}
     reasons = dict(prepared.refused)
-    for name, target in prepared.bricks.items():
+    for name, target in targets.items():
         found = results_of_newest_run(store, conditions, target)
         if found:
             measured[name] = tuple(

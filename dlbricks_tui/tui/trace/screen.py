@@ -49,8 +49,8 @@ from dlbricks_tui.tui.trace.panels import (
 )
 from dlbricks_tui.tui.trace.rows import TimelineState
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.wording.jobs import signed_ms, trace_question
-from dlbricks_tui.wording.numbers import capitalised, in_ms, minute_of
+from dlbricks_tui.wording.numbers import capitalised, in_ms, minute_of, signed_ms
+from dlbricks_tui.wording.scenarios import trace_question
 
 _NO_TRACE = Hint(" Nothing was traced yet: {trace.measure} traces it in about a minute.", "warn")
 

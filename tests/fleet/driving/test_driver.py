@@ -28,6 +28,7 @@ from dlbricks_tui.fleet.request import (
     HostEstimate,
     OrderFound,
     ResultStored,
+    TaskGiven,
 )
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.jobs.events import Event
@@ -489,6 +490,16 @@ def test_a_host_that_measured_for_another_driver_sends_what_it_has(
     again = fleet_of(tmp_path / "second", small_workload, host)
     again.drive()
     assert {it.uuid for it in again.site.contents().measurements} == {it.uuid for it in kept.values()}
+
+
+def test_a_host_that_has_removed_its_parcels_gets_them_again(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    parcels = {it.sha256 for it in small_workload.parts[0].parcels.values()}
+    fleet = fleet_of(tmp_path, small_workload, honest("one", parcels=parcels))
+    # After its report, which says that it has them.
+    fleet.watch = lambda event: parcels.clear() if len(fleet.told(TaskGiven)) == 1 else None
+    assert fleet.drive().state is State.FINISHED
+    assert len(fleet.told(TaskGiven)) == 1 + len(fleet.engine.hosts["one"].tasks) == 2
+    assert_everything_once(fleet, "one")
 
 
 def test_a_host_is_probed_before_it_measures_the_rest(

@@ -103,7 +103,7 @@ def reported(engine: Engine, host: str) -> Reported | CallLost:
 
 def task(*words: str) -> Task:
     """Return a task; the words after its name say what the host does."""
-    return Task(id=" ".join(words), request=REQUEST, parcels=(PARCEL.sha256,))
+    return Task(id=" ".join(words), request=REQUEST, parcels=(PARCEL.sha256,), bricks=("b",))
 
 
 def carried_out(engine: Engine, host: str, *words: str, parcel: Parcel = PARCEL) -> TaskOver:

@@ -7,15 +7,16 @@ import re
 import socket
 import stat
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import asyncssh
 import pytest
 
 from dlbricks_tui import __version__
 from dlbricks_tui.fleet.certificates import Certificates
+from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.engine import cluster as cluster_module
 from dlbricks_tui.fleet.engine import engine as engine_module
 from dlbricks_tui.fleet.engine import ssh as connecting
@@ -26,7 +27,10 @@ from dlbricks_tui.fleet.engine.scheduler import check_address
 from dlbricks_tui.fleet.engine.ssh import Connect, HostRefusedError, SshError, check_hosts, connected
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.folder import State
 from tests.fleet.ssh_server import USER, Person, SshServer, is_alive, on_host, served
+from tests.fleet.test_fleet import fleet_of
 from tests.runs.killing import eventually
 
 
@@ -57,7 +61,7 @@ def test_a_command_that_takes_too_long_or_prints_too_much_is_an_error(server: Ss
     with pytest.raises(SshError, match="longer than 0 seconds there: sleep 60"):
         on_host(server.entry(), lambda it: it.run("sleep 60", seconds=0.1))
     with pytest.raises(SshError, match="prints more than"):
-        on_host(server.entry(), lambda it: it.run("yes", seconds=30, most_bytes=100_000))
+        on_host(server.entry(), lambda it: it.run("yes", seconds=30))
 
 
 def test_a_file_is_sent_for_the_user_only_and_a_full_disk_told(server: SshServer, tmp_path: Path) -> None:
@@ -260,6 +264,15 @@ def test_a_worker_whose_connection_is_cut_comes_back_under_its_name_and_nothing_
     assert (tmp_path / "logs" / "h.log").is_file()
 
 
+@pytest.mark.soak
+def test_a_host_that_is_reached_over_ssh_measures_a_model(server: SshServer, tmp_path: Path) -> None:
+    _install(server.home, f'PYTHONPATH= exec {sys.executable} "$@"')
+    data = DataFolder(tmp_path / "home")
+    folder = fleet_of(tmp_path, data, hosts=(server.entry(),))
+    state = execute_fleet(folder, FleetPlace(data))
+    assert (state.state, state.message, state.bricks.measured) == (State.FINISHED, "", 6)
+
+
 @pytest.mark.parametrize("goes", [False, True], ids=["silent", "gone"])
 def test_a_process_ends_when_its_driver_is_silent_or_goes(monkeypatch: pytest.MonkeyPatch, goes: bool) -> None:
     told: list[object] = []
@@ -331,36 +344,18 @@ def test_variables_that_dask_sets_for_its_workers_do_not_reach_measuring_process
     assert os.environ["OMP_NUM_THREADS"] == "4"
 
 
-class Callback:
-    """A periodic callback that notes if it runs."""
-
-    def __init__(self) -> None:
-        self.running = True
-        self.callback_time = 20.0
-
-    def is_running(self) -> bool:
-        return self.running
-
-    def start(self) -> None:
-        self.running = True
-
-    def stop(self) -> None:
-        self.running = False
-
-
-def worker_of(callbacks: dict[str, Any]) -> Any:
-    """Return a worker with some callbacks."""
-    return SimpleNamespace(periodic_callbacks=callbacks, status=SimpleNamespace(name="running"))
-
-
 def test_a_worker_wakes_rarely_and_its_heartbeats_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tornado.ioloop import PeriodicCallback
+
     monkeypatch.setattr(engine_module, "HEARTBEAT_SECONDS", 0.1)
-    callbacks = {name: Callback() for name in ("tick", "ticks", "monitor", "heartbeat", "keep-alive")}
-    callbacks["keep-alive"].callback_time = 60_000
     beats: list[str] = []
 
-    async def live() -> None:
-        worker = worker_of(callbacks)
+    async def live() -> Mapping[str, PeriodicCallback]:
+        names = {"tick": 20.0, "ticks": 20.0, "monitor": 20.0, "heartbeat": 20.0, "keep-alive": 60_000.0}
+        callbacks = {name: PeriodicCallback(lambda: None, interval) for name, interval in names.items()}
+        for each in callbacks.values():
+            each.start()
+        worker = SimpleNamespace(periodic_callbacks=callbacks, status=SimpleNamespace(name="running"))
 
         async def heartbeat() -> None:
             beats.append(worker.status.name)
@@ -371,10 +366,11 @@ def test_a_worker_wakes_rarely_and_its_heartbeats_end_with_it(monkeypatch: pytes
         for _ in range(2):
             engine_module.calm(worker)
         await asyncio.sleep(0.35)
+        return callbacks
 
-    asyncio.run(live())
+    callbacks = asyncio.run(live())
     assert beats == ["running"]
-    assert [name for name, it in callbacks.items() if not it.running] == ["tick", "ticks", "heartbeat"]
+    assert [name for name, it in callbacks.items() if not it.is_running()] == ["tick", "ticks", "heartbeat"]
     assert (callbacks["monitor"].callback_time, callbacks["keep-alive"].callback_time) == (100, 60_000)
 
 
