@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -21,6 +22,7 @@ from dlbricks_tui.documents.parts import (
     name_column,
     word_column,
 )
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
@@ -30,6 +32,7 @@ from dlbricks_tui.wording.checks import verdict_counts
 from dlbricks_tui.wording.numbers import (
     age,
     counted,
+    in_ms,
     milliseconds,
     minute_of,
     or_dash,
@@ -172,6 +175,66 @@ def pair_columns(pairs: Sequence[ComparedPair]) -> tuple[Column[ComparedPair], .
         _P_COLUMN,
         word_column("B is", lambda it: it.verdict.value, style),
     )
+
+
+_BAR, _BLOCK = "=", "█"
+_BOUND = "|"
+_MORE, _MORE_BLOCK = "+", "▓"
+_LESS, _LESS_BLOCK = "-", "░"
+# The largest differences; the others are one step.
+_MOST_STEPS = 7
+# Parts that make up all but this share of both latencies explain the difference.
+_LEFT_OUT = 0.15
+_SMALLEST = 1e-9
+
+
+def latencies_picture(found: ComparedTwo) -> Rows:
+    """Return A and B as bars; the faster one is green where they can be told apart."""
+    # Empty where they cannot be told apart.
+    faster = {Verdict.FASTER: "B", Verdict.SLOWER: "A"}.get(found.verdict, "")
+    sides = list(zip("AB", (found.a, found.b), strict=True))
+    rows = []
+    for letter, side in sides:
+        style = "good" if letter == faster else "bar"
+        bounds = tuple(Mark(bound, _BOUND, "strong") for bound in side.interval)
+        bar = (Piece(0.0, side.ms, _BAR, _BLOCK, style),)
+        rows.append(BarRow(f"{letter} {side.name}", bar, bounds, in_ms(side.ms), style if faster == letter else "text"))
+    steps = _steps(found)
+    rows += steps
+    longest = max(
+        *(max(side.ms, side.interval[1]) for _, side in sides), *(it.high for row in steps for it in row.pieces)
+    )
+    says = ", ".join(f"{letter} {in_ms(side.ms)} ({side.how})" for letter, side in sides)
+    meanings = [LegendSign(_BOUND, "95 % interval", "strong")]
+    if steps:
+        says += f", {_said(found)}" if faster else ""
+        meanings.append(LegendSign(_MORE, "B takes longer", "bad", _MORE_BLOCK))
+        meanings.append(LegendSign(_LESS, "B takes less", "good", _LESS_BLOCK))
+    return Rows("ms, shorter is better", f"{says}.", Axis(0.0, longest), tuple(rows), tuple(meanings))
+
+
+def _steps(found: ComparedTwo) -> list[BarRow]:
+    """Return the differences of the parts one after another, from A to B; none where they explain too little."""
+    sums = [math.fsum(part.a_ms or 0.0 for part in found.parts), math.fsum(part.b_ms or 0.0 for part in found.parts)]
+    if any(abs(total - side.ms) > _LEFT_OUT * side.ms for total, side in zip(sums, (found.a, found.b), strict=True)):
+        return []
+    ordered = sorted(found.parts, key=lambda it: -abs(it.difference_ms))
+    named = [(it.name, it.difference_ms) for it in ordered[:_MOST_STEPS]]
+    rest = found.b.ms - found.a.ms - math.fsum(it for _, it in named)
+    rows, begin = [], found.a.ms
+    for name, difference in [*named, ("all else", rest)]:
+        end = begin + difference
+        if abs(difference) > _SMALLEST:
+            sign, block, style = (_MORE, _MORE_BLOCK, "bad") if difference > 0 else (_LESS, _LESS_BLOCK, "good")
+            piece = Piece(max(0.0, min(begin, end)), max(0.0, begin, end), sign, block, style)
+            rows.append(BarRow(name, (piece,), text=f"{difference:+.3g} ms", style="muted"))
+        begin = end
+    return rows
+
+
+def _said(found: ComparedTwo) -> str:
+    largest = max(found.parts, key=lambda it: abs(it.difference_ms))
+    return f"most of all by {largest.name} ({largest.difference_ms:+.3g} ms)"
 
 
 def results_parts(result: EvaluationResult) -> Iterator[Part]:

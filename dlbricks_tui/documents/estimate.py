@@ -33,7 +33,7 @@ from dlbricks_tui.estimate.explanation import (
     parallel_gain,
     residual,
 )
-from dlbricks_tui.estimate.parts import Slowest, SlowPart, slowest
+from dlbricks_tui.estimate.parts import SlowPart, slowest
 from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.wording.answers import answer_words, execution_words, faster_words
@@ -290,13 +290,13 @@ class EstimateDocument:
             yield Sentence(told)
             return
         slow = slowest(found, most)
-        yield self.slow_layers(slow)
+        yield self.slow_layers(most)
         yield BLANK_LINE
         yield Sentence(slowest_in_words(slow))
         if any(it.part.predicted for it in slow.parts):
             yield Sentence(PREDICTED_LEGEND)
 
-    def slow_layers(self, slow: Slowest) -> Table[SlowPart]:
+    def slow_layers(self, most: int) -> Table[SlowPart]:
         """Return the slowest layers as a table."""
         return Table(
             (
@@ -310,7 +310,7 @@ class EstimateDocument:
                 Column("share", lambda it: percent(it.share, 1)),
                 Column("sum", lambda it: percent(it.cumulative, 1), style="muted", is_optional=True),
             ),
-            slow.parts,
+            slowest(self.one.estimate, most).parts,
         )
 
     @cached_property

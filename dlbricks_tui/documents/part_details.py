@@ -22,13 +22,13 @@ from dlbricks_tui.wording.numbers import CANNOT, LEFT_OUT, UNKNOWN, WIDE, counte
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dlbricks_tui.answers.shared_estimates import Measurements
     from dlbricks_tui.bricks.regions import Region
     from dlbricks_tui.documents.outline import Outline, OutlineNode
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.estimate.estimate import Estimate
     from dlbricks_tui.estimate.parts import Part as EstimatePart
     from dlbricks_tui.models.graph import Layer, TensorType
-    from dlbricks_tui.store.records import Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +134,6 @@ _KEY_DIGITS = 12
 _MOST_LAYERS = 12
 _MOST_MODELS = 4
 _MOST_HISTORY = 12
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Measurements:
-    """The stored samples of a brick in a context: the newest good ones, and the latency in each run, oldest first."""
-
-    newest: Measurement
-    history_ms: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

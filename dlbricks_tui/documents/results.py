@@ -117,6 +117,20 @@ def cell(column: str, value: Any, *, precise: bool = False) -> str:
     return str(value)
 
 
+def is_right(column: str) -> bool:
+    """Return whether the texts of a column are aligned at the right."""
+    return COLUMNS[column] is Content.NUMBER
+
+
+def whole_cells(found: Selection, columns: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the texts of each result with whole keys; there may be many, so they are made when they are read."""
+    for values in zip(*(found.values(name) for name in columns), strict=True):
+        yield [
+            str(value) if COLUMNS[name] is Content.KEY else cell(name, value)
+            for name, value in zip(columns, values, strict=True)
+        ]
+
+
 def short_cell(column: str, value: Any) -> str:
     """Return the text of a value in a list, where ages and frameworks tell more at a glance."""
     if column == "when":

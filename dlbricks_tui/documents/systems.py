@@ -148,6 +148,12 @@ _STYLES = {NoiseVerdict.NOISY: "warn", NoiseVerdict.UNKNOWN: "muted", NoiseVerdi
 _WIDTH = max(len(it.value) for it in NoiseVerdict)
 
 
+def noisy_words(found: Sequence[Finding]) -> str:
+    """Return how many sources of noise are noisy: `2 noisy`; empty if none is."""
+    noisy = sum(it.verdict is NoiseVerdict.NOISY for it in found)
+    return f"{noisy} noisy" if noisy else ""
+
+
 def finding_parts(found: Finding) -> Iterator[Part]:
     """Yield the verdict on a source of noise, and its effect and cure unless it is quiet."""
     verdict = found.verdict.value

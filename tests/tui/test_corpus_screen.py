@@ -2,14 +2,13 @@ import threading
 
 import pytest
 
+from dlbricks_tui.answers import library_scans as work
+from dlbricks_tui.answers.model_reading import ModelReader
+from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.tui.corpus import screen as work
-from dlbricks_tui.tui.corpus.panels import LikenessPanel, UniquenessPanel
-from dlbricks_tui.tui.corpus.screen import CorpusScreen
-from dlbricks_tui.tui.model_reader import ModelReader
-from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.corpus import CorpusScreen, LikenessPanel, UniquenessPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import (
     LIBRARY,
@@ -97,14 +96,12 @@ async def test_the_grid_names_both_models_and_goes_to_the_most_similar_one(new: 
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "U", "3")
         grid = pilot.app.screen.query_one(LikenessPanel)
-        corpus = grid._grid.corpus
-        assert corpus is not None
+        names, alike = grid._grid.names, grid._grid.alike
         for row, keys in enumerate(((), ("j",))):
             await press(pilot, *keys)
             for column in range(2):
-                one, other = corpus.models[row], corpus.models[column]
-                assert f"{one.name} and {other.name}" in screen_text(pilot)
-                assert f"{100 * corpus.jaccard[row][column]:.1f} % alike" in screen_text(pilot)
+                assert f"{names[row]} and {names[column]}" in screen_text(pilot)
+                assert f"{100 * alike[row][column]:.1f} % alike" in screen_text(pilot)
                 await press(pilot, "h" if column else "l")
         await press(pilot, "1", "slash", '"resnet50"', "enter", "enter")
         assert "resnet50_v1 and resnet18_v1" in screen_text(pilot)

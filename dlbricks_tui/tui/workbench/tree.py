@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from textual.message import Message
 
+from dlbricks_tui.answers.open_models import id_of
 from dlbricks_tui.documents.lines import (
     Line,
     Span,
@@ -21,11 +22,10 @@ from dlbricks_tui.documents.lines import (
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import WIDTH, text_of
-from dlbricks_tui.tui.workbench.estimate_rows import CHOOSE_A_MODEL
+from dlbricks_tui.tui.workbench.estimate import CHOOSE_A_MODEL, READING, Note
 from dlbricks_tui.wording.numbers import counted, percent
 from dlbricks_tui.wording.plain_text import TextTable
 
@@ -33,12 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
+    from dlbricks_tui.answers.open_models import ModelId
+    from dlbricks_tui.answers.shared_estimates import Measurements
     from dlbricks_tui.documents.outline import OutlineNode
-    from dlbricks_tui.documents.part_details import Measurements, PartDetails, PartLatencies, PartLatency
+    from dlbricks_tui.documents.part_details import PartDetails, PartLatencies, PartLatency
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.graph import Level
-    from dlbricks_tui.tui.open_model import ModelId, OpenModel
     from dlbricks_tui.tui.workbench.unfolded import Unfolded
+    from dlbricks_tui.tui.workbench.work import OpenModel
 
     _Graph: TypeAlias = tuple[ModelId, Level]
 
@@ -133,7 +135,7 @@ class TreePanel(Panel):
         """Show a model from its top, or from the selected layer if it was only cut anew."""
         from dlbricks_tui.tui.workbench.unfolded import Unfolded
 
-        left, self._graph = self._left, (id_of(opened.spec.source), opened.spec.level)
+        left, self._graph = self._left, (id_of(opened.spec.source), opened.graph.level)
         unfolded = Unfolded(opened.outline)
         self._list.unfolded, self._list.latencies = unfolded, None
         self._list.cursor = 0
@@ -155,12 +157,7 @@ class TreePanel(Panel):
 
     def show_layer(self, layer: int) -> None:
         """Select the sequence with a layer, and end a search."""
-        unfolded = self._list.unfolded
-        if unfolded is not None:
-            was_searched = unfolded.is_searched
-            self._changed(unfolded.reveal_layer(layer))
-            if was_searched:
-                self.search_line.end()
+        self._move(lambda unfolded, _: unfolded.reveal_layer(layer), from_a_row=False)
 
     @property
     def latencies(self) -> PartLatencies | None:
@@ -173,12 +170,7 @@ class TreePanel(Panel):
         self._list.refresh()
 
     def show_waiting(self) -> None:
-        self._show_lines(line(Span("Reading the model.", "muted")))
-
-    def show_problem(self, reason: str, next_step: str = "") -> None:
-        """Show why there is no model, and what to do; `next_step` may name actions in place of keys."""
-        step = (Hint(next_step, "strong").line,) if next_step else ()
-        self._show_lines(line(Span("This model cannot be shown.", "bad")), line(Span(reason)), *step)
+        self.show_note(READING)
 
     def search_changed(self) -> None:
         if self._list.unfolded:
@@ -231,13 +223,14 @@ class TreePanel(Panel):
         else:
             self._move(lambda unfolded, cursor: unfolded.next_equal(cursor, step))
 
-    def _move(self, step: Callable[[Unfolded, int], int]) -> None:
+    def _move(self, step: Callable[[Unfolded, int], int], *, from_a_row: bool = True) -> None:
         """Move in the tree; a step out of the matches ends the search."""
-        if self._list.unfolded is None or self._list.node is None:
+        unfolded = self._list.unfolded
+        if unfolded is None or (from_a_row and self._list.node is None):
             return
-        was_searched = self._list.unfolded.is_searched
-        self._changed(step(self._list.unfolded, self._list.cursor))
-        if was_searched and not self._list.unfolded.is_searched:
+        was_searched = unfolded.is_searched
+        self._changed(step(unfolded, self._list.cursor))
+        if was_searched and not unfolded.is_searched:
             self.search_line.end()
 
     def _changed(self, cursor: int) -> None:
@@ -260,13 +253,13 @@ class TreePanel(Panel):
             self.border_subtitle = f"{counted(len(decomposition.bricks), 'brick')}: unique parts, measured once"
         self.heading_changed()
 
-    def _show_lines(self, *lines: Line) -> None:
-        """Remove the model, and remember the selected layer."""
+    def show_note(self, note: Note) -> None:
+        """Show lines in place of the model, and remember the selected layer."""
         self._leave()
         if self._list.unfolded and self._list.unfolded.is_searched:
             self.search_line.end()
         self._list.unfolded, self._list.latencies = None, None
-        self._list.show_placeholder(*lines)
+        self._list.show_placeholder(*note)
         self._list.rows_changed()
         self._show_counts()
 
