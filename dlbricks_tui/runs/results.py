@@ -330,8 +330,8 @@ def model_digests(files: Iterable[tuple[str, Path]]) -> Facts:
     return tuple(found.items())
 
 
-# oneDNN tells its version in front of its first line of output, where its settings make it print. So a worker with these
-# settings runs a small network once, apart from what is timed. The answer is kept in the cache: it holds for an
+# oneDNN tells its version in front of its first line of output, where its settings make it print. So a worker with
+# these settings runs a small network once, apart from what is timed. The answer is kept in the cache: it holds for an
 # installed package. This is the name among the packages, and the folder in the cache.
 ONEDNN = "onednn"
 _SECONDS_TO_TELL = 60.0
