@@ -154,8 +154,7 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
         # Without marks, nothing is asked of the rows.
         marked = bool((marks := marks_of(self.app)).rows) and marks.has(self.comparable_row(index))
         sign = Span(MARK, "mark") if marked else Span(CURSOR_SIGN if here else " ", "accent")
-        ground = (CURSOR if self.has_focus else CURSOR_ELSEWHERE) if here else OWN_GROUND
-        return self.strip_of((sign, *self.row(index, width - 1)), width, ground)
+        return self.strip_of((sign, *self.row(index, width - 1)), width, self._ground() if here else OWN_GROUND)
 
     def on_resize(self) -> None:
         # A bar that appeared below may cover the cursor.
@@ -209,6 +208,10 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
             if found is not None:
                 return found
         return 0
+
+    def _ground(self) -> str:
+        """Return the background of the cursor's row; lists with a cursor of cells have others."""
+        return CURSOR if self.has_focus else CURSOR_ELSEWHERE
 
     def _rested(self) -> None:
         self._settling = None
