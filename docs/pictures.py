@@ -14,11 +14,11 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
+from dlbricks_tui.answers.run_watch import Replayed
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.documents import drawing
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.run.updates import Replayed
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.wording import numbers
 from tests.tui.application import press, running
 

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from tinydb import where
 
+from dlbricks_tui.answers.choices import Choices
 from dlbricks_tui.answers.estimates import next_step
-from dlbricks_tui.answers.estimating import Estimator, ModelReading, Remarks
+from dlbricks_tui.answers.estimating import SILENT, Estimator, ModelReading, Remarks
+from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.opening import ModelLoaders, run_command
 from dlbricks_tui.answers.scope import EstimateOptions, MeasuredRuntimes, RuntimeVariants, SelectionOptions
 from dlbricks_tui.errors import UserError
@@ -23,6 +25,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.errors import RegistryError
+from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import (
     USUAL_KERNELS,
@@ -36,7 +39,16 @@ from dlbricks_tui.runtime.variant import (
 )
 from dlbricks_tui.settings.cutting import CUTTING
 from dlbricks_tui.settings.setting import fields_of, require_allowed
-from dlbricks_tui.settings.variant import BATCH, KERNELS, PRECISION, THREADS, VARIANT
+from dlbricks_tui.settings.variant import (
+    BATCH,
+    BATCH_SIZES,
+    KERNELS,
+    PRECISION,
+    SYSTEM,
+    THREADS,
+    THREADS_DOUBLED,
+    VARIANT,
+)
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id, equal
 
@@ -108,6 +120,46 @@ def to_be_read(known: Ranking, runtimes: Sequence[Runtime], options: CompareOpti
     ]
     ranks = (Ranked(Comparable(it), None) for it in unread)
     return replace(known, combinations=(*known.combinations, *ranks), is_read=False)
+
+
+def compare_in_steps(
+    spec: ModelSpec, choices: Choices, data: DataFolder, go_on: Callable[[], bool]
+) -> Iterator[Ranking]:
+    """Compare a model in all combinations that were measured, at first without those that the matrix adds.
+
+    Raise a UserError where nothing can be compared.
+    """
+    source, options = (
+        spec.source,
+        CompareOptions(
+            **fields_of(choices, (*CUTTING, SYSTEM)), inputs=spec.shapes, measured_only=choices.measured_only
+        ),
+    )
+    # A store of its own: reading models takes long, and others estimate meanwhile.
+    with ResultsDatabase(data.store) as store:
+
+        def compared(options: CompareOptions) -> Ranking:
+            return compare(source, options, data, store, SILENT, go_on=go_on)
+
+        known = compared(options)
+        points = [it.point for it in known.combinations]
+        numbers = {it.threads for it in points if it.threads} | {choices.threads or 1, *THREADS_DOUBLED}
+        is_open = any(it.threads is None and it.latency_ms is not None for it in points)
+        here = [it for it in Registry(data.path).known() if it.traits.format in source.formats]
+        elsewhere = [it.found.way.runtime for it in points if it.found.is_measured]
+        try:
+            every = replace(
+                options,
+                runtime=(*[it.name for it in here], *elsewhere),
+                # Numbers in place of one that is not known would hide its results.
+                threads=() if is_open else tuple(sorted(numbers)),
+                batch=tuple(sorted({*BATCH_SIZES, *(it.batch_size for it in points)})),
+            )
+            # A comparison that is not wanted any more has none.
+            yield to_be_read(known, here, every) if points else known
+            yield compared(every)
+        except UserError as refusal:
+            yield replace(known, refusals=(*known.refusals, str(refusal)))
 
 
 class _Combination(NamedTuple):

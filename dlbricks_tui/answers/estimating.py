@@ -209,6 +209,9 @@ class Remarks(NamedTuple):
     inputs_used: InputsUsed
 
 
+SILENT = Remarks(lambda _: None, str, lambda *_: None)
+
+
 class Asked(NamedTuple):
     """A model with the results of its bricks."""
 

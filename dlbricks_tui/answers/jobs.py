@@ -1,6 +1,7 @@
 """Jobs of all kinds: the list, the words of their events, and the JSON document of the command."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from dlbricks_tui.analysis.proving import PEAKS, PROOF, RoundsDone
 from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.suites import EXPORT
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.folder import FleetFolders
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind, host_queue
@@ -21,8 +23,9 @@ from dlbricks_tui.language.orders import LANGUAGE, LanguageRound
 from dlbricks_tui.scenarios.scenario import LOAD_TEST, LoadProgress
 from dlbricks_tui.share.suites.exporting import BricksChecked
 from dlbricks_tui.traces.trace import TRACE
-from dlbricks_tui.wording.jobs import export_line, language_line, proof_line, trace_line
-from dlbricks_tui.wording.scenarios import LoadWords
+from dlbricks_tui.wording.jobs import export_line, language_line, proof_line
+from dlbricks_tui.wording.numbers import names_of
+from dlbricks_tui.wording.scenarios import LoadWords, trace_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,20 @@ def find_job(wanted: str, data: DataFolder) -> JobFolder:
             if folder.run == job:
                 return folder
     raise JobError(f"job {job} is gone")
+
+
+def going_on(data: DataFolder) -> Iterator[str]:
+    """Yield a line for each piece of work of a data folder that goes on when the workbench is left."""
+    places = [it for it in host_queue().places() if it.data_folder == str(data.path.absolute())]
+    names = {it.id: it.brief for it in places if it.id}
+    with suppress(UserError):
+        # One that is paused, or reads its models, is not in the line.
+        names |= {it.run: names_of(it.models) for it in RunFolders(data.runs).states() if it.active}
+    for run, name in names.items():
+        yield f"{name} goes on in the background: dlbricks shows it again, `dlbricks runs watch {run}` follows it"
+    for place in places:
+        if not place.id:
+            yield f"{place.brief} goes on in the background: dlbricks shows it again"
 
 
 def job_summaries(states: Sequence[JobState]) -> tuple[JobSummary, ...]:

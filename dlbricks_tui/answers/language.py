@@ -15,8 +15,13 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed, StepTime, memory_need, step_time, steps_time
 from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
-from dlbricks_tui.language.opening import NamedModel, library_models
-from dlbricks_tui.language.orders import LANGUAGE, LanguageOrder, LanguageQuestion, MeasuredEngine
+from dlbricks_tui.language.opening import NamedModel, library_models, open_language_model
+from dlbricks_tui.language.orders import (
+    LANGUAGE,
+    LanguageOrder,
+    LanguageQuestion,
+    MeasuredEngine,
+)
 from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -28,7 +33,6 @@ from dlbricks_tui.store.database import ResultsDatabase
 
 if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.jobs.process import JobProcess
     from dlbricks_tui.store.records import System
 
 
@@ -193,6 +197,11 @@ def library_answers(
     return stored_answers((*others, *library_models()), options, data, has_curves=False)
 
 
+def named_model(model: NamedModel | str) -> NamedModel:
+    """Return a model, or that of a path or a name; raise a UserError where there is none."""
+    return open_language_model(model) if isinstance(model, str) else model
+
+
 def measure(
     models: Sequence[NamedModel],
     options: LanguageOptions,
@@ -202,19 +211,12 @@ def measure(
     end_to_end: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
     """Measure what the store lacks, pass on the messages of the process, and return the answers."""
-    language_process(models, options, data, end_to_end=end_to_end).run(take)
-    return stored_answers(models, options, data)
-
-
-def language_process(
-    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool = False
-) -> JobProcess:
-    """Return the process that measures language models; it has not started yet."""
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
     order = LanguageOrder(questions(models, options, data), end_to_end)
-    return JobProcess.new(LANGUAGE, order, data, [it.name for it in models])
+    JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
+    return stored_answers(models, options, data)
 
 
 def questions(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> tuple[LanguageQuestion, ...]:

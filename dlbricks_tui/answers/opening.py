@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,13 +15,16 @@ from dlbricks_tui.models import frameworks
 from dlbricks_tui.models.errors import WrongRuntimeError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
-from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.library import MODEL_SUFFIXES, Library, ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import AskedVariant, stated_variant
-from dlbricks_tui.wording.answers import options_of
+from dlbricks_tui.wording.doubts import options_of
+
+# Of the files that can be opened.
+FILE_ENDINGS = MODEL_SUFFIXES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +130,8 @@ class ModelLoaders(ExitStack):
         """
         if runtime not in self._loaders:
             taken = self.usual if runtime is None else {**self.usual, runtime.traits.format: runtime}
-            self._loaders[runtime] = self.enter_context(frameworks.open_loader_of(taken, *self._how))
+            opened = self.enter_context(closing(frameworks.Frameworks(taken, *self._how)))
+            self._loaders[runtime] = opened.loader()
         return self._loaders[runtime]
 
 
@@ -147,7 +151,7 @@ def open_loader(
 def loader_from_cache(data: DataFolder) -> Loader:
     """Return a loader that starts no framework; it refuses models that need one."""
     runtimes = Registry(data.path).one_of_each_format()
-    return frameworks.loader_from_cache(runtimes, data.cache, data.log / "framework.log")
+    return frameworks.Frameworks(runtimes, data.cache, data.log / "framework.log").loader_from_cache()
 
 
 def load_all(

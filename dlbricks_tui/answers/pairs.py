@@ -26,6 +26,7 @@ from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.estimates import Comparison
 from dlbricks_tui.answers.estimating import Remarks, open_estimator
 from dlbricks_tui.answers.sides import (
+    KINDS,
     Found,
     NamedSelection,
     NotComparableError,
@@ -36,23 +37,28 @@ from dlbricks_tui.answers.sides import (
     side_of_selection,
 )
 from dlbricks_tui.estimate.compositions import milliseconds as in_milliseconds
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import kernels_in_words, stated_threads, threads_in_words
 from dlbricks_tui.store.change import BRICKS, MODELS, Change, Timing, Verdict, all_compared, compared
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.labels import kind_of_label, label_of
 from dlbricks_tui.store.selections import Selection, equal
 from dlbricks_tui.wording.numbers import counted, minute_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dlbricks_tui.answers.estimating import Answer
+    from dlbricks_tui.answers.open_models import ComparableRow
     from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.answers.session import WorkbenchSession
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.store.columns import Summary
-    from dlbricks_tui.store.database import ResultsDatabase
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,3 +465,49 @@ def _bricks_of_runs(store: ResultsDatabase, *results: Summary) -> tuple[Compared
         with suppress(NotComparableError):
             sides.append(side_of_selection(store, NamedSelection(f"run {it.run}", store.results(asked))))
     return largest_first([_part(it) for it in compare(sides[0], sides[1]).bricks]) if len(sides) == 2 else ()
+
+
+def compare_rows(
+    session: WorkbenchSession,
+    first: ComparableRow,
+    second: ComparableRow,
+    answer_for: Callable[[ModelSource], Answer] | None = None,
+    cure: str = "",
+) -> ComparedTwo:
+    """Compare two rows; raise a UserError where that is not possible.
+
+    `answer_for` answers for models, and `cure` tells what gives one a latency.
+    """
+    if first.kind in (PairKind.MODEL, PairKind.VARIANT):
+        sides = [_estimated(session, row, answer_for) for row in (first, second)]
+        return compare_estimates(first.kind, sides[0], sides[1], cure=cure)
+    if first.kind == PairKind.SELECTION:
+        # They were found in the shared store.
+        with session.store.held() as store:
+            return compare_named(store, *(_named(store, row) for row in (first, second)))
+    # Opened a second time, as reading many results takes long, and others need the shared store meanwhile.
+    with ResultsDatabase(session.data.store) as store:
+        return compare_named(store, *(_named(store, row) for row in (first, second)))
+
+
+def _estimated(
+    session: WorkbenchSession, row: ComparableRow, answer_for: Callable[[ModelSource], Answer] | None
+) -> EstimatedSide:
+    if isinstance(row.subject, EstimatedSide):
+        return row.subject
+    if not isinstance(row.subject, ModelSource) or answer_for is None:
+        raise NotComparableError(f"{row.name} is no model")
+    answer = answer_for(row.subject)
+    return EstimatedSide(row.name, answer.found, session.estimator.timing(answer))
+
+
+def _named(store: ResultsDatabase, row: ComparableRow) -> NamedSelection:
+    if isinstance(row.subject, NamedSelection):
+        return row.subject
+    identity = str(row.subject)
+    if row.kind == PairKind.RESULT:
+        return result_side(store, identity)
+    found = store.results(equal(**{KINDS[row.kind].column: identity}))
+    if not found:
+        raise NotComparableError(f"{row.kind} {row.name} has no results of its own: nothing was measured in it")
+    return NamedSelection(row.name, found, row.kind)

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.answers.documents import taken
-from dlbricks_tui.estimate.comparison import Prices, names_of
+from dlbricks_tui.estimate.comparison import Candidate, Prices, candidates, names_of, read_prices
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.share.galleries import Imported, ImportedFile
 from dlbricks_tui.store.claims import Claim
@@ -17,8 +19,12 @@ from dlbricks_tui.store.importing import ImportReport
 from dlbricks_tui.store.selections import OLDEST_FIRST, Combination, by_id, combinations, equal
 
 if TYPE_CHECKING:
+    from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.answers.session import WorkbenchSession
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.store.database import ResultsDatabase
-    from dlbricks_tui.store.records import Peaks, System
+    from dlbricks_tui.store.records import Peaks, RuntimeRecord, System
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,38 @@ class KnownSystem:
     def models(self) -> int:
         """The number of models that were measured there end to end."""
         return max((way.models for way in self.ways), default=0)
+
+
+class Systems(NamedTuple):
+    """This host and the systems of the store, and the runtimes by id."""
+
+    known: tuple[KnownSystem, ...]
+    runtimes: Mapping[str, RuntimeRecord]
+
+
+def list_systems(session: WorkbenchSession) -> Systems:
+    """Return the systems of the store after this host."""
+    host, prices = fingerprint(), read_prices(session.data.path)
+    with session.store.held() as store:
+        store.refresh()
+        return Systems(known_systems(store, prices, host), by_id(store.runtimes()))
+
+
+def rank_systems(source: ModelSource, options: EstimateOptions, data: DataFolder) -> tuple[Candidate, ...]:
+    """Return the answers of a model on every system, the fastest first."""
+    from dlbricks_tui.answers.session import own_estimator
+
+    prices = read_prices(data.path)
+    with own_estimator(options, data) as estimator:
+        known = by_id(estimator.store.systems())
+        found = estimator.on_systems([source], list(known))
+    return candidates(found[source.name], known, prices)
+
+
+def examine_host() -> list[Finding]:
+    """Return the sources of noise on this host, the worst first."""
+    worst_first = (NoiseVerdict.NOISY, NoiseVerdict.UNKNOWN, NoiseVerdict.QUIET)
+    return sorted(findings(), key=lambda it: worst_first.index(it.verdict))
 
 
 def known_systems(store: ResultsDatabase, prices: Prices, host: System | None = None) -> tuple[KnownSystem, ...]:

@@ -9,7 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from dlbricks_tui.answers.choices import Choices
 from dlbricks_tui.answers.measuring import MeasureOptions, request_of
+from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.opening import CutOptions, library
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import decompose
@@ -17,9 +19,11 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, event_kinds
+from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.jobs.kinds import JobKind
-from dlbricks_tui.jobs.process import JobAtWork, work_in_process
+from dlbricks_tui.jobs.process import JobAtWork, JobProcess, start_detached, work_in_process
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
@@ -34,6 +38,8 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import TRAITS, Format
 from dlbricks_tui.runtime.variant import Precision, several
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.exporting import (
     BricksChecked,
@@ -43,7 +49,7 @@ from dlbricks_tui.share.suites.exporting import (
     chosen_decoys,
     write_assembled,
 )
-from dlbricks_tui.share.suites.key_file import Seed, key_path, read_key
+from dlbricks_tui.share.suites.key_file import Seed, fresh_seed, key_path, read_key
 from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking, OnnxReader
 from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
 from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, method_of, read_results
@@ -93,6 +99,35 @@ class ExportOrder:
 EXPORT = JobKind(
     WorkKind.EXPORT, ExportOrder, event_kinds(ExportNoted, BricksChecked, SuiteWritten), f"{__name__}:export_in_process"
 )
+
+
+def start_export(specs: Sequence[ModelSpec], choices: Choices, path: Path, data: DataFolder) -> JobFolder:
+    """Start a process that writes the bricks of models, as the choices cut them, into a suite."""
+    # Each model has its own shapes.
+    sources = tuple(replace(it.source, inputs={**it.source.inputs, **it.shapes}) for it in specs)
+    options = SuiteOptions(
+        **fields_of(choices, (*CUTTING, LEVEL)),
+        batch=() if choices.batch is None else (choices.batch,),
+        precision=choices.precision,
+    )
+    # A suite of some models has single layers only.
+    order = ExportOrder(sources, options.possible_for(sources), path.absolute(), fresh_seed().secret.hex())
+    folder = EXPORT.create(data, tuple(it.name for it in sources), order)
+    start_detached(folder, data, EXPORT.function)
+    return folder
+
+
+async def written_suite(job: JobFolder, data: DataFolder) -> SuiteWritten | None:
+    """Follow an export that has started to its end; None if it was cancelled."""
+    written: list[SuiteWritten] = []
+    try:
+        await JobProcess.started_before(EXPORT, job, data).follow(
+            lambda event: written.append(event) if isinstance(event, SuiteWritten) else None
+        )
+    except JobError:
+        if job.state().state is not State.CANCELLED:
+            raise
+    return written[0] if written else None
 
 
 def export_in_process(folder: str, data: str) -> None:

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.analysis.tables import ModelRow
-from dlbricks_tui.answers.analyses import model_row
+from dlbricks_tui.answers.analyses import ModelRow, model_row
 from dlbricks_tui.answers.analysing import Analyser
 from dlbricks_tui.answers.estimating import Remarks, measured_models, open_estimator
 from dlbricks_tui.answers.opening import library

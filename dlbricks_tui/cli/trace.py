@@ -48,8 +48,8 @@ from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.traces.file import find_trace, read_trace, stored_traces
 from dlbricks_tui.traces.trace import Trace, TraceLevel
 from dlbricks_tui.wording.answers import runtime_words
-from dlbricks_tui.wording.jobs import trace_line
 from dlbricks_tui.wording.numbers import too_many_threads
+from dlbricks_tui.wording.scenarios import trace_line
 
 if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.answers.evaluating import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
@@ -20,6 +22,7 @@ from dlbricks_tui.documents.parts import (
     name_column,
     word_column,
 )
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
@@ -29,6 +32,7 @@ from dlbricks_tui.wording.checks import verdict_counts
 from dlbricks_tui.wording.numbers import (
     age,
     counted,
+    in_ms,
     milliseconds,
     minute_of,
     or_dash,
@@ -42,15 +46,10 @@ from dlbricks_tui.wording.scenarios import kind_in_words, percentile_name
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.changes import ComparedPair, ComparedResults
-    from dlbricks_tui.answers.pairs import ComparedPart, ComparedSide, ComparedTwo
+    from dlbricks_tui.answers.pairs import ComparedPart, ComparedTwo
     from dlbricks_tui.answers.sides import NamedSelection
 
-VERDICT_STYLES = {
-    Verdict.SLOWER: "bad",
-    Verdict.FASTER: "good",
-    Verdict.SAME: "muted",
-    Verdict.UNKNOWN: "warn",
-}
+VERDICT_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.SAME: "muted", Verdict.UNKNOWN: "warn"}
 
 
 def comparison_parts(found: ComparedTwo, most: int) -> Iterator[Part]:
@@ -86,7 +85,8 @@ def side_parts(found: ComparedTwo) -> Iterator[Part]:
     """Yield the latency of each side, and how old it is."""
     for letter, side in zip("AB", (found.a, found.b), strict=True):
         latency = with_interval(side.ms, *side.interval)
-        yield Sentence(f"{letter}  {side.name}: {latency}, {side.how}{_age(side)}")
+        old = f", {age(seconds_since(side.since))} old" if side.since else ""
+        yield Sentence(f"{letter}  {side.name}: {latency}, {side.how}{old}")
 
 
 def difference_parts(found: ComparedTwo) -> Iterator[Part]:
@@ -109,7 +109,7 @@ def part_columns(found: ComparedTwo) -> tuple[Column[ComparedPart], ...]:
         Column("A ms", lambda it: or_dash(milliseconds, it.a_ms)),
         Column("B ms", lambda it: or_dash(milliseconds, it.b_ms)),
         Column("B - A", _difference, style=_style, is_optional=True, goes_last=True),
-        Column("change", _change, style=_style),
+        Column("change", lambda it: or_dash(signed_percent, it.change), style=_style),
         *((_P_COLUMN,) if any(it.p_value is not None for it in found.parts) else ()),
         *((word_column("B is", verdict_words, _style),) if has_verdicts else ()),
     )
@@ -129,14 +129,6 @@ def _style(part: ComparedPart) -> str:
 
 def _difference(part: ComparedPart) -> str:
     return f"{'+' if part.difference_ms > 0 else ''}{milliseconds(part.difference_ms)}"
-
-
-def _change(part: ComparedPart) -> str:
-    return or_dash(signed_percent, part.change)
-
-
-def _age(side: ComparedSide) -> str:
-    return f", {age(seconds_since(side.since))} old" if side.since else ""
 
 
 def _ratio(ratio: float) -> str:
@@ -185,9 +177,72 @@ def pair_columns(pairs: Sequence[ComparedPair]) -> tuple[Column[ComparedPair], .
     )
 
 
+_BAR, _BLOCK = "=", "█"
+_BOUND = "|"
+_MORE, _MORE_BLOCK = "+", "▓"
+_LESS, _LESS_BLOCK = "-", "░"
+# The largest differences; the others are one step.
+_MOST_STEPS = 7
+# Parts that make up all but this share of both latencies explain the difference.
+_LEFT_OUT = 0.15
+_SMALLEST = 1e-9
+
+
+def latencies_picture(found: ComparedTwo) -> Rows:
+    """Return A and B as bars; the faster one is green where they can be told apart."""
+    # Empty where they cannot be told apart.
+    faster = {Verdict.FASTER: "B", Verdict.SLOWER: "A"}.get(found.verdict, "")
+    sides = list(zip("AB", (found.a, found.b), strict=True))
+    rows = []
+    for letter, side in sides:
+        style = "good" if letter == faster else "bar"
+        bounds = tuple(Mark(bound, _BOUND, "strong") for bound in side.interval)
+        bar = (Piece(0.0, side.ms, _BAR, _BLOCK, style),)
+        rows.append(BarRow(f"{letter} {side.name}", bar, bounds, in_ms(side.ms), style if faster == letter else "text"))
+    steps = _steps(found)
+    rows += steps
+    longest = max(
+        *(max(side.ms, side.interval[1]) for _, side in sides), *(it.high for row in steps for it in row.pieces)
+    )
+    says = ", ".join(f"{letter} {in_ms(side.ms)} ({side.how})" for letter, side in sides)
+    meanings = [LegendSign(_BOUND, "95 % interval", "strong")]
+    if steps:
+        says += f", {_said(found)}" if faster else ""
+        meanings.append(LegendSign(_MORE, "B takes longer", "bad", _MORE_BLOCK))
+        meanings.append(LegendSign(_LESS, "B takes less", "good", _LESS_BLOCK))
+    return Rows("ms, shorter is better", f"{says}.", Axis(0.0, longest), tuple(rows), tuple(meanings))
+
+
+def _steps(found: ComparedTwo) -> list[BarRow]:
+    """Return the differences of the parts one after another, from A to B; none where they explain too little."""
+    sums = [math.fsum(part.a_ms or 0.0 for part in found.parts), math.fsum(part.b_ms or 0.0 for part in found.parts)]
+    if any(abs(total - side.ms) > _LEFT_OUT * side.ms for total, side in zip(sums, (found.a, found.b), strict=True)):
+        return []
+    ordered = sorted(found.parts, key=lambda it: -abs(it.difference_ms))
+    named = [(it.name, it.difference_ms) for it in ordered[:_MOST_STEPS]]
+    rest = found.b.ms - found.a.ms - math.fsum(it for _, it in named)
+    rows, begin = [], found.a.ms
+    for name, difference in [*named, ("all else", rest)]:
+        end = begin + difference
+        if abs(difference) > _SMALLEST:
+            sign, block, style = (_MORE, _MORE_BLOCK, "bad") if difference > 0 else (_LESS, _LESS_BLOCK, "good")
+            piece = Piece(max(0.0, min(begin, end)), max(0.0, begin, end), sign, block, style)
+            rows.append(BarRow(name, (piece,), text=f"{difference:+.3g} ms", style="muted"))
+        begin = end
+    return rows
+
+
+def _said(found: ComparedTwo) -> str:
+    largest = max(found.parts, key=lambda it: abs(it.difference_ms))
+    return f"most of all by {largest.name} ({largest.difference_ms:+.3g} ms)"
+
+
 def results_parts(result: EvaluationResult) -> Iterator[Part]:
     """Yield the name of an evaluation, its results and scenarios, and the requirements that they did not meet."""
-    name, marks = result.evaluation, _marks(result)
+    name = result.evaluation
+    # The number of each requirement that some result does not meet.
+    unmet = [*(it.unmet for it in result.results), *(it.unmet for it in result.scenarios)]
+    marks = {text: number for number, text in enumerate(dict.fromkeys(chain.from_iterable(unmet)), start=1)}
     yield Sentence(f"evaluation {name.name} ({name.file}, sha256 {name.sha256[:SHORT_HASH]})")
     if result.results:
         yield BLANK_LINE
@@ -227,13 +282,6 @@ def _grouped(title: str, words: Sequence[tuple[str, ...]], compared: Sequence[Co
         yield from (Sentence(f"  {each}") for each in told)
 
 
-def _marks(result: EvaluationResult) -> Mapping[str, int]:
-    """Return the number of each requirement that some result does not meet."""
-    of_each = [*(it.unmet for it in result.results), *(it.unmet for it in result.scenarios)]
-    unmet = (text for each in of_each for text in each)
-    return {text: number for number, text in enumerate(dict.fromkeys(unmet), start=1)}
-
-
 def _marked(it: EvaluatedResult | EvaluatedLoad, marks: Mapping[str, int]) -> str:
     return " ".join([it.model, *(f"[{marks[text]}]" for text in it.unmet)])
 
@@ -245,7 +293,7 @@ def _result_columns(marks: Mapping[str, int]) -> tuple[Column[EvaluatedResult], 
         name_column("variant", lambda it: variant_in_words(it)),
         Column("when", lambda it: _minute(it.when), CellKind.NAME, is_optional=True),
         Column("end to end", lambda it: or_dash(milliseconds, it.measured_ms)),
-        Column("95 % interval", lambda it: _interval(it.measured_interval_ms), is_optional=True),
+        Column("95 % interval", lambda it: _interval(it.measured_interval_ms, milliseconds), is_optional=True),
         Column("estimate", lambda it: or_dash(milliseconds, it.estimate_ms)),
         Column("samples", lambda it: str(it.samples) if it.samples else "-", is_optional=True),
     )
@@ -260,7 +308,7 @@ def _load_columns(marks: Mapping[str, int]) -> tuple[Column[EvaluatedLoad], ...]
         Column("percentile", lambda it: percentile_name(it.percentile)),
         Column("latency", lambda it: or_dash(milliseconds, it.measured and it.measured.percentile_ms)),
         Column("per second", lambda it: or_dash(milliseconds, it.measured and it.measured.per_second)),
-        Column("valid", _validity, is_optional=True),
+        Column("valid", lambda it: _yes(it.measured and it.measured.valid), is_optional=True),
     )
 
 
@@ -272,7 +320,7 @@ _COMPARED_COLUMNS: tuple[Column[ComparedResult], ...] = (
     Column("was", lambda it: or_dash(milliseconds, it.was_ms)),
     Column("is", lambda it: or_dash(milliseconds, it.is_ms)),
     Column("change", lambda it: or_dash(signed_percent, it.change)),
-    Column("95 % interval", lambda it: _change_interval(it.interval), is_optional=True),
+    Column("95 % interval", lambda it: _interval(it.interval, signed_percent), is_optional=True),
     Column("verdict", lambda it: it.verdict.value),
 )
 
@@ -285,17 +333,13 @@ def _scenario(it: EvaluatedLoad) -> str:
     return kind_in_words(it.kind) + ("" if it.bound_ms is None else f" within {it.bound_ms:g} ms")
 
 
-def _validity(it: EvaluatedLoad) -> str:
-    return "-" if it.measured is None else "yes" if it.measured.valid else "no"
+def _yes(value: bool | None) -> str:
+    return "-" if value is None else "yes" if value else "no"
 
 
 def _minute(when: str | None) -> str:
     return "-" if when is None else minute_of(when)
 
 
-def _interval(bounds: tuple[float, float] | None) -> str:
-    return "-" if bounds is None else f"{milliseconds(bounds[0])} to {milliseconds(bounds[1])}"
-
-
-def _change_interval(bounds: tuple[float, float] | None) -> str:
-    return "-" if bounds is None else f"{signed_percent(bounds[0])} to {signed_percent(bounds[1])}"
+def _interval(bounds: tuple[float, float] | None, written: Callable[[float], str]) -> str:
+    return "-" if bounds is None else f"{written(bounds[0])} to {written(bounds[1])}"

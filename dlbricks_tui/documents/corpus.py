@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.parts import CellKind, Column, Grid, Heading, Part, Sentence, Table, bar_column, name_column
 from dlbricks_tui.runtime.traits import runtime_title
@@ -12,8 +12,8 @@ from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads
 from dlbricks_tui.wording.numbers import counted, percent, signed_percent
 
 if TYPE_CHECKING:
+    from dlbricks_tui.answers.library_scans import GroupAccuracy
     from dlbricks_tui.bricks.corpus import Corpus, RepeatedType
-    from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings
     from dlbricks_tui.store.selections import Way
 
 _TOGETHER = "all together"
@@ -32,15 +32,6 @@ class CountedLayers:
     def share(self) -> float:
         """Unique layers over layers."""
         return _part(self.unique_layers, self.layers)
-
-
-class GroupAccuracy(NamedTuple):
-    """The accuracy of the estimates on one system in one way at one granularity."""
-
-    group: SharedSettings
-    accuracy: Accuracy
-    # How long ago its results were measured.
-    measured: str = ""
 
 
 def corpus_parts(corpus: Corpus, labels: Sequence[str], unit: str, speedup: float | None) -> Iterator[Part]:

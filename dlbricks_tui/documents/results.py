@@ -117,6 +117,20 @@ def cell(column: str, value: Any, *, precise: bool = False) -> str:
     return str(value)
 
 
+def is_right(column: str) -> bool:
+    """Return whether the texts of a column are aligned at the right."""
+    return COLUMNS[column] is Content.NUMBER
+
+
+def whole_cells(found: Selection, columns: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the texts of each result with whole keys; there may be many, so they are made when they are read."""
+    for values in zip(*(found.values(name) for name in columns), strict=True):
+        yield [
+            str(value) if COLUMNS[name] is Content.KEY else cell(name, value)
+            for name, value in zip(columns, values, strict=True)
+        ]
+
+
 def short_cell(column: str, value: Any) -> str:
     """Return the text of a value in a list, where ages and frameworks tell more at a glance."""
     if column == "when":
@@ -175,7 +189,10 @@ def result_parts(
     else:
         yield from sample_parts(result)
     if layers:
-        columns = name_column("layer", _layer_name), Column("latency", _layer_latency)
+        columns: tuple[Column[tuple[str, float]], ...] = (
+            name_column("layer", lambda it: it[0]),
+            Column("latency", lambda it: in_ms(it[1])),
+        )
         yield Heading(f"Mean of {counted(len(layers), 'layer')}")
         yield Table(columns, layers)
     yield Heading("How it was measured")
@@ -258,11 +275,3 @@ def _listed(facts: Facts) -> str:
 
 def _overlap(one: Summary, other: Summary) -> bool:
     return one.low_ms <= other.high_ms and other.low_ms <= one.high_ms
-
-
-def _layer_name(it: tuple[str, float]) -> str:
-    return it[0]
-
-
-def _layer_latency(it: tuple[str, float]) -> str:
-    return in_ms(it[1])

@@ -3,6 +3,7 @@
 import os
 
 from dlbricks_tui.runtime.runtime import MOST_THREADS
+from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import (
     CHOSEN_PRECISIONS,
     MOST_IN_A_BATCH,
@@ -24,6 +25,13 @@ RUNTIME = Setting(
     meaning="that runs the model",
     config="run.runtime",
 )
+
+
+def runtime_in_words(named: str | tuple[str, ...]) -> str:
+    """Return the title of a runtime by its name, or those of several."""
+    return ", ".join(map(runtime_title, (named,) if isinstance(named, str) else named))
+
+
 THREADS = Setting(
     name="threads",
     kind=whole(1, MOST_THREADS, *range(1, _CORES + 1)),

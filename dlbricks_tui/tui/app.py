@@ -16,21 +16,24 @@ from textual import events, on
 from textual.app import App
 from textual.screen import ModalScreen, Screen
 
+from dlbricks_tui.answers.choices import Choices, choices_from
+from dlbricks_tui.answers.open_models import ComparableRow
+from dlbricks_tui.answers.run_watch import Replayed
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui import messages
-from dlbricks_tui.tui.choices import Choices, choices_from
 from dlbricks_tui.tui.diff_driver import DiffDriver
-from dlbricks_tui.tui.door import Connection, has_shell, leave_without_terminal, stop_job
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.door import Connection, IdleCollections, has_shell, leave_without_terminal, stop_job
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
-from dlbricks_tui.tui.marks.marks import MARKABLE, TWO, WHAT_IF, ComparableRow, Marks
+from dlbricks_tui.tui.marking import MARKABLE, TWO, WHAT_IF, Marks
 from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.preferences import LivePreferences, PreferenceFiles
-from dlbricks_tui.tui.run.updates import Replayed, RunUpdates
+from dlbricks_tui.tui.preferences import LivePreferences
+from dlbricks_tui.tui.run.updates import RunUpdates
 from dlbricks_tui.tui.saving import (
     SavedCopy,
     SavingError,
@@ -42,7 +45,6 @@ from dlbricks_tui.tui.saving import (
     save_picture_file,
     show_message,
 )
-from dlbricks_tui.tui.session import IdleCollections, Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen
@@ -69,7 +71,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     CSS_PATH: ClassVar[list[str | PurePath]] = ["app.tcss", "workbench/workbench.tcss"]
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = LAYOUTS
-    scope = actions.EVERYWHERE
+    scope = scopes.EVERYWHERE
 
     def __init__(
         self,
@@ -103,9 +105,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._model = model
         data = session.data
         self._runs = RunUpdates(self, data, connection.poll_factor)
-        self._preferences = LivePreferences(
-            self, PreferenceFiles(sources or Sources(data.config, os.environ), data.themes)
-        )
+        self._preferences = LivePreferences(self, sources or Sources(data.config, os.environ), data.themes)
         self._choices = choices or choices_from(self._preferences.config, data)
 
     def get_default_screen(self) -> Screen[None]:
@@ -149,14 +149,8 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._runs.watch.close()
         self._session.close()
 
-    def on_run_seen(self, event: messages.RunSeen) -> None:
-        self._runs.take(event.run)
-
-    def on_queue_seen(self, event: messages.QueueSeen) -> None:
-        self._runs.take_queue(event.places)
-
-    def on_host_load_seen(self, event: messages.HostLoadSeen) -> None:
-        self._runs.take_load(event.words)
+    def on_watch_told(self, event: messages.WatchTold) -> None:
+        self._runs.take(event.news)
 
     def on_run_end_seen(self, event: messages.RunEndSeen) -> None:
         self._runs.take_end_seen(event.run)
@@ -256,14 +250,13 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
 
     @on(messages.ComparisonWanted)
     def _compare(self, wanted: messages.ComparisonWanted) -> None:
-        from dlbricks_tui.tui.marks.screen import MarkedScreen
-        from dlbricks_tui.tui.marks.work import ComparedSettings
+        from dlbricks_tui.tui.comparing import MarkedScreen
 
         first = self.screen_stack[0]
         if isinstance(self.screen, ModalScreen):
             self.screen.dismiss(None)
-        settings = isinstance(first, WorkbenchScreen) and (lambda: ComparedSettings(first.choices, first.spec_of))
-        self.push_screen(MarkedScreen(self._session, wanted.rows, settings or None))
+        answer_for = first.answer_for if isinstance(first, WorkbenchScreen) else None
+        self.push_screen(MarkedScreen(self._session, wanted.rows, answer_for))
 
     def _marks_changed(self) -> None:
         for screen in self.screen_stack:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.config.config import Config, Sources
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.workbench import Switch
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.demonstration import Demonstration
+    from dlbricks_tui.answers.run_watch import Replayed
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.run.updates import Replayed
 
 _SIGNS_OF_SSH = ("SSH_TTY", "SSH_CONNECTION")
 # The kernel does not always report that the terminal has gone away.
@@ -95,6 +95,30 @@ def leave_without_terminal(leave: Callable[[], object]) -> None:
     os._exit(128 + signal.SIGHUP)
 
 
+# More collections of the younger objects than there ever are.
+_NEVER = 1 << 30
+# After as many of those Python itself would collect all objects.
+_WORTH_IT = 10
+_IDLE_SECONDS = 2.0
+
+
+class IdleCollections:
+    """Collections of all objects between keys. Each takes a tenth of a second, in which no key is answered."""
+
+    def __init__(self) -> None:
+        self._last_key = 0.0
+        gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
+
+    def key_pressed(self) -> None:
+        """Put the next collection off."""
+        self._last_key = time.monotonic()
+
+    def collect_if_idle(self) -> None:
+        """Collect all objects if that is due, and no key was pressed lately."""
+        if gc.get_count()[2] >= _WORTH_IT and time.monotonic() - self._last_key >= _IDLE_SECONDS:
+            gc.collect()
+
+
 def redirect_hung_up_streams() -> None:
     """Redirect standard streams whose terminal has gone away.
 
@@ -115,28 +139,10 @@ def open_workbench(data: DataFolder, sources: Sources, model: ModelSource | Path
 
 def open_demonstration(demonstration: Demonstration, sources: Sources, speed: float) -> int:
     """Run the application on recorded results until the user leaves, and return the exit status."""
-    from dlbricks_tui.tui.run.updates import Replayed
+    from dlbricks_tui.answers.run_watch import Replayed
 
     replayed = Replayed(demonstration.replayed, speed)
     return _run(demonstration.data, demonstration.samples, sources, replayed)
-
-
-def going_on(data: DataFolder) -> Iterator[str]:
-    """Yield a line for each piece of work of a data folder that goes on when the workbench is left."""
-    from dlbricks_tui.host.queue import host_queue
-    from dlbricks_tui.jobs.folder import RunFolders
-    from dlbricks_tui.wording.numbers import names_of
-
-    places = [it for it in host_queue().places() if it.data_folder == str(data.path.absolute())]
-    names = {it.id: it.brief for it in places if it.id}
-    with suppress(UserError):
-        # One that is paused, or reads its models, is not in the line.
-        names |= {it.run: names_of(it.models) for it in RunFolders(data.runs).states() if it.active}
-    for run, name in names.items():
-        yield f"{name} goes on in the background: dlbricks shows it again, `dlbricks runs watch {run}` follows it"
-    for place in places:
-        if not place.id:
-            yield f"{place.brief} goes on in the background: dlbricks shows it again"
 
 
 def _run(
@@ -150,8 +156,8 @@ def _run(
     # Textual reads this variable when it is imported.
     os.environ.setdefault("TEXTUAL_FPS", f"{behaving.repaints_per_second}")
 
+    from dlbricks_tui.answers.session import Session
     from dlbricks_tui.tui.app import DlbricksApp
-    from dlbricks_tui.tui.session import Session
 
     session = Session(data, samples)
     app = DlbricksApp(session, sources=sources, connection=behaving, replayed=replayed, model=model)
@@ -160,6 +166,8 @@ def _run(
     if app.fault is not None:
         raise app.fault
     if replayed is None:
+        from dlbricks_tui.answers.jobs import going_on
+
         with suppress(OSError):
             sys.stderr.writelines(f"{printable(each)}\n" for each in going_on(data))
     return app.return_code or 0

@@ -10,31 +10,16 @@ from textual.message import Message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.host.queue import Place
-    from dlbricks_tui.tui.marks.marks import ComparableRow
-    from dlbricks_tui.tui.run.follower import ReplayChange
-    from dlbricks_tui.tui.run.snapshot import RunSnapshot
+    from dlbricks_tui.answers.followed_runs import ReplayChange
+    from dlbricks_tui.answers.open_models import ComparableRow
+    from dlbricks_tui.answers.run_watch import News
 
 
 @dataclass
-class RunSeen(Message):
-    """The state of the followed run."""
+class WatchTold(Message):
+    """What the watch of runs and of this host has told."""
 
-    run: RunSnapshot
-
-
-@dataclass
-class QueueSeen(Message):
-    """The line of work on this host."""
-
-    places: tuple[Place, ...]
-
-
-@dataclass
-class HostLoadSeen(Message):
-    """How busy the host is, in words."""
-
-    words: str
+    news: News
 
 
 @dataclass

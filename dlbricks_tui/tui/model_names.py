@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from os.path import commonprefix
 from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells
@@ -40,7 +41,10 @@ def told_apart(names: Sequence[str], width: int) -> list[str]:
     A name that is too long keeps its beginning and the part where it differs from the most similar one.
     """
     texts = {name: shortened(name) for name in names}
-    same = _common_with_neighbours(texts.values())
+    ordered = sorted(set(texts.values()))
+    # The number of characters that each text has in common with the most similar other one.
+    common = [0, *(len(commonprefix(both)) for both in pairwise(ordered)), 0]  # noqa: RUF071 - no paths
+    same = {text: max(common[at : at + 2]) for at, text in enumerate(ordered)}
     shown = {name: _elided(text, same[text], width) for name, text in texts.items()}
     times = Counter(shown.values())
     used = set(times)
@@ -129,29 +133,12 @@ def _runs(texts: Sequence[str]) -> Iterator[list[str]]:
 
 def _common_words(texts: Sequence[str]) -> str:
     """Return the words that all texts begin with, of which none is a whole text; nothing if that is too little."""
-    words = [_words(text) for text in texts]
+    # With what follows each of them; without blanks the parts of a file name.
+    words = [re.findall(r"[^ ]+ *| +" if " " in it else r"[^_\-./]+[_\-./]*|[_\-./]+", it) for it in texts]
     most = min(len(it) for it in words) - 1
     count = next((at for at in range(most) if len({it[at] for it in words}) > 1), most)
     common = "".join(words[0][: max(0, count)])
     return common if " " in common or len(common) >= _LEAST_COMMON else ""
-
-
-def _words(text: str) -> list[str]:
-    """Return the words of a text with what follows them; without blanks the parts of a file name."""
-    return re.findall(r"[^ ]+ *| +" if " " in text else r"[^_\-./]+[_\-./]*|[_\-./]+", text)
-
-
-def _common_with_neighbours(texts: Iterable[str]) -> dict[str, int]:
-    """Return for each text the number of characters that it has in common with the most similar other one."""
-    ordered = sorted(set(texts))
-    common = [0, *(_same_beginning(one, other) for one, other in pairwise(ordered)), 0]
-    return {text: max(common[at : at + 2]) for at, text in enumerate(ordered)}
-
-
-def _same_beginning(one: str, other: str) -> int:
-    """Return the number of characters that two texts begin with alike."""
-    shorter = min(len(one), len(other))
-    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
 
 
 def _elided(text: str, same: int, width: int) -> str:

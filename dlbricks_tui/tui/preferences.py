@@ -1,7 +1,8 @@
 """The config file, the keys and the themes: read, applied, and read again when a file changes."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
@@ -43,7 +44,7 @@ def read_themes(
     """
     themes: dict[str, Theme] = {}
     refused: list[ThemeError] = []
-    for path in (path for folder in folders for path in _files(folder)):
+    for path in (path for folder in folders for path in sorted(folder.glob("*.toml"))):
         try:
             themes[path.stem] = read_theme(path)
         except ThemeError as error:
@@ -105,66 +106,13 @@ def _checked(colours: Mapping[str, object], path: Path) -> dict[str, str]:
         wrong = f"unknown colour {named!r}" if unknown else f"the colour {named!r} is missing"
         raise ThemeError(f"theme {path}: {wrong}; valid are: {', '.join(COLOURS)}")
     for name, value in colours.items():
-        if not isinstance(value, str) or not _is_colour(value):
+        try:
+            Color.parse(value if isinstance(value, str) else "")
+        except ColorParseError:
             raise ThemeError(
                 f"theme {path}: {name} = {value!r} is not a colour; write it like '#7aa2f7' or 'ansi_blue'"
-            )
+            ) from None
     return {name: str(value) for name, value in colours.items()}
-
-
-def _is_colour(text: str) -> bool:
-    try:
-        Color.parse(text)
-    except ColorParseError:
-        return False
-    return True
-
-
-def _files(folder: Path) -> Iterable[Path]:
-    return sorted(folder.glob("*.toml"))
-
-
-# Time of change and size of a file; None if it does not exist.
-_Stamp = tuple[int, int] | None
-
-
-class PreferenceFiles:
-    """Config, keymap and themes as their files state them; an invalid file keeps its previous content."""
-
-    def __init__(self, sources: Sources, themes: Path) -> None:
-        self._sources = sources
-        self._folder = themes
-        self._stamps: dict[Path, _Stamp] = {}
-        self.config = Config()
-        self.keymap = Keymap()
-        self.themes: Mapping[str, Theme] = {}
-
-    def changed(self) -> bool:
-        """Return whether a file was changed, added or removed since the last reading."""
-        return self._found() != self._stamps
-
-    def read(self) -> list[UserError]:
-        """Read all files, and return the problems with those that were not used."""
-        # Before reading: a change during the reading is then read again.
-        self._stamps = self._found()
-        self.themes, refused = read_themes(THEMES, self._folder, before=self.themes)
-        try:
-            self.config = self._sources.read()
-            self.keymap = keymap_of(self.config.keys)
-        except (ConfigError, KeymapError) as error:
-            return [error, *refused]
-        return list(refused)
-
-    def _found(self) -> dict[Path, _Stamp]:
-        return {path: _stamp(path) for path in (self._sources.file, *sorted(self._folder.glob("*.toml")))}
-
-
-def _stamp(path: Path) -> _Stamp:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
 
 
 FIRST_THEME = "dark"
@@ -176,20 +124,25 @@ class UnknownThemeError(UserError):
 
 
 class LivePreferences:
-    """Applies the preferences to the application, and again whenever a file changes."""
+    """Config, keymap and themes as their files state them, applied to the application again whenever a file changes.
 
-    def __init__(self, app: App[None], files: PreferenceFiles) -> None:
-        self.files = files
+    An invalid file keeps its previous content.
+    """
+
+    def __init__(self, app: App[None], sources: Sources, themes: Path) -> None:
         self._app = app
+        self._sources = sources
+        self._folder = themes
+        # The time of change and the size of each file; None for one that does not exist.
+        self._stamps: dict[Path, tuple[int, int] | None] = {}
+        self.config = Config()
+        self._keymap = Keymap()
+        self.themes: Mapping[str, Theme] = {}
         self._unreported: list[UserError] = []
         # The last theme that the config has set, and one that it names but that does not exist.
         self._theme_of_config = ""
         self._missing_theme = ""
-        self._take(files.read())
-
-    @property
-    def config(self) -> Config:
-        return self.files.config
+        self._take()
 
     def open(self) -> None:
         """Report the first problems and start to watch the files."""
@@ -198,52 +151,63 @@ class LivePreferences:
 
     def reload(self) -> None:
         """Apply the changes since the last look."""
-        if self.files.changed():
-            before = self.files.keymap
-            self._take(self.files.read())
-            if self.files.keymap != before:
-                self._apply_keys()
+        if self._found() != self._stamps:
+            before = self._keymap
+            self._take()
+            if self._keymap != before:
+                for screen in self._app.screen_stack:
+                    for node in screen.walk_children():
+                        if isinstance(node, NamesKeys):
+                            node.keys_changed()
             self._report()
 
     def use_next_theme(self) -> None:
-        self._app.theme = next_of(tuple(self.files.themes), self._app.theme, 1)
+        self._app.theme = next_of(tuple(self.themes), self._app.theme, 1)
 
-    def _take(self, refused: list[UserError]) -> None:
+    def _found(self) -> dict[Path, tuple[int, int] | None]:
+        found: dict[Path, tuple[int, int] | None] = {}
+        for path in (self._sources.file, *sorted(self._folder.glob("*.toml"))):
+            found[path] = None
+            with suppress(OSError):
+                known = path.stat()
+                found[path] = known.st_mtime_ns, known.st_size
+        return found
+
+    def _take(self) -> None:
+        """Read all files, and apply them; keep the problems with those that were not used."""
+        # Before reading: a change during the reading is then read again.
+        self._stamps = self._found()
+        self.themes, refused = read_themes(THEMES, self._folder, before=self.themes)
+        try:
+            self.config = self._sources.read()
+            self._keymap = keymap_of(self.config.keys)
+        except (ConfigError, KeymapError) as error:
+            self._unreported.append(error)
         self._unreported += refused
-        for theme in self.files.themes.values():
+        for theme in self.themes.values():
             self._app.register_theme(theme)
-        keymap.use(self.files.keymap)
-        self._app.set_keymap(self.files.keymap.for_textual())
-        self._use_theme(self.files.config.theme)
+        keymap.use(self._keymap)
+        self._app.set_keymap(self._keymap.for_textual())
+        self._use_theme(self.config.theme)
 
     def _use_theme(self, wanted: str) -> None:
-        themes = self.files.themes
+        themes = self.themes
         if wanted not in themes and wanted != self._missing_theme:
             where = self.config.given["workbench.theme"].where
-            self._unreported.append(
-                UnknownThemeError(f"{where}: no theme is called {wanted}; there are {', '.join(themes)}")
-            )
+            told = f"{where}: no theme is called {wanted}; there are {', '.join(themes)}"
+            self._unreported.append(UnknownThemeError(told))
         self._missing_theme = wanted if wanted not in themes else ""
         if wanted in themes and wanted != self._theme_of_config:
             self._app.theme = self._theme_of_config = wanted
         elif self._app.theme not in themes:
             self._app.theme = FIRST_THEME
         else:
-            self._apply_colours()
-
-    def _apply_colours(self) -> None:
-        """Apply a theme whose colours may have changed under the same name."""
-        self._app.refresh_css(animate=False)
-        for screen in self._app.screen_stack:
-            for inked in screen.query(LineWidget):
-                inked.notify_style_update()
-                inked.refresh()
-
-    def _apply_keys(self) -> None:
-        for screen in self._app.screen_stack:
-            for node in screen.walk_children():
-                if isinstance(node, NamesKeys):
-                    node.keys_changed()
+            # The colours of a theme may have changed under the same name.
+            self._app.refresh_css(animate=False)
+            for screen in self._app.screen_stack:
+                for inked in screen.query(LineWidget):
+                    inked.notify_style_update()
+                    inked.refresh()
 
     def _report(self) -> None:
         for error in self._unreported:

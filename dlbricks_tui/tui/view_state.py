@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from dlbricks_tui.answers.open_models import ModelId
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.regular_files import read_json
-from dlbricks_tui.tui.open_model import ModelId
 
 # The number of models opened lately that are kept.
 MOST_RECENT = 5
@@ -58,12 +58,21 @@ def read_view(file: Path) -> ViewState:
     except (OSError, ValueError):
         return ViewState()
     found = document if isinstance(document, dict) else {}
-    order = found.get("order")
+    order, sizes, recent = found.get("order"), found.get("sizes"), found.get("recent")
+    kept: dict[str, PanelSizes] = {}
+    for layout, given in sizes.items() if isinstance(sizes, dict) else ():
+        with suppress(TypeError, ValueError, KeyError):
+            kept[layout] = PanelSizes(*(int(given[each.name]) for each in fields(PanelSizes)))
+    models = []
+    for given in recent if isinstance(recent, list) else ():
+        match given:
+            case [str(path), str(name)]:
+                models.append(ModelId(Path(path), name))
     return ViewState(
         _names_in(found.get("columns")),
         order if isinstance(order, str) else "",
-        _sizes_in(found.get("sizes")),
-        _models_in(found.get("recent")),
+        kept,
+        tuple(models[:MOST_RECENT]),
         expert=found.get("expert") is True,
         unfolded=_names_in(found.get("unfolded")),
     )
@@ -71,40 +80,13 @@ def read_view(file: Path) -> ViewState:
 
 def write_view(file: Path, state: ViewState) -> None:
     """Write the state, unless the file cannot be written."""
-    recent = [[str(it.path), it.name] for it in state.recent]
-    sizes = {layout: asdict(it) for layout, it in state.sizes.items()}
-    document = {
-        "columns": state.columns,
-        "order": state.order,
-        "sizes": sizes,
-        "recent": recent,
-        "expert": state.expert,
-        "unfolded": state.unfolded,
-    }
-    text = json.dumps(document, indent=2)
+    text = json.dumps(asdict(state), indent=2, default=str)
     with suppress(OSError):
         write_atomically(file, f"{text}\n")
 
 
 def _names_in(found: Any) -> tuple[str, ...] | None:
     return tuple(map(str, found)) if isinstance(found, list) else None
-
-
-def _sizes_in(found: Any) -> Mapping[str, PanelSizes]:
-    sizes: dict[str, PanelSizes] = {}
-    for layout, given in found.items() if isinstance(found, dict) else ():
-        with suppress(TypeError, ValueError, KeyError):
-            sizes[layout] = PanelSizes(*(int(given[name]) for name in ("left", "right", "upper")))
-    return sizes
-
-
-def _models_in(found: Any) -> tuple[ModelId, ...]:
-    models = []
-    for given in found if isinstance(found, list) else ():
-        match given:
-            case [str(path), str(name)]:
-                models.append(ModelId(Path(path), name))
-    return tuple(models[:MOST_RECENT])
 
 
 # Layouts without sizes show one panel at a time.

@@ -2,9 +2,8 @@
 
 import re
 
-from dlbricks_tui.tui.keys.actions import Action
 from dlbricks_tui.tui.keys.keymap import shown
-from dlbricks_tui.tui.keys.registry import SCOPES
+from dlbricks_tui.tui.keys.scopes import SCOPES, Action
 from docs.generators.markdown import MARK, table
 
 HEAD = f"""{MARK}# Keys

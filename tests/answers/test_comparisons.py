@@ -25,7 +25,8 @@ from dlbricks_tui.answers.changes import (
     regrouped,
     versions_of,
 )
-from dlbricks_tui.answers.pairs import ComparedTwo, compare_named, named_side
+from dlbricks_tui.answers.open_models import ComparableRow
+from dlbricks_tui.answers.pairs import ComparedTwo, compare_named, compare_rows, named_side
 from dlbricks_tui.answers.sides import (
     KINDS,
     Found,
@@ -54,8 +55,6 @@ from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import QueryError
 from dlbricks_tui.store.records import Record
-from dlbricks_tui.tui.marks.marks import ComparableRow
-from dlbricks_tui.tui.marks.work import compare_rows
 from tests.answers.exports import (
     DEFINITIONS,
     MXNET,

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers.followed_jobs import TraceJob
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event
@@ -50,7 +51,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     def run(*arguments: str | Path, manner: str | None = None) -> tuple[int, str, str]:
         with monkeypatch.context() as patched:
             if manner is None:
-                patched.setattr("dlbricks_tui.answers.traces.trace_process", InThisProcess)
+                patched.setattr(TraceJob, "new_process", lambda job: InThisProcess(job.order, job.data))
             else:
                 stands_for_processes(patched, FAKE, manner=manner)
             status = main(["--data-dir", str(tmp_path / "data"), "trace", *map(str, arguments)])

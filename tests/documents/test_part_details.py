@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.answers.shared_estimates import Measurements
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.outline import Outline
-from dlbricks_tui.documents.part_details import Measurements, PartDetails, PartLatencies, PartLatency
+from dlbricks_tui.documents.part_details import PartDetails, PartLatencies, PartLatency
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge
 from dlbricks_tui.models.graph import LayerGraph, Level

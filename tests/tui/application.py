@@ -18,12 +18,12 @@ from textual.screen import Screen
 from textual.worker import WorkerError
 
 import dlbricks_tui.tui
+from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings.workbench import Switch
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.choices import Choices
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets import rows
 from dlbricks_tui.tui.widgets.rows import RowsView
 

@@ -16,6 +16,9 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
 
+from dlbricks_tui.answers import followed_runs, run_watch
+from dlbricks_tui.answers import library_scans as work
+from dlbricks_tui.answers.run_watch import RunWatch
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents import drawing
 from dlbricks_tui.folders import DataFolder
@@ -24,14 +27,12 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.scenarios.scenario import fewest_queries
-from dlbricks_tui.tui.run import follower
-from dlbricks_tui.tui.run import updates as watch
-from dlbricks_tui.tui.run.updates import RunWatch
 from dlbricks_tui.tui.widgets import rows
-from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.wording import numbers
+from tests.jobs.carrying import stands_for_processes
 from tests.tui import actions_run
 from tests.tui.application import NOW, draw, small_library
+from tests.tui.processes import SCRIPT, Process
 from tests.tui.results import NoFramework, store_run
 from tests.tui.stored_results import store_results
 
@@ -51,10 +52,10 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "BREATH_SECONDS", 0.0)
     monkeypatch.setattr(work, "SHARE_WHILE_MEASURING", 1.0)
     monkeypatch.setattr(rows, "SETTLE_SECONDS", 0.001)
-    monkeypatch.setattr(watch, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(run_watch, "SECONDS_BETWEEN_LOOKS", 0.05)
     # The runs of tests stay silent.
-    monkeypatch.setattr(follower, "COUNTDOWN_AFTER_SECONDS", math.inf)
-    monkeypatch.setattr(watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
+    monkeypatch.setattr(followed_runs, "COUNTDOWN_AFTER_SECONDS", math.inf)
+    monkeypatch.setattr(run_watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
 
 
 @pytest.fixture(autouse=True)
@@ -218,3 +219,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     wanted = inspect.signature(pyfuncitem.obj).parameters
     asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
     return True
+
+
+@pytest.fixture
+def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
+    """The processes that a script stands for, one after the other."""
+    folder = tmp_path / "process"
+    folder.mkdir()
+    stands_for_processes(monkeypatch, "-S", "-c", SCRIPT, folder)
+    made = Process(folder)
+    yield made
+    made.kill()

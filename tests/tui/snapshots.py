@@ -22,7 +22,7 @@ from textual.strip import Strip
 
 from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.keys.registry import BY_ID
+from dlbricks_tui.tui.keys.scopes import BY_ID
 from dlbricks_tui.tui.widgets.panel import Panel, SearchLine
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN, RowsView
 from dlbricks_tui.tui.widgets.screens import PanelledScreen

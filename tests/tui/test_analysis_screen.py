@@ -8,21 +8,21 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers import scope
+from dlbricks_tui.answers import estimating
+from dlbricks_tui.answers import shared_estimates as judging
+from dlbricks_tui.answers.followed_runs import SnapshotBuilder
+from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
-from dlbricks_tui.tui import estimator as judging
-from dlbricks_tui.tui.analysis import work
+from dlbricks_tui.tui.analysis import screen as analysing
 from dlbricks_tui.tui.analysis.panels import LayersPanel, RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.open_model import ModelSpec
-from dlbricks_tui.tui.run.follower import SnapshotBuilder
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import system
@@ -50,7 +50,7 @@ def faster(new: DataFolder) -> DataFolder:
 
 @pytest.fixture
 def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (results, judging, scope):
+    for module in (results, judging, estimating):
         monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
 
 
@@ -91,7 +91,7 @@ async def test_a_key_analyses_the_open_model_once_during_a_run_and_again_if_the_
         assert "no other execution has results of all layers" in screen_text(pilot)
         await press(pilot, "escape")
 
-        monkeypatch.setattr(work, "analyse", analyse)
+        monkeypatch.setattr(analysing, "analyse", analyse)
         workbench._run = RUNNING
         await press(pilot, "A")
         assert len(analysed) == 1 and "the runtime cannot read it" in screen_text(pilot)

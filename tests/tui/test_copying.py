@@ -11,24 +11,23 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.bricks.corpus import compare, model_bricks
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.results import RESULT_COLUMNS
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui import saving
 from dlbricks_tui.tui.analysis.panels import LayersPanel, WhatIfsPanel
-from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, LikenessPanel, UniquenessPanel
+from dlbricks_tui.tui.corpus import GranularitiesPanel, KindsPanel, LikenessPanel, UniquenessPanel
 from dlbricks_tui.tui.dialogs.notices import CopyScreen, ErrorScreen
 from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel, RankingPanel
-from dlbricks_tui.tui.results.panels import HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.results.table import FIRST_COLUMNS, ResultsPanel
+from dlbricks_tui.tui.results.table import FIRST_COLUMNS, HistoryPanel, RecordPanel, ResultsPanel
 from dlbricks_tui.tui.run.screen import BricksPanel, EstimatesPanel, NotesPanel
 from dlbricks_tui.tui.scenario.panels import LoadTestsPanel
-from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.systems.screen import DoctorPanel, MachinesPanel, SystemsPanel
+from dlbricks_tui.tui.systems import DoctorPanel, MachinesPanel, SystemsPanel
 from dlbricks_tui.tui.trace.panels import TimelinePanel, TracesPanel
-from dlbricks_tui.tui.variants.screen import VariantsPanel
+from dlbricks_tui.tui.variants import VariantsPanel
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel
 from dlbricks_tui.tui.workbench.models import ModelsPanel
@@ -121,7 +120,7 @@ async def test_copies_of_the_corpus_and_of_a_run_have_all_rows(measured: DataFol
         assert any(column_of(bricks, "reason")) and {"failed", "measured"} <= {*column_of(bricks, "state")}
         assert {"model", "ms", "parallel", "±", "run"} <= set(estimates[0])
         assert "resnet18_v1" in column_of(estimates, "model")
-        assert len(notes[1]) == len(pilot.app.screen.query_one(NotesPanel)._list.notes)
+        assert len(notes[1]) == len(pilot.app.screen.query_one(NotesPanel)._notes)
         assert all(":" in when for when in column_of(notes, "fact"))
 
 

@@ -2,14 +2,13 @@ import threading
 
 import pytest
 
+from dlbricks_tui.answers import library_scans as work
+from dlbricks_tui.answers.model_reading import ModelReader
+from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.tui.corpus import screen as work
-from dlbricks_tui.tui.corpus.panels import LikenessPanel, UniquenessPanel
-from dlbricks_tui.tui.corpus.screen import CorpusScreen
-from dlbricks_tui.tui.model_reader import ModelReader
-from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.corpus import CorpusScreen, LikenessPanel, UniquenessPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import (
     LIBRARY,

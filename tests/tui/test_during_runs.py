@@ -11,15 +11,15 @@ from dataclasses import replace
 
 import pytest
 
+from dlbricks_tui.answers import library_scans as work
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.tui.corpus.screen import CorpusScreen
+from dlbricks_tui.tui.corpus import CorpusScreen
+from dlbricks_tui.tui.door import IdleCollections
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.run.updates import RunUpdates
-from dlbricks_tui.tui.session import IdleCollections
-from dlbricks_tui.tui.variants.screen import VariantsScreen
+from dlbricks_tui.tui.variants import VariantsScreen
 from dlbricks_tui.tui.widgets.screens import NOT_YET
-from dlbricks_tui.tui.workbench import work
 from tests.runs.live_runs import end, estimate, in_the_middle, put_run
 from tests.tui import results
 from tests.tui.application import app_on, press, running, screen_text, settled, showing
@@ -96,7 +96,7 @@ _PROGRAM = """
 import os, sys, threading
 import numpy as np
 from pathlib import Path
-from dlbricks_tui.tui.session import return_large_blocks
+from dlbricks_tui.answers.session import return_large_blocks
 
 if sys.argv[1] == "return":
     return_large_blocks()

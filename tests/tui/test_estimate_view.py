@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers.choices import BASIC_SETTINGS, CHOSEN, Available, Choices, change_setting
 from dlbricks_tui.answers.estimating import Answer
+from dlbricks_tui.answers.session import SharedStore
+from dlbricks_tui.answers.shared_estimates import KnownAlready, ThreadSafeEstimator
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.documents.estimate import EstimateDocument
 from dlbricks_tui.documents.lines import width_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -20,15 +24,12 @@ from dlbricks_tui.runtime.variant import INSTRUCTIONS_VARIABLE
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import SYSTEM
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.choices import BASIC_SETTINGS, CHOSEN, Available, Choices, change_setting
-from dlbricks_tui.tui.estimator import ThreadSafeEstimator
-from dlbricks_tui.tui.keys.registry import BY_ID
-from dlbricks_tui.tui.session import SharedStore
-from dlbricks_tui.tui.workbench.estimate import Headline
-from dlbricks_tui.tui.workbench.estimate_rows import (
+from dlbricks_tui.tui.keys.scopes import BY_ID
+from dlbricks_tui.tui.widgets.text import text_of
+from dlbricks_tui.tui.workbench.estimate import (
     EstimateRow,
     EstimateView,
-    KnownAlready,
+    Headline,
     NextStep,
     UnderWay,
     estimate_rows,
@@ -54,7 +55,9 @@ def measured(_measured_once: DataFolder) -> DataFolder:
 def view_of(data: DataFolder, name: str, choices: Choices = WRITTEN) -> EstimateView:
     estimator = ThreadSafeEstimator(SharedStore(data.store), data)
     read = partial(decompose, graph_of(name), choices.cutting)
-    return estimator.explain(estimator.answer(source_called(name), choices, lambda _: read()))
+    answer = estimator.answer(source_called(name), choices, lambda _: read())
+    document = EstimateDocument(answer.decomposition.graph, answer.found, answer.is_chosen, answer.fastest)
+    return EstimateView(document, estimator.other_systems(answer))
 
 
 def about(view: EstimateView, one: SystemEstimate) -> EstimateView:
@@ -119,14 +122,12 @@ def test_the_answer_is_three_lines_and_all_else_is_one_key_away(measured: DataFo
 
 def test_the_headline_names_settings_that_are_not_as_usual(measured: DataFolder) -> None:
     view, unusual = view_of(measured, "resnet18_v1"), replace(WRITTEN, granularity=3)
-    headline = Headline()
     for choices, expert, told in (
         (Choices(), False, ""),
         (Choices(), True, "fused, bricks of 1 layer, chain"),
         (unusual, False, "bricks of up to 3 layers"),
     ):
-        headline.show("resnet18_v1", choices, view.document.one, expert=expert)
-        shown = "".join(span.text for span in headline.lines(160)[0])
+        shown = text_of(Headline("resnet18_v1", choices, view.document.one, expert=expert).line(160))
         assert told in shown and ("bricks of 1 layer" in shown) is expert
         assert f"14.56 ms measured {AGE} ago MXNet, 2 threads, batch 1" in shown
 
@@ -146,11 +147,9 @@ def test_a_run_shows_its_figures_until_its_results_are_stored(measured: DataFold
     assert (
         texts(estimate_rows(view, WRITTEN, AVAILABLE, 60, early))[0] == "The whole model is timed; its layers follow."
     )
-    headline = Headline()
-    headline.show("squeezenet1.1", WRITTEN, view.document.one)
+    headline = Headline("squeezenet1.1", WRITTEN, view.document.one)
     for run, told in ((under_way, "30.00 ms so far"), (early, "is being measured")):
-        headline.show_run(run)
-        assert told in "".join(span.text for span in headline.lines(120)[0])
+        assert told in text_of(replace(headline, under_way=run).line(120))
     complete = view_of(measured, "resnet18_v1")
     assert texts(estimate_rows(complete, WRITTEN, AVAILABLE, 60, under_way))[0].startswith("14.56 ms: ")
 
@@ -191,9 +190,7 @@ def test_an_impossible_estimate_shows_the_reason_and_what_to_do(measured: DataFo
         "layer 'gate' (If) runs layers inside it.",
         "m with end to end on times the whole model",
     ]
-    headline = Headline()
-    headline.show("alexnet", WRITTEN, system_estimate)
-    assert "no estimate possible" in "".join(span.text for span in headline.lines(120)[0])
+    assert "no estimate possible" in text_of(Headline("alexnet", WRITTEN, system_estimate).line(120))
 
 
 MODEL = "squeezenet1.1"

@@ -19,8 +19,7 @@ from textual.screen import Screen
 
 import dlbricks_tui.tui
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.keys.registry import ACTIONS, CHAINS, SCOPES
-from dlbricks_tui.tui.keys.scopes import WORKBENCH
+from dlbricks_tui.tui.keys.scopes import ACTIONS, CHAINS, SCOPES, WORKBENCH
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
 from docs import pictures
 from tests.tui import actions_run, snapshots

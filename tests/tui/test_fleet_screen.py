@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.answers import fleets_of_data as fleets
+from dlbricks_tui.answers.fleets_of_data import Fleets, FleetSettings
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import (
     FleetHostState,
@@ -15,20 +18,16 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State, store_request
 from dlbricks_tui.settings.fleets import Question
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.fleet import fleets
-from dlbricks_tui.tui.fleet.fleets import Fleets
 from dlbricks_tui.tui.fleet.panels import (
     AllFleetsScreen,
     CancelFleetScreen,
     FleetModelsPanel,
-    FleetSettings,
     HostsFileScreen,
     HostsPanel,
     RankingPanel,
     StartFleetScreen,
 )
 from dlbricks_tui.tui.fleet.screen import FleetScreen
-from dlbricks_tui.tui.session import Session
 from tests.fleet.sample_fleet import RUN, changed, estimate, progress, sample_fleet, tell
 from tests.runs.runs import Site
 from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text, settled, showing, told
@@ -173,10 +172,10 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
 ) -> None:
     started: list[tuple[list[str], Path, FleetSettings]] = []
 
-    def start(self: Fleets, sources: object, hosts_file: Path, settings: FleetSettings) -> FleetFolder:
+    def start(self: Fleets, sources: object, hosts_file: Path, settings: FleetSettings) -> fleets.FleetReader:
         assert isinstance(sources, tuple)
         started.append(([it.name for it in sources], hosts_file, settings))
-        return FleetFolders(new.fleets).create(("squeezenet1.1",))
+        return fleets.FleetReader(FleetFolders(new.fleets).create(("squeezenet1.1",)))
 
     file = tmp_path / "h.toml"
     file.write_text("[[host]]\nnme = 1\n")

@@ -4,8 +4,21 @@ import threading
 from dataclasses import replace
 
 import pytest
-from textual.message import Message
 
+from dlbricks_tui.answers import followed_runs as following
+from dlbricks_tui.answers import run_watch as watching
+from dlbricks_tui.answers.followed_runs import (
+    MOST_NOTES,
+    MOST_WIDTHS,
+    BrickState,
+    Follower,
+    ReplayChange,
+    ReplayFollower,
+    ReplayPace,
+    RunSnapshot,
+    SnapshotBuilder,
+)
+from dlbricks_tui.answers.run_watch import LoadSeen, Replayed, ResultsGrown, RunWatch
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.load import HostLoad, LoadMeter
 from dlbricks_tui.jobs.errors import JobError
@@ -13,20 +26,8 @@ from dlbricks_tui.jobs.events import Event, Paused, Resumed
 from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.measure.events import BatchRestarted, RoundRepeated
 from dlbricks_tui.runs.events import FailedBefore
-from dlbricks_tui.tui.messages import Failed, HostLoadSeen, ReplayWanted, ResultsStored, RunSeen
-from dlbricks_tui.tui.run import follower as following
-from dlbricks_tui.tui.run import updates as watching
-from dlbricks_tui.tui.run.follower import (
-    MOST_NOTES,
-    MOST_WIDTHS,
-    Follower,
-    ReplayChange,
-    ReplayFollower,
-    SnapshotBuilder,
-)
+from dlbricks_tui.tui.messages import ReplayWanted
 from dlbricks_tui.tui.run.screen import RunScreen, brick_row
-from dlbricks_tui.tui.run.snapshot import BrickState, ReplayPace, RunSnapshot
-from dlbricks_tui.tui.run.updates import Replayed, RunWatch
 from dlbricks_tui.wording.runs import Done, Tone
 from tests.runs.live_runs import (
     BRICKS,
@@ -73,12 +74,12 @@ class BusyHost(LoadMeter):
 
 
 class Watched:
-    """A watch of a data folder, its clock, and the messages that it has posted."""
+    """A watch of a data folder, its clock, and what it has told."""
 
     def __init__(self, data: DataFolder) -> None:
         self.data, self.clock, self.host = data, Clock(), BusyHost()
-        self.posted: list[Message] = []
-        self.watch = RunWatch(data, self.posted.append, self.clock, meter=self.host)
+        self.told: list[object] = []
+        self.watch = RunWatch(data, self.told.append, self.clock, meter=self.host)
 
     def look(self, seconds: float = 0.0) -> None:
         """Look after so many seconds."""
@@ -87,7 +88,7 @@ class Watched:
 
     @property
     def seen(self) -> list[RunSnapshot]:
-        return [each.run for each in self.posted if isinstance(each, RunSeen)]
+        return [each for each in self.told if isinstance(each, RunSnapshot)]
 
     @property
     def runs(self) -> list[str]:
@@ -97,7 +98,7 @@ class Watched:
     @property
     def growths(self) -> int:
         """How often results were stored."""
-        return sum(isinstance(each, ResultsStored) for each in self.posted)
+        return sum(isinstance(each, ResultsGrown) for each in self.told)
 
 
 @pytest.fixture
@@ -274,7 +275,7 @@ def test_without_a_run_the_load_of_the_host_is_told_where_its_words_change(
         watched.look()
         watched.look()
         watched.clock.now += watching.SECONDS_BETWEEN_IDLE_LOADS
-    told = [it.words for it in watched.posted if isinstance(it, HostLoadSeen)]
+    told = [it.words for it in watched.told if isinstance(it, LoadSeen)]
     assert told == ["host quiet", "host busy: 1 of 2 cores"]
 
 
@@ -293,17 +294,17 @@ class Impatience(threading.Event):
 @pytest.mark.parametrize("poll_factor", [1.0, 4.0])
 def test_the_poll_factor_stretches_the_time_between_looks(poll_factor: float, new: DataFolder) -> None:
     put_run(new, in_the_middle())
-    wake, posted = Impatience(), list[Message]()
+    wake, told = Impatience(), list[object]()
 
-    def close_at_first(message: Message) -> None:
-        posted.append(message)
+    def close_at_first(news: object) -> None:
+        told.append(news)
         watch.close()
 
     watch = RunWatch(new, close_at_first, poll_factor=poll_factor)
     watch._wake = wake
     watch._watch()
     assert wake.waited == [poll_factor * watching.SECONDS_BETWEEN_LOOKS]
-    assert not any(isinstance(it, Failed) for it in posted)
+    assert not any(isinstance(it, Exception) for it in told)
 
 
 # What a snapshot has

@@ -4,12 +4,15 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers.run_settings import RunSettings
+from dlbricks_tui.answers.scenario_of_model import ScenarioSettings
+from dlbricks_tui.answers.traces_of_model import TraceSettings
 from dlbricks_tui.settings.loads import RATE
 from dlbricks_tui.settings.setting import ValueRefusedError
-from dlbricks_tui.tui.language.panels import LanguageSettings, LanguageSettingsPanel
-from dlbricks_tui.tui.run.settings import RUN_ROWS, RunSettings
-from dlbricks_tui.tui.scenario.panels import SCENARIO_ROWS, ScenarioSettings
-from dlbricks_tui.tui.trace.panels import TRACE_ROWS, TraceSettings
+from dlbricks_tui.tui.language import LanguageSettings, LanguageSettingsPanel
+from dlbricks_tui.tui.run.boxes import RUN_ROWS
+from dlbricks_tui.tui.scenario.panels import SCENARIO_ROWS
+from dlbricks_tui.tui.trace.panels import TRACE_ROWS
 from dlbricks_tui.tui.widgets.form import FormRow
 
 _TWO = ("mxnet", "openvino")

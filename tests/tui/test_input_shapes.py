@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from types import SimpleNamespace
 
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.answers.library_scans import compare_models
+from dlbricks_tui.answers.model_reading import MOST_KEPT, ModelReader
+from dlbricks_tui.answers.open_models import AskedShape, ModelSpec
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder
@@ -24,11 +27,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.tui.corpus import screen as work
 from dlbricks_tui.tui.dialogs.input_shapes import InputShapesScreen
-from dlbricks_tui.tui.model_reader import MOST_KEPT, ModelReader
-from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from sample_models.builders.symbol_writer import SymbolWriter
@@ -67,11 +66,11 @@ def opened_with(monkeypatch: pytest.MonkeyPatch) -> list[ModelSpec]:
     specs: list[ModelSpec] = []
     alexnet, open_as_it_is, decompose_as_it_is = sample("alexnet"), ModelReader.open, ModelReader.decompose_model
 
-    def open_(reader: ModelReader, wish: ModelSpec) -> OpenModel:
+    def open_(reader: ModelReader, wish: ModelSpec) -> Decomposition:
         if not wish.shapes:
             return open_as_it_is(reader, wish)
         specs.append(wish)
-        return OpenModel(wish, alexnet.decomposition.graph, alexnet.decomposition, alexnet)
+        return alexnet.decomposition
 
     def decompose_(reader: ModelReader, wish: ModelSpec) -> Decomposition:
         return alexnet.decomposition if wish.shapes else decompose_as_it_is(reader, wish)
@@ -115,7 +114,7 @@ async def test_given_shapes_are_used_to_open_and_to_run_the_model_until_they_are
     measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: started.append(folder))
+    monkeypatch.setattr("dlbricks_tui.answers.controlled_jobs.start_detached", lambda folder, _: started.append(folder))
     path, memory = model_of(["data"], tmp_path), ShapeMemory(measured.path)
     async with running(app_on(measured, MEASURED_ONLY)) as pilot:
         await press(pilot, "o", f'"{path}"', "enter", '"1,8"', "enter")
@@ -238,7 +237,7 @@ def reader(tmp_path: Path) -> ModelReader:
 def test_a_model_is_read_once_for_all_cuttings(reader: ModelReader) -> None:
     first, second = reader.open(wish("resnet18_v1")), reader.open(wish("resnet18_v1", 4))
     assert second.graph is first.graph
-    assert len(second.decomposition.occurrences) < len(first.decomposition.occurrences)
+    assert len(second.occurrences) < len(first.occurrences)
 
 
 def test_the_last_few_models_are_kept_in_memory(reader: ModelReader) -> None:
@@ -277,7 +276,6 @@ def test_models_that_cannot_be_read_are_left_out_of_the_corpus(tmp_path: Path, m
             gone if Format.MXNET in forms and gone.computes_in(precision) else usual(registry, forms, precision)
         ),
     )
-    monkeypatch.setattr(work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=False))
     writer = SymbolWriter()
     (tmp_path / "gone-symbol.json").write_bytes(writer.render(writer.op("exp", writer.input("data", (1, 8)))))
     damaged, whole = (saved(tmp_path, with_everything(), name) for name in ("damaged", "whole"))
@@ -292,7 +290,7 @@ def test_models_that_cannot_be_read_are_left_out_of_the_corpus(tmp_path: Path, m
     ]
     session = Session(DataFolder(tmp_path / "data"))
     # A busy host also gets comparisons of the models read so far.
-    *_, compared = work.compare_models(session.reader, specs, read_all=True)
+    *_, compared = compare_models(session.reader, specs, lambda: True, read_all=True)
     assert [model.name for model in compared.corpus.models] == ["whole"]
     gone_line, damaged_line = compared.refused
     assert gone_line.startswith("gone: cannot start /nowhere/python")

@@ -24,7 +24,7 @@ from dlbricks_tui.tui.keys.keymap import (
     types_text,
     wrong_keys,
 )
-from dlbricks_tui.tui.keys.registry import ACTIONS, BY_ID, CHAINS, scope_of
+from dlbricks_tui.tui.keys.scopes import ACTIONS, BY_ID, CHAINS
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
@@ -133,7 +133,7 @@ def test_fixed_keys_always_leave(action: str) -> None:
     keymap = keymap_of(given(**{action.replace(".", "__"): "f9"}))
     assert keymap.keys_of(BY_ID[action]) == ("f9", FIXED_KEYS[action])
     # Every place has one of them.
-    outs = {scope_of(BY_ID[out]) for out in FIXED_KEYS}
+    outs = {BY_ID[out].scope for out in FIXED_KEYS}
     assert all(outs.intersection(scopes) for scopes in CHAINS)
 
 

@@ -5,16 +5,16 @@ import re
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.answers import store_contents as systems_work
 from dlbricks_tui.answers.pairs import EstimatedSide
 from dlbricks_tui.answers.sides import PairKind
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.marks.marks import MARK as MARK_SIGN
-from dlbricks_tui.tui.marks.screen import CircumstancesPanel, MarkedScreen, PartsPanel
+from dlbricks_tui.tui.comparing import CircumstancesPanel, MarkedScreen, PartsPanel
+from dlbricks_tui.tui.marking import MARK as MARK_SIGN
 from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.systems import screen as systems_work
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.documents.test_ranking import MIXED
 from tests.runs.live_runs import in_the_middle, put_run

@@ -10,16 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from dlbricks_tui.answers.open_models import KnownLatency, id_of
 from dlbricks_tui.documents.lines import Line, Span, highlighted, width_of
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.tui.model_names import FAMILY_INDENT, LEAST_WIDTH, family_rows, told_apart
-from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.workbench.model_columns import (
     COLUMNS,
     FIRST_COLUMNS,
     SIX,
-    KnownLatency,
     ListedModel,
     ListSection,
     ModelGroup,

@@ -5,12 +5,18 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 
 from dlbricks_tui.answers.analyses import model_row
+from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.combinations import compare_in_steps
+from dlbricks_tui.answers.library_scans import estimate_library
+from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel, ScenarioSettings
+from dlbricks_tui.answers.session import Session, options_of
+from dlbricks_tui.answers.store_contents import rank_systems
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.config.config import Config
@@ -24,18 +30,11 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.analysis.work import analyse
-from dlbricks_tui.tui.choices import Choices
-from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
-from dlbricks_tui.tui.scenario.panels import ScenarioSettings
-from dlbricks_tui.tui.scenario.screen import ScenarioView, predict_scenario
-from dlbricks_tui.tui.session import Session, options_of
-from dlbricks_tui.tui.systems.screen import rank
-from dlbricks_tui.tui.workbench import work as workbench_work
+from dlbricks_tui.tui.analysis.screen import analyse
+from dlbricks_tui.tui.scenario.screen import predict_scenario
 from dlbricks_tui.tui.workbench.work import (
-    estimate_library,
+    OpenModel,
     estimate_model,
-    read_matrix,
     read_model,
 )
 from dlbricks_tui.wording.answers import combination_words, figure_number
@@ -163,9 +162,7 @@ def panel(session: Session, spec: ModelSpec, choices: Choices) -> Told:
 
 
 def comparison(session: Session, spec: ModelSpec, choices: Choices) -> Told:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workbench_work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=False))
-        ranking = next(read_matrix(session, spec, choices))
+    ranking = next(compare_in_steps(spec, choices, session.data, lambda: True))
     if choices.threads is not None:
         # The comparison shows all numbers of threads.
         found = [it for it in ranking.combinations if it.point.threads == choices.threads]
@@ -180,20 +177,20 @@ def analysis(session: Session, spec: ModelSpec, choices: Choices) -> Told:
     # The row of a report has the same latency.
     figure = view.found.baseline.found.figure
     if figure is not None:
-        assert (row.estimate_ms if row.measured_ms is None else row.measured_ms) == figure.latency.value_ms
+        assert row.latency_ms == figure.latency.value_ms
     return told(view.found.baseline.found)
 
 
 def load(session: Session, spec: ModelSpec, choices: Choices) -> Told:
     view = predict_scenario(session, spec, choices, Config(), ScenarioSettings(bound_ms=1000.0))
-    assert isinstance(view, ScenarioView)
+    assert isinstance(view, ScenarioOfModel)
     (found,) = view.results
     return told(found)
 
 
 def systems(session: Session, spec: ModelSpec, choices: Choices) -> Told:
     wanted = choices.system or fingerprint().id
-    found = rank(session, spec, options_of(spec, choices, Config()))
+    found = rank_systems(spec.source, options_of(spec, choices, Config()), session.data)
     return told(next((it.estimate for it in found if it.estimate.way.system == wanted), None))
 
 

@@ -6,6 +6,7 @@ from itertools import chain
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
@@ -13,10 +14,8 @@ from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
 from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.keys import keymap
-from dlbricks_tui.tui.keys.actions import DIALOG
 from dlbricks_tui.tui.keys.keymap import Hint, Keymap, shown, with_keys
-from dlbricks_tui.tui.keys.registry import ACTIONS, scope_of
-from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.keys.scopes import ACTIONS, DIALOG
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.runs.live_runs import NOBODY, in_the_middle, put_run
@@ -35,9 +34,7 @@ ALPHABETS = (
 )
 LETTERS = map(chr, chain(*ALPHABETS))
 CHORDS = (f"alt+{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
-OTHER = {
-    it.id: next(CHORDS if it.always or scope_of(it).typing or scope_of(it) is DIALOG else LETTERS) for it in ACTIONS
-}
+OTHER = {it.id: next(CHORDS if it.always or it.scope.typing or it.scope is DIALOG else LETTERS) for it in ACTIONS}
 CONFIG = "\n".join(["[keys]", *(f'"{action}" = "{key}"' for action, key in OTHER.items()), ""])
 # Texts on screens that are no keys: articles, verbs, units, headings, letters of modules, signs of trees and lists.
 NO_KEYS = {

@@ -10,19 +10,19 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
+from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.run_watch import Replayed
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.tui.analysis import work
+from dlbricks_tui.tui.analysis import screen as analysing
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.dialog import Box
-from dlbricks_tui.tui.keys.actions import DIALOG
-from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.keys.scopes import DIALOG
 from dlbricks_tui.tui.run.screen import RunScreen
-from dlbricks_tui.tui.run.updates import Replayed
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.trace.screen import TraceScreen
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
@@ -101,7 +101,7 @@ async def test_the_panels_of_a_screen_about_a_model_have_keys_and_follow_one_ano
     def refuse(*_: object) -> None:
         raise UserError("nothing was measured")
 
-    monkeypatch.setattr(work, "analyse", refuse)
+    monkeypatch.setattr(analysing, "analyse", refuse)
     screen_of, panels = OF_A_MODEL[name]
     async with showing(new, screen_of, SIZES[0]) as pilot:
         await visit(pilot, panels)

@@ -110,7 +110,7 @@ async def test_until_the_library_is_loaded_the_sentence_stands_alone(
 def test_the_program_starts_without_what_only_later_screens_need() -> None:
     late = ["numpy", "tinydb"]
     late += [f"dlbricks_tui.{name}" for name in ("store.database", "store.records", "models.library", "estimate")]
-    late += [f"dlbricks_tui.{name}" for name in ("measure.inside", "tui.run.follower", "bricks.regions")]
+    late += [f"dlbricks_tui.{name}" for name in ("measure.inside", "answers.followed_runs", "bricks.regions")]
     code = (
         "import sys, dlbricks_tui.tui.app\n"
         f"loaded = {{*sys.modules}} & {{*{late}}}\n"

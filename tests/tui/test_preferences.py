@@ -8,13 +8,13 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.folders import THEMES, DataFolder
 from dlbricks_tui.tui import preferences as tailoring
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.keys.keymap import Keymap
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import (
     WRITTEN,

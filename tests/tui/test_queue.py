@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.answers.followed_runs import SnapshotBuilder
+from dlbricks_tui.answers.jobs import going_on
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HostQueue, Place, QueuedWork, Ticket, WorkKind, host_queue
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.tui.door import going_on
 from dlbricks_tui.tui.run.boxes import CancelWorkScreen, QueueScreen
-from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.run.status import HostNow, status_line
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen

@@ -4,13 +4,19 @@ import json
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.followed_runs import ReplayPace, RunBrick, RunModel, RunSnapshot, SnapshotBuilder, summary_of
+from dlbricks_tui.answers.open_models import id_of
+from dlbricks_tui.answers.run_settings import WantedCombination, exactly, request_for, settings_for
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.documents.lines import Line, sparkline, width_of
+from dlbricks_tui.documents.run import on_its_way
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.load import HostLoad
@@ -29,15 +35,10 @@ from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.settings.measuring import TARGET_INTERVAL, TIME_BUDGET
 from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION, RUNTIME, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.choices import Choices
-from dlbricks_tui.tui.open_model import id_of
-from dlbricks_tui.tui.run.follower import SnapshotBuilder
-from dlbricks_tui.tui.run.runs import request_for
-from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, model_heading, model_row, summary_of
-from dlbricks_tui.tui.run.settings import RUN_ROWS, WantedCombination, exactly, settings_for
-from dlbricks_tui.tui.run.snapshot import ReplayPace, RunBrick, RunModel, RunSnapshot, on_its_way
+from dlbricks_tui.tui.run.boxes import RUN_ROWS
+from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, model_heading, model_row
 from dlbricks_tui.tui.run.status import HostNow, status_line
-from dlbricks_tui.tui.workbench.estimate_rows import UnderWay, under_way
+from dlbricks_tui.tui.workbench.estimate import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small
 from tests.runs.live_runs import MODELS, RUN, ended, in_the_middle, loaded, measured, planned, started
@@ -148,17 +149,26 @@ def test_a_model_in_a_run_shows_the_progress_of_the_run() -> None:
     assert on_its_way(HALF_WAY, "alexnet") == ""
 
 
+def estimate_of(model: str, sequential_ms: float, parallel_ms: float, sampled_layers: int, **others: Any) -> RunModel:
+    given = {"low_ms": None, "high_ms": None, "measured_layers": 0, "missing_layers": 0, "unmeasurable_layers": 0}
+    told = {"model": model, "sequential_ms": sequential_ms, "parallel_ms": parallel_ms}
+    return RunModel(**{**given, **told, "sampled_layers": sampled_layers, **others})
+
+
 def test_a_provisional_estimate_is_shown_before_any_brick_is_stored() -> None:
     model = MODELS[1]
     whole = RunBrick(9, f"{model} end to end", (model,), whole=True, latency_ms=5.451)
     early = replace(HALF_WAY, bricks=(whole,), estimates=())
     assert on_its_way(early, model) == "A run of this model is in progress: it took 5.451 ms end to end."
     assert under_way(early, model) == UnderWay(on_its_way(early, model), None, Latency(5.451, 5.451, 5.451))
-    so_far = RunModel(model, 5.486, 5.2, (0.036,), 0, 39, sampled_layers=39, low_ms=5.3, high_ms=5.7)
+    so_far = estimate_of(model, 5.486, 5.2, 39, low_ms=5.3, high_ms=5.7, half_widths=(0.036,))
     estimated = under_way(replace(early, estimates=(so_far,)), model)
     assert estimated.estimate == Latency(5.486, 5.3, 5.7) and estimated.has_figures
     # A sum that lacks layers is no answer, and none of several variants is.
-    assert under_way(replace(early, estimates=(replace(so_far, sampled_layers=9),)), model).estimate is None
+    assert (
+        under_way(replace(early, estimates=(replace(so_far, sampled_layers=9, missing_layers=30),)), model).estimate
+        is None
+    )
     sampled = replace(whole, samples_ms=(6.0,) * 20)
     assert under_way(replace(early, bricks=(sampled,)), model).end_to_end == Latency(6.0, 6.0, 6.0)
     assert not under_way(replace(early, bricks=(whole, replace(whole, number=10))), model).has_figures
@@ -427,7 +437,7 @@ def test_a_run_refuses_models_with_different_input_shapes(data: DataFolder) -> N
 
 @pytest.mark.parametrize("width", [40, 60, 100])
 def test_the_columns_of_an_estimate_never_touch(width: int) -> None:
-    model = RunModel("resnet50_v1", 130.4, 12_345.0, (1.713,), 30, 100)
+    model = estimate_of("resnet50_v1", 130.4, 12_345.0, 0, measured_layers=30, missing_layers=70, half_widths=(1.713,))
     told = text_of(model_row(model, width))
     assert " 171.3 %" in told and len(told) == width
     assert f" {PARTLY}130.4 " in told

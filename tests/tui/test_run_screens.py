@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
+from dlbricks_tui.answers.followed_runs import SnapshotBuilder
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -33,11 +34,9 @@ from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, WritingScreen
-from dlbricks_tui.tui.messages import RunSeen
-from dlbricks_tui.tui.run.boxes import AllJobsScreen, CancelScreen, JobScreen, StartRunScreen
-from dlbricks_tui.tui.run.follower import SnapshotBuilder
+from dlbricks_tui.tui.messages import WatchTold
+from dlbricks_tui.tui.run.boxes import RUN_ROWS, AllJobsScreen, CancelScreen, JobScreen, StartRunScreen
 from dlbricks_tui.tui.run.screen import RunScreen
-from dlbricks_tui.tui.run.settings import RUN_ROWS
 from dlbricks_tui.tui.widgets.form import FormRows
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
@@ -92,7 +91,7 @@ def launched(known: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
         processes.append(process)
 
     processes: list[subprocess.Popen[bytes]] = []
-    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", start)
+    monkeypatch.setattr("dlbricks_tui.answers.controlled_jobs.start_detached", start)
     yield folders
     for process in processes:
         process.kill()
@@ -103,7 +102,7 @@ def launched(known: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
 def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
     """Keep the folders of the runs that a test asks for, without a process."""
     folders: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: folders.append(folder))
+    monkeypatch.setattr("dlbricks_tui.answers.controlled_jobs.start_detached", lambda folder, _: folders.append(folder))
     return folders
 
 
@@ -191,7 +190,7 @@ async def test_escape_closes_the_bar_of_an_ended_run_until_another_run_starts(kn
         assert isinstance(pilot.app.screen, RunScreen) and "finished" in screen_text(pilot)
         await press(pilot, "escape")
         other = SnapshotBuilder("another-run", ("vgg16",)).snapshot()
-        pilot.app.post_message(RunSeen(other))
+        pilot.app.post_message(WatchTold(other))
         await shows(pilot, " vgg16")
 
 
@@ -441,4 +440,4 @@ async def test_a_run_is_started_watched_paused_continued_cancelled_resumed_and_l
     (state,) = RunFolders(known.runs).states()
     assert state.active
     # What is told of the run when no screen is there any more is for nobody.
-    app.on_run_seen(RunSeen(SnapshotBuilder(state.run, ("alexnet",)).snapshot()))
+    app.on_watch_told(WatchTold(SnapshotBuilder(state.run, ("alexnet",)).snapshot()))

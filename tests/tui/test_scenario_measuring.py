@@ -1,22 +1,18 @@
 """Scenarios that the screen measures; a small script stands for the process that measures."""
 
-import os
 import re
-import signal
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import TypeVar
+from typing import cast
 
 import pytest
-from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.answers import scenarios
+from dlbricks_tui.answers.followed_jobs import LoadJob
+from dlbricks_tui.answers.scenario_of_model import ScenarioSettings
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.jobs.events import Event, JobEnded, Waiting, to_line
-from dlbricks_tui.jobs.folder import stored_request
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.scenarios.scenario import (
     LoadDone,
     LoadProgress,
@@ -29,11 +25,19 @@ from dlbricks_tui.scenarios.scenario import (
 )
 from dlbricks_tui.settings.loads import KIND
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.scenario.panels import ScenarioSettings
-from dlbricks_tui.tui.scenario.screen import CancelLoadScreen, LoadStanding, ScenarioScreen
-from dlbricks_tui.tui.session import Session
-from tests.jobs.carrying import stands_for_processes
-from tests.tui.application import NARROW, WIDE, WRITTEN, AppWithoutWorkbench, eventually, press, screen_text, settled
+from dlbricks_tui.tui.scenario.screen import CancelLoadScreen, ScenarioScreen
+from tests.tui.application import (
+    NARROW,
+    WIDE,
+    WRITTEN,
+    AppWithoutWorkbench,
+    eventually,
+    press,
+    screen_text,
+    settled,
+    told,
+)
+from tests.tui.processes import Process, all_seen, failed
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
 from tests.tui.test_run_screens import shows
@@ -46,46 +50,12 @@ from tests.tui.test_scenario_screen import (
     store_load_test,
 )
 
-Request = TypeVar("Request")
 pytestmark = pytest.mark.usefixtures("predicted_once")
-# It keeps its request, writes each file of lines that appears, and ends with the status, or the error, in another file.
-SCRIPT = """
-import os, pathlib, sys, time
-folder, job = map(pathlib.Path, sys.argv[1:3])
-number = len(list(folder.glob("order*"))) + 1
-(folder / "part-order").write_bytes((job / "request.json").read_bytes())
-(folder / f"pid{number}").write_text(str(os.getpid()))
-(folder / "part-order").rename(folder / f"order{number}")
-events = (job / "events.jsonl").open("ab", 0)
-written = 0
-while True:
-    ends = (folder / f"end{number}").exists()
-    if (folder / f"lines{number}.{written}").exists():
-        events.write((folder / f"lines{number}.{written}").read_bytes())
-        written += 1
-    elif ends:
-        break
-    time.sleep(0.005)
-status = (folder / f"end{number}").read_text()
-if status == "0":
-    events.write(b'{"event": "JobEnded", "when": "2026-11-27T00:00:00+00:00", ')
-    events.write(b'"state": "finished", "message": "", "seconds": 1.0}\\n')
-sys.exit(int(status) if status.isdigit() else status)
-"""
 READY = LoadReady(service_ms=15.5, passing_ms=0.12, wake_up_ms=0.9, logs="/data/scenarios/ab")
 FIRST = LoadTestStarted(number=1, rate=30.0, batch_size=1, queries=662, seconds_left=40.0)
 SECOND = LoadTestStarted(number=2, rate=45.0, batch_size=1, queries=662, seconds_left=20.0)
 PASSED = LoadTestDone(number=1, rate=30.0, batch_size=1, passed=True, percentile_ms=41.5, per_second=29.8)
 FAILED = LoadTestDone(number=2, rate=45.0, batch_size=1, passed=False, percentile_ms=97.0, per_second=44.0)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder with what the process writes."""
-    path = tmp_path / "process"
-    path.mkdir()
-    stands_for_processes(monkeypatch, "-S", "-c", SCRIPT, path)
-    return path
 
 
 @pytest.fixture
@@ -101,67 +71,8 @@ def timed(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> DataFolder:
     return new
 
 
-class Process:
-    """The processes of the script, one after the other."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._written: dict[int, int] = {}
-
-    def write(self, *messages: Event | bytes, number: int = 1) -> None:
-        """Let a process write messages; they appear at once."""
-        written = self._written.get(number, 0)
-        self._written[number] = written + 1
-        part = self._folder / "part"
-        part.write_bytes(b"".join(it if isinstance(it, bytes) else to_line(it) for it in messages))
-        part.rename(self._folder / f"lines{number}.{written}")
-
-    def kill(self) -> None:
-        """End all that a test has left running: processes outlive the program."""
-        for path in self._folder.glob("pid*"):
-            with suppress(ProcessLookupError):
-                os.kill(int(path.read_text()), signal.SIGKILL)
-
-    def end(self, status: int | str = 0, number: int = 1) -> None:
-        (self._folder / "part").write_text(str(status))
-        (self._folder / "part").rename(self._folder / f"end{number}")
-
-    def has_begun(self, number: int = 1) -> bool:
-        return (self._folder / f"order{number}").exists()
-
-    def order(self, kind: type[Request], number: int = 1) -> Request:
-        return stored_request(self._folder / f"order{number}", kind)
-
-    def has_ended(self, number: int = 1) -> bool:
-        try:
-            os.kill(int((self._folder / f"pid{number}").read_text()), 0)
-        except ProcessLookupError:
-            return True
-        return False
-
-
-@pytest.fixture
-def process(folder: Path) -> Iterator[Process]:
-    made = Process(folder)
-    yield made
-    made.kill()
-
-
 def progress(number: int, latencies_ms: list[float], seconds: float = 5.0) -> LoadProgress:
     return LoadProgress(number=number, queries=len(latencies_ms), seconds=seconds, latencies_ms=tuple(latencies_ms))
-
-
-def failed(reason: str) -> JobEnded:
-    return JobEnded(state="failed", message=reason, seconds=1.0)
-
-
-def all_seen(data: DataFolder) -> bool:
-    """Return whether all jobs were followed to their ends."""
-    return all((it / "seen").exists() for it in data.jobs.iterdir())
-
-
-def told(pilot: Pilot[None]) -> list[str]:
-    return [note.message for note in pilot.app._notifications]
 
 
 async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_prediction_of_before(
@@ -203,7 +114,7 @@ async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_pred
         assert "x failed" in screen_text(pilot)
 
         await choose(pilot, KIND, "h", "h")
-        before = None if screen._view is None else screen._view.answer.prediction
+        before = None if screen._found is None else screen._found.answer.prediction
         assert before is not None
         await pilot.press("m")
         await eventually(pilot, lambda: process.has_begun(2))
@@ -215,7 +126,7 @@ async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_pred
         process.end(number=2)
         await shows(pilot, "Load tests 2")
         await shows(pilot, "difference")
-        assert screen._view is not None and screen._view.answer.prediction is not before
+        assert screen._found is not None and screen._found.answer.prediction is not before
         assert screen._prediction_of(test) is before
 
 
@@ -298,7 +209,7 @@ async def test_a_measurement_survives_its_screen_and_the_program_and_is_shown_ag
         pilot.app.push_screen(screen_of(session))
         await shows(pilot, "45.00/s")
         assert isinstance(screen := pilot.app.screen, ScenarioScreen)
-        assert screen._measuring is not None and screen._measuring.progress.ended == [PASSED]
+        assert screen.job is not None and screen.job.ended == [PASSED]
         await pilot.press("x", "y")
         await eventually(pilot, lambda: all_seen(timed))
         await settled(pilot)
@@ -314,12 +225,12 @@ async def test_a_measurement_survives_its_screen_and_the_program_and_is_shown_ag
 async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(timed: DataFolder, process: Process) -> None:
     async with scenario_screen(timed, NARROW) as pilot:
         screen = pilot.app.screen
-        assert isinstance(screen, ScenarioScreen) and screen._view is not None
-        view, ordered = screen._view, replace(screen._view.answer, order=None)
-        screen._view = view._replace(answer=ordered)
+        assert isinstance(screen, ScenarioScreen) and screen._found is not None
+        found, ordered = screen._found, replace(screen._found.answer, order=None)
+        screen._found = found._replace(answer=ordered)
         await press(pilot, "m")
         assert told(pilot) == ["The scenario cannot be measured here: it was looked up for another system or runtime."]
-        screen._view = view
+        screen._found = found
         lost = failed("the worker was lost: killed by signal 9")
         failures: tuple[tuple[Event | bytes, int, str], ...] = (
             (lost, 1, "the worker was lost: killed by signal 9"),
@@ -336,15 +247,13 @@ async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(timed: D
             assert process.has_begun(number)
 
 
-def test_the_progress_of_a_test_starts_anew_with_each_test() -> None:
-    found = LoadStanding()
+def test_the_progress_of_a_test_starts_anew_with_each_test(new: DataFolder) -> None:
+    found = LoadJob(cast("ScenarioOrder", None), new)
     for message in (READY, FIRST, progress(1, [3.0, 1.0]), progress(1, [2.0])):
         found.take(message)
     assert list(found.latencies_ms) == [3.0, 1.0, 2.0] and found.ordered_ms == [1.0, 2.0, 3.0]
     found.take(PASSED)
-    assert not found.latencies_ms and found.test is None and found.highest_passed == 30.0
+    assert not found.latencies_ms and found.test is None
     found.take(SECOND)
     found.take(progress(2, [5.0], 30.0))
     assert found.ordered_ms == [5.0] and found.seconds == 30.0
-    found.take(FAILED)
-    assert found.highest_passed == 30.0

@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers import scope
+from dlbricks_tui.answers import estimating
+from dlbricks_tui.answers import shared_estimates as judging
+from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
@@ -20,13 +24,10 @@ from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
-from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.dialogs.notices import WritingScreen
-from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.scenario import screen as work
 from dlbricks_tui.tui.scenario.panels import SCENARIO_ROWS, LoadTestsPanel, SettingsPanel
-from dlbricks_tui.tui.scenario.screen import ScenarioScreen, ScenarioView
-from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.scenario.screen import ScenarioScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import load_test, system
 from tests.tui import results
@@ -50,7 +51,7 @@ from tests.tui.stored_results import HERE
 
 MODEL = "squeezenet1.1"
 OPEN = ("slash", f'"{MODEL}"', "enter", "enter", "L")
-_VIEWS = dict[object, ScenarioView | str]()
+_VIEWS = dict[object, ScenarioOfModel | str]()
 
 
 @pytest.fixture
@@ -58,9 +59,9 @@ def predicted_once(rough_predictions: None, monkeypatch: pytest.MonkeyPatch) -> 
     """Predict equal settings on equal stores once, from few tests: most tests look at what stands beside them."""
     for name, value in (("_REQUESTS_IN_ALL", 1), ("_REQUESTS_IN_ALL_IN_BATCHES", 1), ("_FEWEST_TESTS", 4)):
         monkeypatch.setattr(predicting, name, value)
-    predict: Callable[..., ScenarioView | str] = work.predict_scenario
+    predict: Callable[..., ScenarioOfModel | str] = work.predict_scenario
 
-    def predicted(session: Session, *asked: object) -> ScenarioView | str:
+    def predicted(session: Session, *asked: object) -> ScenarioOfModel | str:
         spec, choices, _, settings = asked
         stored = tuple(sorted((it.name, it.read_bytes()) for it in session.data.store.glob("*") if it.is_file()))
         known = stored, spec, choices, settings
@@ -80,7 +81,7 @@ def timed(new: DataFolder) -> DataFolder:
 
 @pytest.fixture
 def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (results, judging, scope):
+    for module in (results, judging, estimating):
         monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
 
 

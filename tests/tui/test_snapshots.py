@@ -12,7 +12,14 @@ import pytest
 
 from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
+from dlbricks_tui.answers import run_watch
+from dlbricks_tui.answers import shared_estimates as judging
+from dlbricks_tui.answers import store_contents as work
 from dlbricks_tui.answers.analysing import MeasuringPlan
+from dlbricks_tui.answers.controlled_jobs import ToldJob
+from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.session import Session
+from dlbricks_tui.answers.traces_of_model import TraceSettings
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
 from dlbricks_tui.folders import DataFolder
@@ -24,21 +31,16 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.settings.setting import several, whole
 from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
-from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.analysis.panels import MeasureScreen
 from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen, WritingScreen
 from dlbricks_tui.tui.fleet.panels import AllFleetsScreen, CancelFleetScreen, HostsFileScreen, StartFleetScreen
-from dlbricks_tui.tui.language.screen import OpenLanguageModelScreen
+from dlbricks_tui.tui.language import OpenLanguageModelScreen
 from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.run import updates
 from dlbricks_tui.tui.run.boxes import CancelWorkScreen, JobScreen, QueueScreen
 from dlbricks_tui.tui.scenario.screen import CancelLoadScreen
-from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.systems import screen as work
-from dlbricks_tui.tui.systems.screen import SystemsScreen
-from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen, TraceSettings, WriteTraceScreen
+from dlbricks_tui.tui.systems import SystemsScreen
+from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen, WriteTraceScreen
 from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
 from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from tests.runs.live_runs import in_the_middle, put_run
@@ -98,7 +100,7 @@ BOXES: Shown = {
     "fleet-hosts-file": (HostsFileScreen, ('"ho"',)),
     "fleet-runs": (lambda: AllFleetsScreen(lambda: StoredJobs((), {}), lambda _: None), ()),
     "fleet-start": (lambda: StartFleetScreen(("squeezenet1.1", "alexnet"), ("onnxruntime",)), ("l", "j")),
-    "job": (lambda: JobScreen(proofs()), ()),
+    "job": (lambda: JobScreen(ToldJob(proofs())), ()),
     "model-columns": (lambda: ModelColumnsScreen(("estimate", "age")), ("j", "space")),
     "queue": (lambda: QueueScreen((MEASURING, WAITING), DataFolder(Path("/my/data"))), ()),
     "queue-cancel": (lambda: CancelWorkScreen(WAITING), ()),
@@ -156,7 +158,7 @@ def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Show the times of Greenwich, and no load of this host."""
-    monkeypatch.setattr(updates, "SECONDS_BETWEEN_LOADS", math.inf)
+    monkeypatch.setattr(run_watch, "SECONDS_BETWEEN_LOADS", math.inf)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.answers import store_contents as work
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.systems import screen as work
-from dlbricks_tui.tui.systems.screen import MachinesPanel, SystemsScreen
+from dlbricks_tui.tui.systems import MachinesPanel, SystemsScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import measurement, system
 from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing

@@ -15,6 +15,7 @@ import pytest
 from textual.drivers.headless_driver import HeadlessDriver
 
 from benchmarks.terminal import Terminal
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Config, Given, Sources
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State, Tally
@@ -27,7 +28,6 @@ from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.diff_driver import DiffDriver
 from dlbricks_tui.tui.door import Connection, connection, is_hung_up
 from dlbricks_tui.tui.saving import clipboard_sequence
-from dlbricks_tui.tui.session import Session
 from tests.cli.test_hostile_names import HOSTILE, hostile_model
 from tests.runs.killing import PATIENCE_SECONDS, eventually, has_told
 from tests.runs.runs import BRICKS, FAKE_WORKER, Site

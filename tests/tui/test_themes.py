@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.color import Color, ColorSystem
 
+from dlbricks_tui.answers.open_models import ModelId
 from dlbricks_tui.folders import THEMES
-from dlbricks_tui.tui.open_model import ModelId
 from dlbricks_tui.tui.preferences import COLOURS, ThemeError, read_theme, read_themes
 from dlbricks_tui.tui.view_state import (
     MOST_RECENT,

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
+from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.config.config import Config
+from dlbricks_tui.documents.timeline_rows import TimelineState
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.traces.trace import Trace, TraceLevel, TrackKind
+from dlbricks_tui.traces.trace import Trace
 from dlbricks_tui.tui.dialogs.paths import PathScreen
-from dlbricks_tui.tui.open_model import ModelSpec
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.trace.panels import TimelinePanel, TracesPanel
-from dlbricks_tui.tui.trace.rows import TimelineState
 from dlbricks_tui.tui.trace.screen import TraceScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
@@ -256,12 +256,6 @@ def names(state: TimelineState) -> list[str]:
     return [it.level.level.value if it.track is None else it.track.name for it in state.rows]
 
 
-def layers_row(state: TimelineState) -> int:
-    found = state.row_of(TraceLevel.LAYER, TrackKind.LAYERS)
-    assert found is not None
-    return found
-
-
 def test_each_level_has_its_tracks_below_it_and_threads_are_closed_at_first() -> None:
     state = state_of(with_threads(trace_of()))
     assert names(state) == [
@@ -276,7 +270,7 @@ def test_each_level_has_its_tracks_below_it_and_threads_are_closed_at_first() ->
 
 def test_levels_are_aligned_at_the_inference_in_view() -> None:
     state = state_of()
-    row = layers_row(state)
+    row = state.first_row()
     state.go_to_inference(row, 1, WIDTH)
     assert state.anchor == 1
     for level in state.levels:
@@ -297,7 +291,7 @@ def test_inferences_end_at_the_first_and_the_last() -> None:
 
 def test_steps_go_from_span_to_span_and_into_the_next_inference() -> None:
     state = state_of()
-    row, count = layers_row(state), len(state.layers)
+    row, count = state.first_row(), len(state.layers)
     seen = []
     state.select_layer(0, WIDTH)
     for _ in range(count + 2):
@@ -315,15 +309,15 @@ def test_steps_go_from_span_to_span_and_into_the_next_inference() -> None:
 
 def test_a_layer_is_found_in_a_closed_level_and_an_unknown_one_is_not() -> None:
     state = state_of()
-    state.close(2)
+    state.open(2, is_open=False)
     row = state.select_layer(5, WIDTH)
-    assert row == layers_row(state) and state.selected_layer(row) == 5
+    assert row == state.first_row() and state.selected_layer(row) == 5
     assert state.select_layer(9999, WIDTH) is None
 
 
 def test_zooming_in_and_out_keeps_the_selected_span_in_view() -> None:
     state = state_of()
-    row = layers_row(state)
+    row = state.first_row()
     state.select_layer(30, WIDTH)
     widths = []
     for _ in range(12):
@@ -343,7 +337,7 @@ def test_zooming_in_and_out_keeps_the_selected_span_in_view() -> None:
 
 def test_a_cell_selects_the_span_that_it_shows() -> None:
     state = state_of()
-    row = layers_row(state)
+    row = state.first_row()
     state.select_at(row, 0, WIDTH)
     assert state.selected_layer(row) == 0
     state.select_at(row, WIDTH - 20, WIDTH)
@@ -365,13 +359,13 @@ def test_counters_step_from_reading_to_reading() -> None:
 def test_a_level_with_fewer_inferences_shows_its_last_one() -> None:
     short, long = trace_of(inferences=1), trace_of(inferences=3)
     state = state_of(replace(long, levels=(short.levels[0], *long.levels[1:])))
-    state.go_to_inference(layers_row(state), 2, WIDTH)
+    state.go_to_inference(state.first_row(), 2, WIDTH)
     assert state.levels[0].start_of(2) == 0
 
 
 KEYS: tuple[Callable[[TimelineState, int, int], object], ...] = (
     lambda state, row, _: state.open(row),
-    lambda state, row, _: state.close(row),
+    lambda state, row, _: state.open(row, is_open=False),
     lambda state, row, width: state.step(row, 1, width),
     lambda state, row, width: state.step(row, -1, width),
     lambda state, row, width: state.zoom(row, 1, width),
@@ -381,7 +375,7 @@ KEYS: tuple[Callable[[TimelineState, int, int], object], ...] = (
     lambda state, row, width: state.go_to_inference(row, 1, width),
     lambda state, row, width: state.select_slowest(row, width),
     lambda state, row, width: state.fit_span(row, width),
-    lambda state, *_: state.fit_everything(),
+    lambda state, *_: state.fit(everything=True),
     lambda state, row, width: state.select_at(row, width // 2, width),
 )
 

@@ -3,11 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers import combinations
+from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.controlled_jobs import Jobs
+from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.run_settings import WantedCombination
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.ranking import cell_parts, matrix_columns, matrix_rows
 from dlbricks_tui.errors import UserError
@@ -22,17 +27,11 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings.variant import BATCH_SIZES, THREADS_DOUBLED
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.run.boxes import StartRunScreen
-from dlbricks_tui.tui.run.runs import Runs
-from dlbricks_tui.tui.run.settings import WantedCombination
-from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.variants.screen import VariantsPanel, VariantsScreen
+from dlbricks_tui.tui.variants import VariantsPanel, VariantsScreen
 from dlbricks_tui.tui.widgets.form import FormRows
-from dlbricks_tui.tui.workbench import work
 from tests.documents.test_ranking import FULL, MIXED, ranking_of, with_threads
 from tests.estimate.stored import brick_records, model_record
 from tests.estimate.test_ranking import timed
@@ -222,12 +221,12 @@ async def test_the_box_before_a_run_has_exactly_the_cell(measured: DataFolder) -
         assert "Run resnet18_v1" in screen_text(pilot)
         started: list[RunRequest] = []
 
-        def start(_: Runs, request: RunRequest) -> str:
+        def start(_: Jobs, request: RunRequest) -> str:
             started.append(request)
             raise JobError("no run in tests")
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Runs, "start", start)
+            patch.setattr(Jobs, "start", start)
             await press(pilot, "enter")
         (request,) = started
         assert (request.runtime.settings.threads, request.batch_sizes, request.others) == (2, (2,), ())
@@ -252,9 +251,7 @@ def cells_of(ranking: Ranking) -> list[tuple[str, int | None, int]]:
 
 
 def read_all(session: Session, spec: ModelSpec, choices: Choices) -> list[Ranking]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=False))
-        return list(work.read_matrix(session, spec, choices))
+    return list(combinations.compare_in_steps(spec, choices, session.data, lambda: True))
 
 
 def test_all_cells_are_shown_at_once_and_those_that_were_measured_are_read_first(tmp_path: Path) -> None:
@@ -273,11 +270,9 @@ def test_all_cells_are_shown_at_once_and_those_that_were_measured_are_read_first
     spec = ModelSpec(source, Level.WRITTEN, Choices().cutting)
     known, filled = read_all(session, spec, CHOICES)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "BATCH_SIZES", (0,))
+        patch.setattr(combinations, "BATCH_SIZES", (0,))
         (refused,) = read_all(session, spec, CHOICES)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=True))
-        assert not any(it.combinations for it in work.read_matrix(session, spec, CHOICES))
+    assert not any(it.combinations for it in combinations.compare_in_steps(spec, CHOICES, session.data, lambda: False))
     session.close()
     measured = [it for it in known.combinations if it.comparable.latency is not None]
     assert [(it.point.threads, it.point.batch_size) for it in measured] == [(3, 4)]

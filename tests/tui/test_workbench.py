@@ -5,6 +5,10 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.answers.choices import Choices
+from dlbricks_tui.answers.model_reading import ModelReader, Refusal
+from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.models.frameworks import Frameworks
@@ -12,26 +16,20 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.settings.variant import RUNTIME, THREADS
+from dlbricks_tui.settings.variant import THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import OLDEST_FIRST
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
-from dlbricks_tui.tui.language.screen import LanguageScreen
-from dlbricks_tui.tui.model_reader import ModelReader
-from dlbricks_tui.tui.open_model import ModelSpec
-from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.language import LanguageScreen
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows
-from dlbricks_tui.tui.workbench.estimate_rows import UnderWay
+from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows, LayerStop, UnderWay, problem_note
 from dlbricks_tui.tui.workbench.model_columns import ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import FIRST_SAMPLE, WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
-from dlbricks_tui.tui.workbench.work import Refusal
 from tests.models.table_framework import TableFramework
 from tests.store.samples import measurement
 from tests.tui.application import (
@@ -90,7 +88,7 @@ def own(tmp_path: Path, measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -
 def started(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
     """The runs that were started; none measures."""
     found: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: found.append(folder))
+    monkeypatch.setattr("dlbricks_tui.answers.controlled_jobs.start_detached", lambda folder, _: found.append(folder))
     return found
 
 
@@ -193,19 +191,20 @@ async def test_the_opened_model_shows_its_estimate_which_follows_the_settings(me
         assert "14.56 ms: MXNet, 2 threads" in shown and "14.24 ms" in shown
         assert panel_with_focus(pilot) == "models"
         await press(pilot, "4", "j", "k")
-        slowest = rows.slow_layer
+        slowest = rows.here
+        assert isinstance(slowest, LayerStop)
         await press(pilot, "j")
-        assert "Slowest layers" in screen_text(pilot) and rows.slow_layer not in (None, slowest)
+        assert "Slowest layers" in screen_text(pilot) and rows.here not in (None, slowest)
         await press(pilot, "enter")
-        assert tree.rows.has_focus and tree.selected_layer == rows.slow_layer
+        assert tree.rows.has_focus and rows.here == LayerStop(tree.selected_layer or 0)
         await press(pilot, "4", "k", "l")
-        assert tree.selected_layer == slowest
+        assert tree.selected_layer == slowest.layer
         await press(pilot, "1", "2", "s")
-        assert "2 Decomposition 68 of 68, by time" in screen_text(pilot) and tree.selected_layer == slowest
+        assert "2 Decomposition 68 of 68, by time" in screen_text(pilot) and tree.selected_layer == slowest.layer
         await press(pilot, "s")
-        assert "by time" not in screen_text(pilot) and tree.selected_layer == slowest
+        assert "by time" not in screen_text(pilot) and tree.selected_layer == slowest.layer
         await press(pilot, "equals_sign")
-        assert rows.setting is RUNTIME and rows.slow_layer is None
+        assert "▸runtime" in screen_text(pilot)
         await press(pilot, "j", "j", "j", "l")
         assert "resnet18_v1  29.11 ms measured" in screen_text(pilot)
         await press(pilot, "plus")
@@ -253,7 +252,7 @@ async def test_the_answer_stays_in_view_until_the_user_goes_further(measured: Da
         assert "14.56 ms: MXNet, 2 threads, batch 1," in screen_text(pilot)
         rows = pilot.app.screen.query_one(EstimateRows)
         first = rows.cursor
-        assert not rows.has_cursor and rows.setting is None and rows.slow_layer is None
+        assert not rows.has_cursor and rows.here is None
         await press(pilot, "j")
         assert rows.has_cursor and rows.cursor == first
         # The cursor is in view.
@@ -275,21 +274,21 @@ async def test_the_cursor_stays_on_its_line_while_the_estimate_changes(measured:
         assert explained is not None
         for change in (
             panel.show_waiting,
-            lambda: panel.show_problem("a reason that is as long as it has to be to take several lines " * 3),
+            lambda: panel.show(problem_note("estimated", "a reason that is as long as several lines " * 4, "")),
             lambda: panel.show_run(UnderWay("a run of it is on its way")),
             panel.show_waiting,
         ):
             change()
             await settled(pilot)
-            assert "▸threads" in screen_text(pilot) and panel._list.setting is THREADS
+            assert "▸threads" in screen_text(pilot) and panel._list.here is THREADS
         # A line that disappears moves the cursor to no setting.
         panel.show(explained)
         await press(pilot, "G")
         line, before = panel._list.cursor, screen.choices
-        assert panel._list.setting is None
+        assert isinstance(panel._list.here, int)
         panel.show_waiting()
         await press(pilot, "l", "h")
-        panel.show_problem("a text of several lines " * 9)
+        panel.show(problem_note("estimated", "a text of several lines " * 9, ""))
         await press(pilot, "l", "h", "h")
         assert screen.choices == before
         panel.show(explained)

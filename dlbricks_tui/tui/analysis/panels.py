@@ -1,13 +1,14 @@
 """The panels of the analysis screen (bounds, layers, what-ifs, a change), and its boxes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from __future__ import annotations
+
 from functools import partial
 from operator import attrgetter
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from dlbricks_tui.analysis.bounds import GroupTimes
-from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel
+from dlbricks_tui.answers import analysis_of_model
 from dlbricks_tui.answers.analysing import Analysis, MeasuringPlan, lacks_in_words
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,
     fastest_words,
@@ -17,7 +18,6 @@ from dlbricks_tui.documents.analysis import (
 )
 from dlbricks_tui.documents.lines import ELLIPSIS, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, Part, Sentence
-from dlbricks_tui.documents.pictures import Plot
 from dlbricks_tui.documents.what_ifs import (
     NO_WHAT_IFS,
     ShownWhatIf,
@@ -27,18 +27,26 @@ from dlbricks_tui.documents.what_ifs import (
     gains_picture,
     what_if_columns,
 )
-from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.tui.analysis import work
-from dlbricks_tui.tui.analysis.work import Proving
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen, Dialog, TextDialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import WHAT_IF, ComparableRow
+from dlbricks_tui.tui.marking import WHAT_IF
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.text import PictureView
 from dlbricks_tui.wording.layers import common_beginning
 from dlbricks_tui.wording.numbers import counted, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dlbricks_tui.analysis.bounds import GroupTimes
+    from dlbricks_tui.analysis.kernels import TimedKernel
+    from dlbricks_tui.answers.analysing import Analysis
+    from dlbricks_tui.answers.followed_jobs import ProofJob
+    from dlbricks_tui.documents.pictures import Plot
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.runtime.process import Worker
 
 
 class BoundsPanel(DocumentPanel):
@@ -142,11 +150,11 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._proving: Proving | None = None
+        self._proof: ProofJob | None = None
 
     def columns(self) -> tuple[Column[ShownWhatIf], ...]:
-        proving = self._proving
-        under_way = {} if proving is None else {proving.now: "waits" if proving.waits_for else "running"}
+        proof = self._proof
+        under_way = {} if proof is None else {proof.now: "waits" if proof.waits_for else "running"}
         return what_if_columns(self.items, under_way)
 
     def show(self, rows: Sequence[ShownWhatIf]) -> None:
@@ -157,8 +165,8 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
         self.show_items(rows)
         self.show_picture(gains_picture(rows))
 
-    def show_proving(self, proving: Proving | None) -> None:
-        self._proving = proving
+    def show_proof(self, proof: ProofJob | None) -> None:
+        self._proof = proof
         self.columns_changed()
 
     def searched(self, item: ShownWhatIf) -> str:
@@ -181,34 +189,33 @@ class ChangePanel(DocumentPanel):
     NOTHING_TO_COPY = "Select a what-if first."
     ABOUT = "The selected what-if. {change.copy} copies the command or setting that makes the change."
 
-    def show(self, row: ShownWhatIf | None, proving: Proving | None, failures: Mapping[str, str]) -> None:
+    def show(self, row: ShownWhatIf | None, proof: ProofJob | None, failures: Mapping[str, str]) -> None:
         """Show a what-if, how far its proof is, or why it failed: `failures` are the reasons by the ids of what-ifs."""
         self.show_title(f": {row.words}" if row else "")
         if row is None:
             self.show_groups(())
         else:
-            proving = proving if proving and proving.now == row.what_if.id else None
-            parts = _change_parts(row, proving, failures.get(row.what_if.id, ""))
+            proof = proof if proof and proof.now == row.what_if.id else None
+            parts = _change_parts(row, proof, failures.get(row.what_if.id, ""))
             self.show_groups([Copyable(tuple(parts), row.what_if.how)], row.what_if.id)
 
 
-def _change_parts(row: ShownWhatIf, proving: Proving | None, failure: str) -> Iterator[Part]:
+def _change_parts(row: ShownWhatIf, proof: ProofJob | None, failure: str) -> Iterator[Part]:
     yield from change_facts(row)
-    if row.proof is None and not row.is_bound and proving is None and not failure:
+    if row.proof is None and not row.is_bound and proof is None and not failure:
         yield Hint("proved     not yet: {analysis.prove} carries it out", "muted")
     if failure:
         yield Fact("failed", failure, style="bad")
-    if proving is not None:
-        place = f" {proving.place}" if proving.place else ""
-        yield Fact("proving", _how_far(proving), place, "warn")
+    if proof is not None:
+        yield Fact("proving", _how_far(proof), f" {proof.place}" if proof.place else "", "warn")
         yield Hint("           {analysis.cancel} cancels it", "muted")
     yield from change_reasons(row)
 
 
-def _how_far(proving: Proving) -> str:
-    if proving.waits_for:
-        return f"waits for {proving.waits_for}"
-    done = proving.rounds
+def _how_far(proof: ProofJob) -> str:
+    if proof.waits_for:
+        return f"waits for {proof.waits_for}"
+    done = proof.rounds
     if done is None:
         return "loading the model twice, before and after the change"
     left = "" if done.seconds_left is None else f", about {duration(done.seconds_left)} left"
@@ -248,7 +255,7 @@ class RooflineScreen(Dialog[None]):
         super().__init__(view, heading=f"Roofline of {model}")
 
 
-class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
+class KernelsScreen(TextDialog["Sequence[TimedKernel]"]):
     """Asks the runtime for the kernels in a thread, and returns them; closing the box ends the process of the runtime.
 
     Kernels that are known already are shown at once.
@@ -271,9 +278,23 @@ class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
         self._is_closed = False
 
     def on_mount(self) -> None:
+        def wait(ahead: str) -> None:
+            self.app.call_from_thread(self._tell, waits_for=ahead)
+
+        def check() -> None:
+            # The waiting ends with the box.
+            if self._is_closed:
+                raise UserError("the box is closed")
+
+        def started(worker: Worker) -> None:
+            # Kept to end it with the box.
+            self._worker = worker
+            if self._is_closed:
+                worker.interrupt()
+
         if not self._kernels:
-            read = partial(work.read_kernels, self._found, self._data, self._wait, self._check, self._started)
-            self.run_in_thread(read, "kernels", self._told, self._refused)
+            read = partial(analysis_of_model.kernels_here, self._found, self._data, wait, check, started)
+            self.run_in_thread(read, "kernels", self._tell, lambda reason: self._tell(refusal=reason))
 
     def on_unmount(self) -> None:
         self._is_closed = True
@@ -295,29 +316,6 @@ class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
         else:
             yield from (kernels_table(self._kernels), BLANK_LINE, layer_kernels_table(self._kernels))
 
-    def _wait(self, ahead: str) -> None:
-        """Take the work before it in the line; the thread that waits calls this."""
-        self.app.call_from_thread(self._show_waiting, ahead)
-
-    def _check(self) -> None:
-        """End the waiting with the box."""
-        if self._is_closed:
-            raise KernelsError("the box is closed")
-
-    def _show_waiting(self, ahead: str) -> None:
-        self._waits_for = ahead
-        self.parts_changed()
-
-    def _started(self, worker: Worker) -> None:
-        """Keep the process, to end it with the box; the thread that asks it calls this."""
-        self._worker = worker
-        if self._is_closed:
-            worker.interrupt()
-
-    def _told(self, found: Sequence[TimedKernel]) -> None:
-        self._kernels = found
-        self.parts_changed()
-
-    def _refused(self, reason: str) -> None:
-        self._refusal = reason
+    def _tell(self, kernels: Sequence[TimedKernel] = (), *, refusal: str = "", waits_for: str = "") -> None:
+        self._kernels, self._refusal, self._waits_for = kernels, refusal, waits_for
         self.parts_changed()

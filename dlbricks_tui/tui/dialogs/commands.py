@@ -7,10 +7,9 @@ from textual.widgets import Input
 
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread
 from dlbricks_tui.tui.dialogs.dialog import Dialog, SearchedDialog
-from dlbricks_tui.tui.keys import actions
-from dlbricks_tui.tui.keys.actions import Action
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key_labels, keys_of
-from dlbricks_tui.tui.keys.registry import scope_of
+from dlbricks_tui.tui.keys.scopes import Action
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextView
@@ -50,10 +49,10 @@ class HelpScreen(SearchedDialog[None]):
             yield Hint("{find.clear} shows all actions again.", "muted").line
         scope = None
         for action in found:
-            if scope_of(action) is not scope:
+            if action.scope is not scope:
                 if scope is not None:
                     yield BLANK
-                scope = scope_of(action)
+                scope = action.scope
                 yield line(Span(scope.title, "heading"))
             yield line(column(key_labels(keys_of(action)), _KEYS, "accent"), action.help)
 
@@ -64,7 +63,7 @@ Command = tuple[Action, DOMNode]
 class PaletteScreen(Dialog[Command]):
     """Returns the selected action and the node that runs it."""
 
-    scope = actions.PALETTE
+    scope = scopes.PALETTE
     HEADING = "Commands"
     BOX_CLASSES = "-tall"
     AUTO_FOCUS = "Input"

@@ -10,7 +10,7 @@ from dlbricks_tui.settings.setting import Setting, next_of, with_own
 from dlbricks_tui.settings.variant import RUNTIME
 from dlbricks_tui.settings.workbench import THEME
 from dlbricks_tui.tui.dialogs.dialog import Dialog
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences
 from dlbricks_tui.tui.widgets.rows import ItemRows
@@ -25,7 +25,7 @@ _LINES_OF_MEANING = 3
 class ConfigScreen(Dialog[None]):
     """Writes each change to the config file at once."""
 
-    scope = actions.CONFIG
+    scope = scopes.CONFIG
     HEADING = "Config"
     ABOUT = (
         "The settings are stored in your config file. You can edit it as well: changes apply as soon as the file is "
@@ -60,11 +60,11 @@ class ConfigScreen(Dialog[None]):
 
     def _offered(self, setting: Setting[Any]) -> tuple[Any, ...]:
         if setting is THEME:
-            return tuple(self._preferences.files.themes)
+            return tuple(self._preferences.themes)
         if setting is RUNTIME:
-            from dlbricks_tui.runtime.registry import Registry
+            from dlbricks_tui.answers.run_settings import registered_runtimes
 
-            return tuple([runtime.name for runtime in Registry(self._data.path).all()])
+            return registered_runtimes(self._data)
         return setting.kind.offered
 
     def _give(self, value: Any) -> None:

@@ -11,15 +11,15 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.parts import Part
+from dlbricks_tui.documents.lines import Line, Span, line, wrapped
+from dlbricks_tui.documents.parts import BLANK_LINE, Part, Sentence
 from dlbricks_tui.printable import printable
-from dlbricks_tui.tui.keys import actions
-from dlbricks_tui.tui.keys.actions import Action, Scope
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import keys_of, shown, types_text
-from dlbricks_tui.tui.keys.registry import BY_ID, binding, bindings
+from dlbricks_tui.tui.keys.scopes import BY_ID, Action, Scope
 from dlbricks_tui.tui.widgets.panel import SearchLine
 from dlbricks_tui.tui.widgets.screens import ThreadedScreen
-from dlbricks_tui.tui.widgets.text import NamesKeys, TextView
+from dlbricks_tui.tui.widgets.text import NamesKeys, TextLines, TextView
 
 # Between the keys at the foot of a box, and the width of its frame beside them.
 _BETWEEN_KEYS, _BESIDE_KEYS = "  ", 6
@@ -39,19 +39,21 @@ class Box(Vertical, NamesKeys):
         self.keys_changed()
 
     def keys_changed(self) -> None:
-        told = [f"{self._key(action)} {action.label}" for action in self._offered if self._applies(action)]
+        def label(action: Action) -> str:
+            # While the user types, letters are text.
+            keys = (each for each in keys_of(action) if not (self._typing and types_text(each)))
+            return f"{shown(next(keys))} {action.label}"
+
+        told = [
+            label(action)
+            for action in self._offered
+            if not self.is_attached or self.screen.check_action(action.method, ()) is not False
+        ]
         room = self.outer_size.width - _BESIDE_KEYS
         # The last one closes the box; the help lists the others too.
         while room > 0 and len(told) > 2 and len(_BETWEEN_KEYS.join(told)) > room:
             del told[-2]
         self.border_subtitle = _BETWEEN_KEYS.join(told)
-
-    def _applies(self, action: Action) -> bool:
-        return not self.is_attached or self.screen.check_action(action.method, ()) is not False
-
-    def _key(self, action: Action) -> str:
-        # While the user types, letters are text.
-        return shown(next(each for each in keys_of(action) if not (self._typing and types_text(each))))
 
 
 Result = TypeVar("Result")
@@ -60,7 +62,7 @@ Result = TypeVar("Result")
 class Dialog(ThreadedScreen[Result], ModalScreen[Result], Generic[Result]):
     """A box in the middle of the screen; closing it returns None."""
 
-    scope: ClassVar[Scope] = actions.DIALOG
+    scope: ClassVar[Scope] = scopes.DIALOG
     # The title, unless it is given.
     HEADING: ClassVar[str] = ""
     BOX_CLASSES: ClassVar[str] = ""
@@ -83,12 +85,12 @@ class Dialog(ThreadedScreen[Result], ModalScreen[Result], Generic[Result]):
 class SearchedDialog(Dialog[Result], Generic[Result]):
     """A box with a list and a search; subclasses show the rows that match."""
 
-    scope = actions.BOX
+    scope = scopes.BOX
     # While there is a search, escape ends it before it closes the box.
     BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(actions.BOX),
-        binding(BY_ID["find.clear"]),
-        *bindings(actions.DIALOG),
+        *scopes.BOX.bindings,
+        BY_ID["find.clear"].binding,
+        *scopes.DIALOG.bindings,
     ]
     BOX_CLASSES = "-tall"
     # The kind of text to search for.
@@ -134,8 +136,34 @@ class TextDialog(Dialog[Result], Generic[Result]):
         self._text.refresh(layout=True)
 
 
+class AskingDialog(Dialog[Result], Generic[Result]):
+    """A box with fields, and a text below them: what to write, or what is wrong with it."""
+
+    def __init__(self, fields: Widget, *rest: Widget, heading: str = "", note: str = "") -> None:
+        self._note, self._problem = note, ""
+        self.below = TextLines(self._below_lines)
+        super().__init__(fields, self.below, *rest, heading=heading)
+
+    def say(self, problem: str) -> None:
+        """Show what is wrong; empty: nothing is."""
+        self._problem = problem
+        self.below.refresh(layout=True)
+
+    def _below_lines(self, width: int) -> tuple[Line, ...]:
+        said = Span(self._problem or self._note, "bad" if self._problem else "muted")
+        return tuple(wrapped(line(said), width))
+
+
 class ConfirmingScreen(TextDialog[bool]):
     """Asks for a confirmation; returns True if the user gives it."""
+
+    # What is to be confirmed, and what follows, unless they are given.
+    ASKS: ClassVar[tuple[str, ...]] = ()
+
+    def parts(self) -> Iterable[Part]:
+        if self._parts:
+            return self._parts
+        return [part for asked in self.ASKS for part in (BLANK_LINE, Sentence(asked))][1:]
 
     def action_confirm(self) -> None:
         self.dismiss(True)

@@ -7,34 +7,32 @@ from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
 
-from dlbricks_tui.documents.lines import Line, Span, line, wrapped
+from dlbricks_tui.answers.open_models import GivenInputs, WrongInputError
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.input_shapes import parse_input, parse_value_option
-from dlbricks_tui.tui.dialogs.dialog import Dialog
-from dlbricks_tui.tui.keys import actions
-from dlbricks_tui.tui.open_model import GivenInputs
+from dlbricks_tui.tui.dialogs.dialog import AskingDialog
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.text import TextLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dlbricks_tui.models.graph import Numbers, Shape
-    from dlbricks_tui.tui.open_model import AskedShape
+    from dlbricks_tui.answers.open_models import AskedShape
+    from dlbricks_tui.models.graph import Numbers
 
     Inputs = Mapping[str, AskedShape]
 
 _IMAGE = (1, 3, 224, 224)
 
 
-class InputShapesScreen(Dialog["GivenInputs"]):
+class InputShapesScreen(AskingDialog["GivenInputs"]):
     """One field per input: its shape, or the value of a single number. Returns both by name, or nothing to forget them.
 
     The box opens while the inputs are still being read from the model, so that it takes the keys.
     """
 
-    scope = actions.FORM
+    scope = scopes.FORM
     ABOUT = (
         "A shape is written like 1,3,224,224: one image of three channels, 224 by 224 pixels. An input that is a "
         "single number has no shape: its field takes the value."
@@ -42,13 +40,11 @@ class InputShapesScreen(Dialog["GivenInputs"]):
 
     def __init__(self, model: str, inputs: Inputs | Callable[[], Inputs], reason: str = "") -> None:
         self._read = inputs if callable(inputs) else None
-        self._reason = "Reading the inputs of the model." if callable(inputs) else reason
-        self._problem = ""
         self._inputs: Inputs = {} if callable(inputs) else inputs
         self._fields = _fields(self._inputs)
         self._form = VerticalScroll(*self._labelled_fields(), can_focus=False)
-        self._below = TextLines(self._below_lines)
-        super().__init__(self._form, self._below, heading=f"Shapes of the inputs of {model}")
+        note = "Reading the inputs of the model." if callable(inputs) else reason
+        super().__init__(self._form, heading=f"Shapes of the inputs of {model}", note=note)
 
     def on_mount(self) -> None:
         if self._read is not None:
@@ -57,14 +53,14 @@ class InputShapesScreen(Dialog["GivenInputs"]):
     async def _show_inputs(self, found: tuple[Inputs, str]) -> None:
         self._inputs, problem = found
         self._fields = _fields(self._inputs)
-        self._reason = ""
-        self._say(problem)
+        self._note = ""
+        self.say(problem)
         await self._form.mount_all(self._labelled_fields())
         if self._fields:
             self.set_focus(next(iter(self._fields.values())))
 
     def on_input_changed(self) -> None:
-        self._say("")
+        self.say("")
 
     def action_next_field(self) -> None:
         self.focus_next(Field)
@@ -73,25 +69,18 @@ class InputShapesScreen(Dialog["GivenInputs"]):
         self.focus_previous(Field)
 
     def action_submit(self) -> None:
-        shapes: dict[str, Shape] = {}
-        values: dict[str, Numbers] = {}
+        given = GivenInputs({}, {})
         for name, field in self._fields.items():
-            asked, text = self._inputs[name], field.value.strip()
+            asked = self._inputs[name]
             try:
-                if asked.is_number:
-                    shapes[name] = ()
-                    values.update([_number(name, text)] if text else [])
-                elif text:
-                    shapes[name] = parse_input(f"{name}={text}")[1]
-                else:
-                    raise ModelError("no shape")
-            except ModelError:
+                given = given.with_text(name, asked, field.value.strip())
+            except WrongInputError:
                 what = "its value, a number, or nothing" if asked.is_number else f"its shape like {_example(asked)}"
-                self._say(f"{name}: write {what}")
+                self.say(f"{name}: write {what}")
                 self.set_focus(field)
                 return
-        if shapes:
-            self.dismiss(GivenInputs(shapes, values))
+        if given.shapes:
+            self.dismiss(given)
 
     def action_reset(self) -> None:
         self.dismiss(GivenInputs({}, {}))
@@ -103,13 +92,6 @@ class InputShapesScreen(Dialog["GivenInputs"]):
         )
         return [each for pair in labelled for each in pair]
 
-    def _say(self, problem: str) -> None:
-        self._problem = problem
-        self._below.refresh(layout=True)
-
-    def _below_lines(self, width: int) -> tuple[Line, ...]:
-        return tuple(wrapped(line(Span(self._problem or self._reason, "bad" if self._problem else "muted")), width))
-
 
 def _read(read: Callable[[], Inputs]) -> tuple[Inputs, str]:
     """Return the inputs of the model, and the problem with them."""
@@ -118,13 +100,6 @@ def _read(read: Callable[[], Inputs]) -> tuple[Inputs, str]:
     except UserError as error:
         return {}, str(error)
     return inputs, "" if inputs else "The model has no inputs."
-
-
-def _number(name: str, text: str) -> tuple[str, Numbers]:
-    found = parse_value_option(f"{name}={text}")
-    if len(found[1]) != 1 or isinstance(found[1][0], str):
-        raise ModelError("no single number")
-    return found
 
 
 def _label(name: str, asked: AskedShape, width: int) -> tuple[Line, ...]:

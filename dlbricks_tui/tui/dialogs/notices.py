@@ -8,15 +8,14 @@ from typing import Generic, TypeVar
 
 from textual.app import App
 
-from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
+from dlbricks_tui.documents.lines import Line, Span, column, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Part, Sentence
 from dlbricks_tui.settings.setting import ValueRefusedError
-from dlbricks_tui.tui.dialogs.dialog import Dialog, TextDialog
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.dialogs.dialog import AskingDialog, Dialog, TextDialog
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import DrawnRows
-from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import capitalised, counted
 from dlbricks_tui.wording.plain_text import TableFormat
 
@@ -24,7 +23,7 @@ from dlbricks_tui.wording.plain_text import TableFormat
 class ErrorScreen(TextDialog[None]):
     """An error with what to do about it; the text can be copied."""
 
-    scope = actions.ERROR
+    scope = scopes.ERROR
     HEADING = "Error"
     BOX_CLASSES = "-bad"
 
@@ -40,7 +39,7 @@ class ErrorScreen(TextDialog[None]):
 class HiddenMarksScreen(TextDialog[bool]):
     """Asks whether marked rows that a search hides count too; returns True for all marked rows."""
 
-    scope = actions.HIDDEN_MARKS
+    scope = scopes.HIDDEN_MARKS
     ABOUT = "A row that a search hides stays marked. Select whether hidden rows count too."
 
     def __init__(self, what: str, in_view: int, hidden: int) -> None:
@@ -116,7 +115,7 @@ class _FirstScreen(TextDialog[bool]):
 class WelcomeScreen(_FirstScreen):
     """Offers a newcomer a first run."""
 
-    scope = actions.WELCOME
+    scope = scopes.WELCOME
     HEADING = "Welcome to dlbricks"
     ABOUT = "This data folder has no measurements yet. A first estimate takes about ten seconds."
 
@@ -143,7 +142,7 @@ class WelcomeScreen(_FirstScreen):
 class DemonstrationScreen(_FirstScreen):
     """Says whose numbers a demonstration shows."""
 
-    scope = actions.DEMONSTRATION
+    scope = scopes.DEMONSTRATION
     HEADING = "A demonstration of dlbricks"
     ABOUT = "The results were recorded on another host. Nothing is measured here."
 
@@ -165,38 +164,27 @@ class DemonstrationScreen(_FirstScreen):
 Value = TypeVar("Value")
 
 
-class WritingScreen(Dialog[Value], Generic[Value]):
+class WritingScreen(AskingDialog[Value], Generic[Value]):
     """Returns what `read` makes of the text, or shows why it refuses it; `note` says what to write."""
 
-    scope = actions.NUMBERS
+    scope = scopes.NUMBERS
     ABOUT = "Write a number, or whole numbers with commas between them, such as 1,2,4. An empty line is the default."
 
     def __init__(self, title: str, text: str, note: str, read: Callable[[str], Value]) -> None:
-        self._note = note
         self._read = read
         self._field = Field(text, hint="")
-        self._problem = ""
-        self._below = TextLines(self._below_lines)
-        super().__init__(self._field, self._below, heading=title)
+        super().__init__(self._field, heading=title, note=note)
 
     def on_input_changed(self) -> None:
-        self._say("")
+        self.say("")
 
     def action_submit(self) -> None:
         try:
             found = self._read(self._field.value.strip())
         except ValueRefusedError as error:
-            self._say(capitalised(str(error)))
+            self.say(capitalised(str(error)))
         else:
             self.dismiss(found)
-
-    def _say(self, problem: str) -> None:
-        self._problem = problem
-        self._below.refresh(layout=True)
-
-    def _below_lines(self, width: int) -> tuple[Line, ...]:
-        told = self._problem or self._note
-        return tuple(wrapped(line(Span(told, "bad" if self._problem else "muted")), width))
 
 
 _NAME = 13
@@ -221,11 +209,15 @@ class CopiedForm(Enum):
         """Return whether the copy is of the panel, not of the whole screen."""
         return self is not CopiedForm.SCREEN
 
+    @property
+    def line(self) -> Line:
+        return line(column(self.label, _NAME, "strong"), Span(self.about, "muted"))
+
 
 class CopyScreen(Dialog[CopiedForm]):
     """Returns the selected form; the cursor begins on the one that was used last."""
 
-    scope = actions.COPYING
+    scope = scopes.COPYING
     ABOUT = (
         "A copy has all rows that the search finds, also those out of view. It goes to the clipboard of your terminal, "
         "and to a file. Tables leave out bars. What is too long for a terminal is only in the file."
@@ -233,7 +225,7 @@ class CopyScreen(Dialog[CopiedForm]):
 
     def __init__(self, panel: str, last: CopiedForm | None) -> None:
         self._last = last or CopiedForm.MARKDOWN
-        self._list: DrawnRows[CopiedForm] = DrawnRows(self._row)
+        self._list: DrawnRows[CopiedForm] = DrawnRows(lambda index, _: self._list.items[index].line)
         self._list.items = tuple(CopiedForm)
         super().__init__(self._list, heading=f"Copy: {panel}")
 
@@ -244,7 +236,3 @@ class CopyScreen(Dialog[CopiedForm]):
     def action_copy(self) -> None:
         if self._list.selected is not None:
             self.dismiss(self._list.selected)
-
-    def _row(self, index: int, width: int) -> Line:
-        form = self._list.items[index]
-        return line(column(form.label, _NAME, "strong"), Span(form.about, "muted"))

@@ -8,25 +8,23 @@ from typing import ClassVar
 
 from textual import events
 
-from dlbricks_tui.documents.lines import Line, Span, cut_start, line, wrapped
-from dlbricks_tui.models.library import MODEL_SUFFIXES
+from dlbricks_tui.answers.opening import FILE_ENDINGS
+from dlbricks_tui.documents.lines import Line, Span, cut_start, line
 from dlbricks_tui.printable import printable
-from dlbricks_tui.tui.dialogs.dialog import Dialog
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.dialogs.dialog import AskingDialog
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import ItemRows
-from dlbricks_tui.tui.widgets.text import TextLines
 
 _LATELY = "  opened lately"
-MODELS = MODEL_SUFFIXES
 # Every name ends with the empty string.
 ANY_FILE = ("",)
 # No text may end the program: it may be too long for a name, have a null character, or name nobody's home folder.
 UNUSABLE = (OSError, ValueError, RuntimeError)
 
 
-def completions(typed: str, endings: tuple[str, ...] = MODELS) -> tuple[str, ...]:
+def completions(typed: str, endings: tuple[str, ...] = FILE_ENDINGS) -> tuple[str, ...]:
     """Return the folders, ending in a slash, and then the files that the typed text may become."""
     folder, _, beginning = typed.rpartition("/")
     head = typed[: len(typed) - len(beginning)]
@@ -106,10 +104,10 @@ class OfferedPaths(ItemRows[str], can_focus=False):
         self.refresh()
 
 
-class PathScreen(Dialog[Path]):
+class PathScreen(AskingDialog[Path]):
     """Returns a typed or selected path; a thread looks up the names on the disk."""
 
-    scope = actions.PATH
+    scope = scopes.PATH
     HINT: ClassVar[str]
     # The endings of the files to offer.
     ENDINGS: ClassVar[tuple[str, ...]]
@@ -118,20 +116,18 @@ class PathScreen(Dialog[Path]):
 
     def __init__(self, heading: str = "") -> None:
         self._path = Field(hint=self.HINT)
-        self._problem = ""
         # The problem stays in view until the text changes.
         self._refused = ""
-        self._below = TextLines(self._below_lines)
         self._list = OfferedPaths()
-        super().__init__(self._path, self._below, self._list, heading=heading)
+        super().__init__(self._path, self._list, heading=heading)
 
     def on_mount(self) -> None:
-        self._below.display = False
+        self.below.display = False
         self._look()
 
     def on_input_changed(self) -> None:
         if self._path.value != self._refused:
-            self._show_problem("")
+            self.say("")
         self._look()
 
     def action_complete(self) -> None:
@@ -160,7 +156,7 @@ class PathScreen(Dialog[Path]):
         except UNUSABLE as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             problem = f"{typed} cannot be used: {reason}"
-        self._show_problem(printable(problem))
+        self.say(printable(problem))
         if not problem:
             self.dismiss(path.absolute())
 
@@ -169,19 +165,16 @@ class PathScreen(Dialog[Path]):
         self._path.value = path
         self._path.cursor_position = len(path)
 
-    def _show_problem(self, problem: str) -> None:
-        self._problem, self._refused = problem, self._path.value
-        self._below.display = bool(problem)
-        self._below.refresh(layout=True)
+    def say(self, problem: str) -> None:
+        self._refused = self._path.value
+        self.below.display = bool(problem)
+        super().say(problem)
 
     def _look(self) -> None:
         self.run_in_thread(partial(completions, self._path.value, self.ENDINGS), "complete", self.show_offered)
 
     def show_offered(self, offered: tuple[str, ...]) -> None:
         self._list.show(offered)
-
-    def _below_lines(self, width: int) -> tuple[Line, ...]:
-        return tuple(wrapped(line(Span(self._problem, "bad")), width))
 
 
 class NewFileScreen(PathScreen):
@@ -215,7 +208,7 @@ class OpenPathScreen(PathScreen):
 
     HEADING = "Open a model file or a folder of models"
     HINT = "~/models/resnet50-symbol.json"
-    ENDINGS = MODELS
+    ENDINGS = FILE_ENDINGS
     ABOUT = (
         "The path of a *-symbol.json or *.onnx file to open, or of a folder of such files to add to the library. "
         "{path.next} selects one of the names below. {path.take} opens a selected folder, and otherwise uses the path "

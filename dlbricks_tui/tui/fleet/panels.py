@@ -1,13 +1,15 @@
 """The panels of the fleet screen (hosts, models, the hosts of a model), and its boxes."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.message import Message
 
 from dlbricks_tui.answers.fleets import FleetEstimate, FleetModel
+from dlbricks_tui.answers.fleets_of_data import FleetSettings
 from dlbricks_tui.documents.fleet import (
     dollars,
     estimate_columns,
@@ -17,22 +19,26 @@ from dlbricks_tui.documents.fleet import (
     latency_on,
 )
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Sentence, name_column
-from dlbricks_tui.fleet.request import HostRow
-from dlbricks_tui.jobs.folder import JobState, StoredJobs
-from dlbricks_tui.settings.fleets import PROBE, QUESTION, Question
+from dlbricks_tui.settings.fleets import PROBE, QUESTION
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.run.boxes import RunRows, StoredRunsScreen
+from dlbricks_tui.tui.run.boxes import StoredRunsScreen
 from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
 from dlbricks_tui.tui.widgets.panel import Orders, TablePanel
 from dlbricks_tui.wording.answers import runtime_words
 from dlbricks_tui.wording.numbers import names_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-class HostsPanel(TablePanel[HostRow]):
+    from dlbricks_tui.fleet.request import HostRow
+    from dlbricks_tui.jobs.folder import JobState
+
+
+class HostsPanel(TablePanel["HostRow"]):
     scope = scopes.FLEET_HOSTS
     ID = "fleet-hosts"
     TITLE = "Hosts"
@@ -150,16 +156,6 @@ class HostsFileScreen(PathScreen):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FleetSettings:
-    """The settings of a new fleet run; None is the usual value."""
-
-    question: Question = Question.WHICH_HOST
-    probe_seconds: float = 20.0
-    runtime: str | None = None
-    threads: int | None = None
-
-
 class StartFleetScreen(FormDialog[FleetSettings]):
     """Returns the settings to start the fleet run with."""
 
@@ -186,10 +182,8 @@ class AllFleetsScreen(StoredRunsScreen[str]):
 
     scope = scopes.FLEETS
     HEADING = "Fleet runs"
+    NOUN, STARTED_BY = "fleet run", "{fleet.start}"
     ABOUT = "All fleet runs, the newest first, including those that were started in other terminals."
-
-    def __init__(self, stored: Callable[[], StoredJobs], resume: Callable[[str], None]) -> None:
-        super().__init__(RunRows("fleet run", "{fleet.start}"), stored, resume)
 
     def result_for(self, job: JobState) -> str:
         return job.run

@@ -10,8 +10,7 @@ from textual.keys import _character_to_key, key_to_character
 from dlbricks_tui.config.config import KeysGiven
 from dlbricks_tui.documents.lines import Line, Span
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.tui.keys.actions import Action
-from dlbricks_tui.tui.keys.registry import BY_ID, CHAINS, scope_of
+from dlbricks_tui.tui.keys.scopes import BY_ID, CHAINS, Action
 
 # Textual's names of keys with a sign.
 _SIGNS = {"plus": "+", "minus": "-", "slash": "/", "backslash": "\\", "at": "@", "underscore": "_"}
@@ -167,7 +166,7 @@ def _checked(action: str, given: KeysGiven) -> tuple[str, ...]:
     for each in keys:
         if each in RESERVED_KEYS:
             raise KeymapError(f"{where}: {shown(each)} never arrives ({RESERVED_KEYS[each]}): choose another key")
-        if types_text(each) and (found.always or scope_of(found).typing):
+        if types_text(each) and (found.always or found.scope.typing):
             raise KeymapError(f"{where}: {shown(each)} types text here: choose a key like f5 or ctrl+x")
     kept = FIXED_KEYS.get(action)
     return tuple(dict.fromkeys((*keys, kept) if kept else keys))
@@ -196,8 +195,8 @@ def _names(keys: tuple[str, ...]) -> set[str]:
 
 def _beside(action: Action) -> list[Action]:
     """Return the actions whose keys work in the same places as those of this one."""
-    scopes = {scope for chain in CHAINS if scope_of(action) in chain for scope in chain}
-    everywhere = (other for other in BY_ID.values() if action.always or other.always or scope_of(other) in scopes)
+    scopes = {scope for chain in CHAINS if action.scope in chain for scope in chain}
+    everywhere = (other for other in BY_ID.values() if action.always or other.always or other.scope in scopes)
     return [other for other in everywhere if other is not action]
 
 

@@ -8,9 +8,8 @@ from textual.binding import BindingType
 from textual.dom import DOMNode
 from textual.screen import Screen
 
-from dlbricks_tui.tui.keys.actions import BOX, DIALOG, FORM, LIST, PALETTE, PATH, SEARCH, Action, Scope
 from dlbricks_tui.tui.keys.keymap import with_keys
-from dlbricks_tui.tui.keys.registry import ACTIONS, bindings, scope_of
+from dlbricks_tui.tui.keys.scopes import ACTIONS, BOX, DIALOG, FORM, LIST, PALETTE, PATH, SEARCH, Action, Scope
 
 # The palette leaves out actions that only make sense while the user types or reads.
 _NOT_IN_PALETTE = frozenset({LIST, SEARCH, DIALOG, BOX, FORM, PALETTE, PATH})
@@ -26,7 +25,7 @@ class HelpPlace:
     def __init_subclass__(cls, **options: bool) -> None:
         own = vars(cls)
         if "scope" in own and "BINDINGS" not in own:
-            cls.BINDINGS = bindings(own["scope"])
+            cls.BINDINGS = own["scope"].bindings
         super().__init_subclass__(**options)
 
     @property
@@ -46,10 +45,10 @@ def actions_on(screen: Screen[object]) -> Iterator[tuple[Action, DOMNode]]:
     everything: tuple[DOMNode, ...] = (screen.app, screen, *screen.query("*"))
     nodes = {scope: node for node in everything if (scope := getattr(node, "scope", None)) is not None}
     for action in ACTIONS:
-        node = nodes.get(scope_of(action))
+        node = nodes.get(action.scope)
         if (
             node is not None
-            and scope_of(action) not in _NOT_IN_PALETTE
+            and action.scope not in _NOT_IN_PALETTE
             and node.check_action(action.call.partition("(")[0], ())
         ):
             yield action, node

@@ -1,35 +1,41 @@
 """The screen of all results."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import on
 
+from dlbricks_tui.answers import stored_results as work
+from dlbricks_tui.answers.open_models import ComparableRow
+from dlbricks_tui.answers.session import Session
 from dlbricks_tui.answers.sides import NamedSelection, PairKind
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.documents.results import QUESTION
-from dlbricks_tui.store.selections import Selection
+from dlbricks_tui.documents.results import QUESTION, results_answer
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
 from dlbricks_tui.tui.keys import scopes
-from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.marks.marks import TWO, ComparableRow
-from dlbricks_tui.tui.results import work
-from dlbricks_tui.tui.results.panels import (
+from dlbricks_tui.tui.keys.keymap import Hint, key, with_keys
+from dlbricks_tui.tui.marking import TWO
+from dlbricks_tui.tui.results.table import (
     DeleteScreen,
     ExportScreen,
     HistoryPanel,
     ImportScreen,
     RecordPanel,
-    import_from,
+    ResultsPanel,
     result_row,
 )
-from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.saving import show_message
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.numbers import counted, names_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dlbricks_tui.store.selections import Selection
 
 _EVERYTHING = "all results"
 _NOTHING = Hint(
@@ -59,17 +65,20 @@ class ResultsScreen(AnswerScreen[None]):
         self._kept: NamedSelection | None = None
         # The deleted selections, the latest last.
         self._undo: list[Selection] = []
-        # What there is in one sentence; None before the store was read.
-        self._overview: str | None = None
+        # What there is; None before the store was read, or without results.
+        self._overview: work.Overview | None = None
+        self._has_looked = False
 
     def question(self) -> str:
         return QUESTION
 
     def answer(self) -> Iterable[Line]:
-        if self._overview == "":
+        if self._overview is not None:
+            yield line(Span(f" {results_answer(*self._overview)}", "strong"))
+        elif self._has_looked:
             yield _NOTHING.line
         else:
-            yield line(Span(f" {self._overview or 'Reading the store.'}", "strong" if self._overview else "muted"))
+            yield line(Span(" Reading the store.", "muted"))
 
     def state(self) -> Line:
         if self._kept is None:
@@ -87,9 +96,9 @@ class ResultsScreen(AnswerScreen[None]):
         self.run_in_thread(partial(work.overview, self._store), "overview", self._overview_found)
         self._find()
 
-    def _overview_found(self, found: str) -> None:
-        if found != self._overview:
-            self._overview = found
+    def _overview_found(self, found: work.Overview | None) -> None:
+        if found != self._overview or not self._has_looked:
+            self._overview, self._has_looked = found, True
             self.head_changed()
 
     # Messages of panels, and results of work in threads
@@ -211,4 +220,11 @@ class ResultsScreen(AnswerScreen[None]):
 
     def _import(self, path: Path) -> None:
         self.notify(f"Reading {path.name}.", markup=False)
-        self.run_in_thread(partial(import_from, self._store, path, self._data), then=lambda done: self._changed(*done))
+        self.run_in_thread(partial(work.import_file, self._store, path, self._data), then=self._imported)
+
+    def _imported(self, told: work.ImportTold) -> None:
+        text = told.text
+        if told.models:
+            lists = with_keys("{results.leave} {workbench.show_systems} lists the systems")
+            text += f" {lists}: select {told.system} to estimate {names_of(told.models)}."
+        self._changed(text, told.is_warning)

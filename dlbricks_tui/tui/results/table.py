@@ -1,64 +1,169 @@
-"""The table of results, of which only the visible cells are made, and the box that chooses its columns."""
+"""The table of results, of which only the visible cells are made, the panels beside it, and the boxes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from textual.message import Message
 
+from dlbricks_tui.answers.open_models import ComparableRow
+from dlbricks_tui.answers.sides import PairKind
+from dlbricks_tui.answers.stored_results import QueriedResults, ResultQuery, export_problem, quoted
 from dlbricks_tui.documents.lines import Line, Span, column, contains_all, line
-from dlbricks_tui.documents.results import RESULT_COLUMNS, cell, short_cells
-from dlbricks_tui.store.columns import COLUMNS, Content
-from dlbricks_tui.store.selections import Selection, SortOrder
-from dlbricks_tui.tui.dialogs.dialog import SearchedDialog
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, Part, Sentence
+from dlbricks_tui.documents.results import (
+    KEY_DIGITS,
+    RESULT_COLUMNS,
+    cell,
+    history_columns,
+    is_right,
+    result_parts,
+    short_cells,
+    title_of,
+    whole_cells,
+)
+from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen, SearchedDialog
+from dlbricks_tui.tui.dialogs.paths import ANY_FILE, NewFileScreen, PathScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import MARK, ComparableRow
-from dlbricks_tui.tui.results.panels import NO_RESULT, result_row
-from dlbricks_tui.tui.results.work import QueriedResults, ResultQuery, quoted
-from dlbricks_tui.tui.widgets.panel import Panel, counts_text, marks_text
-from dlbricks_tui.tui.widgets.rows import DrawnRows, RowsView, place_of
+from dlbricks_tui.tui.marking import MARK
+from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Panel, TablePanel, counts_text, marks_text
+from dlbricks_tui.tui.widgets.rows import CheckedRows, RowsView, place_of
+from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.plain_text import TextTable
 
-# Later orders would only decide between a few equal results.
-_MOST_ORDERS = 3
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dlbricks_tui.answers.stored_results import ResultRead
+    from dlbricks_tui.store.columns import Summary
+    from dlbricks_tui.store.selections import Selection
+
+
+NO_RESULT = "No result is selected."
+
+
+class RecordPanel(DocumentPanel):
+    scope = scopes.RESULT
+    ID = "result"
+    TITLE = "Result"
+    REACHED_BY = "results.go_to_result"
+    PLACEHOLDER = (Hint("Select a result to read about it.", "muted"),)
+    NOTHING_TO_COPY = NO_RESULT
+    ABOUT = (
+        "One result: its brick or model, how it was measured, the distribution of its samples, and the conditions on "
+        "the host."
+    )
+
+    def show(self, read: ResultRead) -> None:
+        parts = result_parts(read.summary, read.result, read.provenance, read.layers)
+        self.show_groups([Copyable(tuple(parts), read.summary.key)], read.summary.id)
+
+
+def result_row(summary: Summary) -> ComparableRow:
+    name = summary.name or title_of(summary)[:KEY_DIGITS]
+    return ComparableRow(PairKind.RESULT, summary.id, f"{name}, {cell('when', summary.when)}", summary.id)
+
+
+class HistoryPanel(TablePanel["Summary"]):
+    scope = scopes.HISTORY
+    ID = "history"
+    TITLE = "History"
+    REACHED_BY = "results.go_to_history"
+    PLACEHOLDER = (Hint("Select a result to see its history.", "muted"),)
+    NOTHING_TO_COPY = NO_RESULT
+    ABOUT = (
+        "The results of all runs for the brick in its context, or for the model, on the same system by the same "
+        "runtime, the newest first: time, milliseconds, and the change since the previous run. A change in brackets "
+        "may be due to sampling, because the intervals overlap."
+    )
+
+    def columns(self) -> tuple[Column[Summary], ...]:
+        return history_columns(self.items)
+
+    def show(self, history: tuple[Summary, ...]) -> None:
+        """Show measurements that are given oldest first."""
+        before = [it.id for it in self.items]
+        self.show_items(history[::-1])
+        if [it.id for it in self.items] != before:
+            self.rows.cursor = 0
+
+    def show_counts(self) -> None:
+        self.show_title(f" {counted(len(self.items), 'run')}" if self.items else "")
+
+    def comparable(self, item: Summary) -> ComparableRow:
+        return result_row(item)
+
+    def copied(self) -> str | None:
+        return self.selected.id if self.selected else None
+
+
+_MOST_NAMED = 6
+
+
+class DeleteScreen(ConfirmingScreen):
+    HEADING = "Delete?"
+    scope = scopes.DELETE_RESULTS
+    ABOUT = (
+        "Estimates no longer use deleted results. {results.undo_delete} on the screen of results restores them until "
+        "you quit dlbricks. Export them first to keep them longer."
+    )
+
+    def __init__(self, results: Selection, total: int) -> None:
+        count = len(results)
+        named: list[Part] = [
+            Fact(it.name, f"{cell('when', it.when)}  {it.system}  {cell('trimmed_mean_ms', it.trimmed_mean_ms)} ms")
+            for it in results[:_MOST_NAMED]
+        ]
+        if count > _MOST_NAMED:
+            named.append(Sentence(f"and {counted(count - _MOST_NAMED, 'other')}", "muted"))
+        restored = Hint("{results.undo_delete} restores them until you quit dlbricks.")
+        super().__init__(Sentence(f"{counted(count, 'result')} of {total:,}:", "strong"), *named, BLANK_LINE, restored)
+
+
+class ImportScreen(PathScreen):
+    """Asks for an existing file."""
+
+    HEADING = "Import results from a file"
+    HINT = "~/results.json"
+    ENDINGS = ANY_FILE
+    ABOUT = (
+        "A file that was exported here or by `dlbricks results export` on any host, or one that `dlbricks suite run` "
+        "has written of a suite whose key is in this data folder. Results that are already in the store stay as they "
+        "are. `dlbricks results import` on the command line imports the paper's published measurements."
+    )
+
+    def problem_with(self, path: Path) -> str:
+        return f"{path} is a folder: name a file in it" if path.is_dir() else super().problem_with(path)
+
+
+class ExportScreen(NewFileScreen):
+    """Asks for the file of an export."""
+
+    HINT = "~/results.json, .csv or .jsonl"
+    ABOUT = (
+        "The ending selects the format. A .json or .json.gz file contains the results with their systems and runtimes "
+        "and can be imported on any host. A .csv or .jsonl file contains one row per result."
+    )
+
+    def format_problem(self, path: Path) -> str:
+        return export_problem(path)
+
+
 _WIDEST_NAME = 60
 _GAP = 1
 # These fit on 80 columns: they tell results of one brick or model apart.
 _SQUEEZED = ("models", "runtime", "threads", "batch_size", "trimmed_mean_ms", "when", "name")
 _NAMES = ("name", "models")
+_STYLES = {"name": "text", "models": "text", "trimmed_mean_ms": "strong"}
 FIRST_COLUMNS = (*_SQUEEZED, "precision", "samples", "system", "context", "level", "good")
 
 
-@dataclass(frozen=True, slots=True)
-class Arrangement:
-    """The visible columns and the sort orders, the first order first."""
-
-    columns: tuple[str, ...] = FIRST_COLUMNS
-    orders: tuple[SortOrder, ...] = (SortOrder("when", descending=True),)
-
-    def sorted_by(self, column: str) -> Arrangement:
-        """Return the arrangement sorted by a column; the current one is reversed."""
-        first = self.orders[0]
-        # Users mostly look for the greatest number and the newest time.
-        begins = COLUMNS[column] in (Content.NUMBER, Content.TIME)
-        descending = not first.descending if first.column == column else begins
-        rest = [order for order in self.orders if order.column != column]
-        return replace(self, orders=(SortOrder(column, descending), *rest)[:_MOST_ORDERS])
-
-
-class PlacedColumn(NamedTuple):
-    """A column that fits, with its width."""
-
-    column: str
-    width: int
-
-
-def placed(columns: Sequence[str], first: int, width: int) -> tuple[PlacedColumn, ...]:
-    """Return the columns from `first` on that fit; names get the remaining width.
+def placed(columns: Sequence[str], first: int, width: int) -> Mapping[str, int]:
+    """Return the columns from `first` on that fit, with their widths; names get the remaining width.
 
     The first columns are squeezed until they fit, for others there has to be room.
     """
@@ -76,7 +181,7 @@ def placed(columns: Sequence[str], first: int, width: int) -> tuple[PlacedColumn
         more = min(max(0, left), most - widths[name])
         widths[name] += more
         left -= more
-    return tuple(PlacedColumn(*it) for it in widths.items())
+    return widths
 
 
 def _needed(columns: Sequence[str], *, squeezed: bool) -> int:
@@ -92,10 +197,6 @@ def first_to_show(columns: Sequence[str], current: int, first: int, width: int) 
     return first
 
 
-def is_right(column: str) -> bool:
-    return COLUMNS[column] is Content.NUMBER
-
-
 class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
     """Returns the selected columns in their order."""
 
@@ -105,11 +206,10 @@ class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
     ABOUT = "Marked columns are shown, in this order. Columns that do not fit are to the right of the last visible one."
 
     def __init__(self, shown: Sequence[str]) -> None:
-        self._list: DrawnRows[str] = DrawnRows(self._row)
+        self._list = CheckedRows(shown, lambda name: (name, RESULT_COLUMNS[name].about), 18)
         super().__init__(self._list)
-        self._chosen = set(shown)
         # All columns, whether they are found and chosen or not.
-        self._order = [*shown, *(name for name in COLUMNS if name not in shown)]
+        self._order = [*shown, *(name for name in RESULT_COLUMNS if name not in shown)]
         self._words: Sequence[str] = ()
         self._list.show_placeholder(
             line("No column contains all of these words."), Hint("{find.clear} shows all columns again.", "muted")
@@ -125,16 +225,13 @@ class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
         self._list.move_to(place_of(here, self._list.items))
 
     def action_use(self) -> None:
-        if self._chosen:
-            self.dismiss(tuple(name for name in self._order if name in self._chosen))
+        if self._list.chosen:
+            self.dismiss(tuple(name for name in self._order if name in self._list.chosen))
         else:
             self.notify("Choose at least one column.")
 
     def action_show_or_hide(self) -> None:
-        if self._list.selected is not None:
-            self._chosen ^= {self._list.selected}
-            self._list.action_down()
-            self._list.refresh()
+        self._list.check()
 
     def action_shift(self, step: int) -> None:
         """Swap the selected column with its neighbour in the full order."""
@@ -149,17 +246,8 @@ class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
             self._list.cursor = self._list.items.index(name)
 
     def _find(self) -> None:
-        self._list.items = tuple(name for name in self._order if _matches(name, self._words))
-        self._list.rows_changed()
-
-    def _row(self, index: int, width: int) -> Line:
-        name = self._list.items[index]
-        mark = Span("[x] ", "mark") if name in self._chosen else Span("[ ] ", "muted")
-        return line(mark, column(name, 18, "strong"), Span(RESULT_COLUMNS[name].about, "muted"))
-
-
-def _matches(name: str, words: Sequence[str]) -> bool:
-    return contains_all(f"{name} {RESULT_COLUMNS[name].title} {RESULT_COLUMNS[name].about}", words)
+        described = {name: f"{name} {it.title} {it.about}" for name, it in RESULT_COLUMNS.items()}
+        self._list.show(name for name in self._order if contains_all(described[name], self._words))
 
 
 RESTORED = "+"
@@ -174,7 +262,8 @@ class ResultRows(RowsView):
     def __init__(self) -> None:
         super().__init__()
         self.selection: Selection | None = None
-        self.arrangement = Arrangement()
+        self.columns: tuple[str, ...] = FIRST_COLUMNS
+        self.orders = ResultQuery().orders
         self.marked: set[int] = set()
         # The rows that the last undo has brought back.
         self.restored: frozenset[int] = frozenset()
@@ -189,9 +278,12 @@ class ResultRows(RowsView):
         if self.selection is None:
             return ()
         here = self.selection[index : index + 1]
-        visible = placed(self.arrangement.columns, self.first, width - 1)
-        texts = short_cells(here, [it.column for it in visible])
-        cells = [column(texts[name][0], wide, _style(name), right=is_right(name)) for name, wide in visible]
+        visible = placed(self.columns, self.first, width - 1)
+        texts = short_cells(here, list(visible))
+        cells = [
+            column(texts[name][0], wide, _STYLES.get(name, "muted"), right=is_right(name))
+            for name, wide in visible.items()
+        ]
         row = int(here.rows[0])
         mark = Span(RESTORED, "good") if row in self.restored else Span(" ")
         mark = Span(MARK, "mark") if row in self.marked else mark
@@ -199,23 +291,23 @@ class ResultRows(RowsView):
 
     def heading(self, width: int) -> Line:
         """Return the titles of the visible columns, with the sort order and the current column."""
-        order = self.arrangement.orders[0]
+        order = self.orders[0]
         parts: list[Span] = [Span(" " * _BEFORE)]
-        for name, wide in placed(self.arrangement.columns, self.first, width - _BEFORE):
+        for name, wide in placed(self.columns, self.first, width - _BEFORE).items():
             # The newest time has the least age.
             descending = order.descending is not (name == "when")
             arrow = (_DOWN if descending else _UP) if name == order.column else ""
-            style = "match" if name == self.arrangement.columns[self.current] else "muted"
+            style = "match" if name == self.columns[self.current] else "muted"
             parts += [column(RESULT_COLUMNS[name].title + arrow, wide, style, right=is_right(name)), Span(" ")]
         return tuple(parts)
 
     def move_column(self, step: int) -> None:
         """Move to another column and scroll it into view."""
-        self.current = min(max(self.current + step, 0), len(self.arrangement.columns) - 1)
+        self.current = min(max(self.current + step, 0), len(self.columns) - 1)
         self.reveal_column()
 
     def reveal_column(self) -> None:
-        self.first = first_to_show(self.arrangement.columns, self.current, self.first, self.line_width - _BEFORE)
+        self.first = first_to_show(self.columns, self.current, self.first, self.line_width - _BEFORE)
         self.refresh()
 
     def on_resize(self) -> None:
@@ -261,7 +353,7 @@ class ResultsPanel(Panel):
     @property
     def result_query(self) -> ResultQuery:
         """The current search and order."""
-        return ResultQuery(self.search_line.value.strip(), self._list.arrangement.orders)
+        return ResultQuery(self.search_line.value.strip(), self._list.orders)
 
     @property
     def shown(self) -> Selection | None:
@@ -290,10 +382,10 @@ class ResultsPanel(Panel):
         return self._list.heading(width)
 
     def as_texts(self) -> TextTable:
-        columns = self._list.arrangement.columns
+        columns = self._list.columns
         # Ages are out of date as soon as they are copied.
         titles = ("when, UTC" if name == "when" else RESULT_COLUMNS[name].title for name in columns)
-        return TextTable(tuple(titles), _texts_of(self.shown, columns))
+        return TextTable(tuple(titles), () if self.shown is None else whole_cells(self.shown, columns))
 
     def show(self, found: QueriedResults) -> None:
         """Show results, unless the search has changed since."""
@@ -322,14 +414,6 @@ class ResultsPanel(Panel):
         """Mark the results that were brought back once they are shown, and go to one of them."""
         self._restored, self._reveals_restored = ids, bool(ids)
 
-    def _arrange_by(self, arrangement: Arrangement) -> None:
-        """Show other columns, or ask for another order."""
-        before, self._list.arrangement = self._list.arrangement, arrangement
-        self._list.move_column(0)
-        self.heading_changed()
-        if before.orders != arrangement.orders:
-            self.post_message(self.Asked())
-
     def unmark(self, results: Selection) -> None:
         self._list.marked -= set(results.rows.tolist())
         self._list.refresh()
@@ -343,15 +427,18 @@ class ResultsPanel(Panel):
         self.heading_changed()
 
     def action_sort(self) -> None:
-        arrangement = self._list.arrangement
-        self._arrange_by(arrangement.sorted_by(arrangement.columns[self._list.current]))
+        rows = self._list
+        rows.orders = self.result_query.sorted_by(rows.columns[rows.current]).orders
+        self.heading_changed()
+        self.post_message(self.Asked())
 
     def action_choose_columns(self) -> None:
         def chosen(columns: tuple[str, ...] | None) -> None:
             if columns is not None:
-                self._arrange_by(replace(self._list.arrangement, columns=columns))
+                self._list.columns = columns
+                self.action_move_column(0)
 
-        self.app.push_screen(ColumnsScreen(self._list.arrangement.columns), chosen)
+        self.app.push_screen(ColumnsScreen(self._list.columns), chosen)
 
     def mark(self) -> bool:
         if self._row is not None:
@@ -419,20 +506,3 @@ class ResultsPanel(Panel):
         restored = f", {len(self._list.restored):,} restored: {RESTORED}" if self._list.restored else ""
         self.show_title(f" {counts_text(shown, self.total)}{restored}")
         self.border_subtitle = marks_text(len(marked or ()), len(in_view or ()))
-
-
-def _texts_of(shown: Selection | None, columns: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the texts of all results, with whole keys; there may be many, so they are made when they are read."""
-    if shown is None:
-        return
-    for values in zip(*(shown.values(name) for name in columns), strict=True):
-        yield [
-            str(value) if COLUMNS[name] is Content.KEY else cell(name, value)
-            for name, value in zip(columns, values, strict=True)
-        ]
-
-
-def _style(name: str) -> str:
-    if name in _NAMES:
-        return "text"
-    return "strong" if name == "trimmed_mean_ms" else "muted"

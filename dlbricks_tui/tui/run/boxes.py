@@ -2,41 +2,61 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Generic
+from operator import attrgetter
+from typing import TYPE_CHECKING, ClassVar, Generic
 
+from dlbricks_tui.answers.controlled_jobs import ToldJob, can_be_followed, end_work, is_run
+from dlbricks_tui.answers.followed_runs import RunSnapshot
+from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END
+from dlbricks_tui.answers.open_models import ComparableRow
+from dlbricks_tui.answers.run_settings import RunSettings
 from dlbricks_tui.answers.sides import PairKind
-from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread, wrapped
+from dlbricks_tui.documents.lines import (
+    BLANK,
+    Line,
+    Span,
+    column,
+    contains_all,
+    line,
+    spread,
+    wrapped,
+    wrapped_lines,
+)
 from dlbricks_tui.documents.parts import BLANK_LINE, MarkedSentence, Part, Sentence
-from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.documents.run import STATE_STYLES, joined
+from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL
+from dlbricks_tui.settings.measuring import (
+    AGAIN,
+    END_TO_END,
+    METHOD,
+    PROBE_SECONDS,
+    RETRY_FAILED,
+    TARGET_INTERVAL,
+    TIME_BUDGET,
+)
+from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION, PRECISION, RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, Dialog, Result, SearchedDialog, TextDialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.messages import ReplayWanted, RunBegun
-from dlbricks_tui.tui.run.settings import RUN_ROWS, RunSettings, shown_rows
-from dlbricks_tui.tui.run.snapshot import STATE_STYLES, RunSnapshot, joined
 from dlbricks_tui.tui.saving import show_message
-from dlbricks_tui.tui.widgets.form import FormDialog
-from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
+from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
+from dlbricks_tui.tui.widgets.rows import DrawnRows, place_of
 from dlbricks_tui.tui.widgets.text import TextLines
-from dlbricks_tui.wording.jobs import unreadable_in_words
-from dlbricks_tui.wording.numbers import ago, capitalised, counted, duration, names_of
+from dlbricks_tui.wording.numbers import ago, capitalised, counted, duration, names_of, percent
 from dlbricks_tui.wording.runs import Done, how_far_in_line, named_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dlbricks_tui.answers.controlled_jobs import Jobs
+    from dlbricks_tui.answers.run_previews import RunPreview
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.host.queue import Place
-    from dlbricks_tui.jobs.folder import JobFolder, JobState, StoredJobs
-    from dlbricks_tui.tui.run.runs import RunPreview, Runs
-
+    from dlbricks_tui.jobs.folder import JobState, StoredJobs
 
 _ROOMY = 80
 
@@ -45,12 +65,17 @@ class StoredRunsScreen(SearchedDialog[Result], Generic[Result]):
     """Lists all jobs or fleet runs, the newest first, and returns the one to watch."""
 
     SEARCH_HINT = "model, state, date or id"
+    # The word for one, and what starts the first.
+    NOUN: ClassVar[str]
+    STARTED_BY: ClassVar[str]
 
-    def __init__(self, rows: RunRows, stored: Callable[[], StoredJobs], resume: Callable[[str], None]) -> None:
-        self._list = rows
-        super().__init__(rows)
+    def __init__(self, stored: Callable[[], StoredJobs], resume: Callable[[str], None]) -> None:
+        self._list: DrawnRows[JobState] = DrawnRows(lambda index, width: _run_row(self._list.items[index], width))
+        self._list.show_placeholder(line(Span(f"Looking for {self.NOUN}s.", "muted")))
+        super().__init__(self._list)
         self._stored = stored
         self._resume = resume
+        self._states: tuple[JobState, ...] = ()
 
     def on_mount(self) -> None:
         self.look()
@@ -64,7 +89,10 @@ class StoredRunsScreen(SearchedDialog[Result], Generic[Result]):
         raise NotImplementedError
 
     def show_found(self, words: Sequence[str]) -> None:
-        self._list.seek(words)
+        here = self._list.selected.run if self._list.selected else None
+        self._list.items = tuple(it for it in self._states if contains_all(_searched(it), words))
+        self._list.rows_changed()
+        self._list.move_to(place_of(here, [state.run for state in self._list.items]))
 
     def action_show(self) -> None:
         if self._list.selected is not None:
@@ -80,10 +108,21 @@ class StoredRunsScreen(SearchedDialog[Result], Generic[Result]):
         self.dismiss(self.result_for(job))
 
     def _show_runs(self, found: StoredJobs) -> None:
-        self._list.show(found.states[::-1])
+        self._states = found.states[::-1]
+        if self._states:
+            told = line(f"No {self.NOUN} contains all of these words.")
+            hint = Hint(f"{{find.clear}} shows all {self.NOUN}s again.", "muted")
+        else:
+            told = line(f"There are no {self.NOUN}s yet.")
+            hint = Hint(f"{{dialog.close}} goes back; {self.STARTED_BY} starts the first.")
+        self._list.show_placeholder(told, hint)
+        self.show_found(self.search_line.value.casefold().split())
         self.refresh_bindings()
         if found.unreadable:
-            self.notify(_unreadable_jobs(found), severity="warning", markup=False)
+            # One is named, and the others are counted.
+            first, *others = found.unreadable.values()
+            more = f"; {counted(len(others), 'other')} cannot be read either" if others else ""
+            self.notify(f"{first}{more}", severity="warning", markup=False)
 
 
 class AllJobsScreen(StoredRunsScreen["RunBegun | ReplayWanted"]):
@@ -92,60 +131,54 @@ class AllJobsScreen(StoredRunsScreen["RunBegun | ReplayWanted"]):
     scope = scopes.RUNS
     HEADING = "Jobs"
     SEARCH_HINT = "model, kind, state, date or id"
+    NOUN, STARTED_BY = "job", "{workbench.start_run} on the workbench"
     ABOUT = (
         "All runs, proofs, load tests, traces and exports, the newest first, including those that were started in "
         "other terminals. {workbench.show_fleet} on the workbench lists fleet runs."
     )
 
-    def __init__(self, runs: Runs) -> None:
-        super().__init__(RunRows("job", "{workbench.start_run} on the workbench"), runs.stored, runs.resume)
+    def __init__(self, jobs: Jobs) -> None:
+        super().__init__(jobs.stored, jobs.resume)
         self._list.stands_for = self._comparable
-        self._runs = runs
+        self._jobs = jobs
 
     def result_for(self, job: JobState) -> RunBegun | ReplayWanted:
         return RunBegun(job.run)
 
     def watch_job(self, job: JobState) -> None:
-        if _is_run(job):
+        def show(found: ToldJob) -> None:
+            self.app.push_screen(JobScreen(found), lambda _: self.look())
+
+        if is_run(job.kind):
             super().watch_job(job)
         else:
-            self.run_in_thread(partial(self._runs.job, job.run), "job", self._show_job)
-
-    def _show_job(self, job: JobFolder) -> None:
-        self.app.push_screen(JobScreen(job), lambda _: self.look())
+            self.run_in_thread(lambda: ToldJob(self._jobs.find(job.run)), "job", show)
 
     def action_replay(self) -> None:
         selected = self._list.selected
-        if selected is None:
-            return
-        if _is_run(selected) and not selected.active:
+        if selected is not None and is_run(selected.kind) and not selected.active:
             self.dismiss(ReplayWanted(selected.run))
-        else:
+        elif selected is not None:
             self.watch_job(selected)
 
     def action_resume(self) -> None:
+        def tell(told: str) -> None:
+            self.notify(told)
+            self.look()
+
         selected = self._list.selected
-        if selected is not None and selected.active and _is_run(selected):
-            self.run_in_thread(partial(self._runs.pause_or_unpause, selected.run), "tell", self._paused)
+        if selected is not None and selected.active and is_run(selected.kind):
+            self.run_in_thread(partial(self._jobs.pause_or_resume, selected.run), "tell", tell)
         else:
             super().action_resume()
 
-    def _paused(self, told: str) -> None:
-        self.notify(told)
-        self.look()
-
     def _comparable(self, index: int) -> ComparableRow | None:
-        if index >= len(self._list.items) or not _is_run(self._list.items[index]):
+        if index >= len(self._list.items) or not is_run(self._list.items[index].kind):
             return None
         state = self._list.items[index]
         return ComparableRow(PairKind.RUN, state.run, f"{names_of(state.models)}, {_began(state)}", state.run)
 
 
-def _is_run(job: JobState) -> bool:
-    return job.kind in (WorkKind.RUN, WorkKind.PROBE)
-
-
-_MOST_LINES = 8
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
@@ -155,92 +188,37 @@ class JobScreen(TextDialog[None]):
     scope = scopes.JOB
     ABOUT = "The job goes on when you close the box, and when you quit. `dlbricks jobs` lists it, too."
 
-    def __init__(self, job: JobFolder) -> None:
-        # Loaded here: the first screen needs no jobs of all kinds.
-        from dlbricks_tui.answers.jobs import shown_kind
-
+    def __init__(self, job: ToldJob) -> None:
+        models = f" of {names_of(job.state.models)}" if job.state.models else ""
+        super().__init__(heading=capitalised(f"{job.state.kind.value}{models}"))
         self._job = job
-        self._state = job.state()
-        models = f" of {names_of(self._state.models)}" if self._state.models else ""
-        super().__init__(heading=capitalised(f"{self._state.kind.value}{models}"))
-        shown = shown_kind(self._state.kind)
-        self._reader, self._line_of = shown.kind.reader(job), shown.words_for(job)
-        self._lines: deque[str] = deque(maxlen=_MOST_LINES)
 
     def on_mount(self) -> None:
         self.set_interval(_SECONDS_BETWEEN_LOOKS, self._look)
         self._look()
 
     def _look(self) -> None:
-        # Before reading the events, so that the last ones are read.
-        state = self._job.state()
-        new = self._reader.new()
-        self._lines.extend(it for it in map(self._line_of, new) if it)
-        if new or state != self._state:
-            self._state = state
+        if self._job.look():
             self.parts_changed()
             self.query_one(Box).keys_changed()
             self.refresh_bindings()
 
     def parts(self) -> Iterable[Part]:
-        state = self._state
+        state = self._job.state
         mark, told = (f"{state.state.value}:", f"{state.message}, ") if state.message else (f"{state.state.value},", "")
         yield MarkedSentence(mark, STATE_STYLES.get(state.state, "text"), f"{told}started {ago(state.started)}")
         yield BLANK_LINE
-        for each in self._lines or ("It has told nothing yet.",):
+        for each in self._job.lines or ("It has told nothing yet.",):
             yield Sentence(each)
-        if unread := unreadable_in_words(self._reader.unreadable):
-            yield Sentence(unread, "warn")
+        if self._job.unread:
+            yield Sentence(self._job.unread, "warn")
 
     def action_cancel(self) -> None:
-        self.run_in_thread(
-            self._job.cancel, "cancel", lambda _: self.notify("The job ends; what it has stored is kept.")
-        )
+        told = "The job ends; what it has stored is kept."
+        self.run_in_thread(self._job.folder.cancel, "cancel", lambda _: self.notify(told))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self._state.active if action == "cancel" else super().check_action(action, parameters)
-
-
-def _unreadable_jobs(found: StoredJobs) -> str:
-    """Name a run that cannot be read, and the number of the others."""
-    first, *others = found.unreadable.values()
-    return f"{first}; {counted(len(others), 'other')} cannot be read either" if others else first
-
-
-class RunRows(ItemRows["JobState"]):
-    """The runs, or the fleet runs, that contain all words of a search."""
-
-    def __init__(self, name: str, start: str) -> None:
-        super().__init__()
-        self._name, self._start = name, start
-        self._states: tuple[JobState, ...] = ()
-        self._words: tuple[str, ...] = ()
-        self.show_placeholder(line(Span(f"Looking for {name}s.", "muted")))
-
-    def row(self, index: int, width: int) -> Line:
-        return _run_row(self.items[index], width)
-
-    def show(self, states: tuple[JobState, ...]) -> None:
-        self._states = states
-        if states:
-            self.show_placeholder(
-                line(f"No {self._name} contains all of these words."),
-                Hint(f"{{find.clear}} shows all {self._name}s again.", "muted"),
-            )
-        else:
-            self.show_placeholder(
-                line(f"There are no {self._name}s yet."),
-                Hint(f"{{dialog.close}} goes back; {self._start} starts the first."),
-            )
-        self.seek(self._words)
-
-    def seek(self, words: Sequence[str]) -> None:
-        """Show only those that contain all of the words."""
-        self._words = tuple(words)
-        here = self.selected.run if self.selected else None
-        self.items = tuple(state for state in self._states if _matches(state, self._words))
-        self.rows_changed()
-        self.move_to(place_of(here, [state.run for state in self.items]))
+        return self._job.state.active if action == "cancel" else super().check_action(action, parameters)
 
 
 def _run_row(state: JobState, width: int) -> Line:
@@ -260,19 +238,16 @@ def _run_row(state: JobState, width: int) -> Line:
 
 def _subject(state: JobState) -> str:
     models = names_of(state.models)
-    return (
-        models if _is_run(state) or state.kind is WorkKind.FLEET else f"{state.kind.value} of {models or 'this host'}"
-    )
+    is_named = is_run(state.kind) or state.kind.value == "fleet run"
+    return models if is_named else f"{state.kind.value} of {models or 'this host'}"
 
 
 def _began(state: JobState) -> str:
     return datetime.fromisoformat(state.started).astimezone().strftime("%d %b %H:%M")
 
 
-def _matches(state: JobState, words: Sequence[str]) -> bool:
-    return contains_all(
-        f"{_began(state)} {state.state.value} {state.kind.value} {' '.join(state.models)} {state.run}", words
-    )
+def _searched(state: JobState) -> str:
+    return f"{_began(state)} {state.state.value} {state.kind.value} {' '.join(state.models)} {state.run}"
 
 
 class CancelScreen(ConfirmingScreen):
@@ -313,53 +288,40 @@ class QueueScreen(Dialog["Place"]):
 
     def __init__(self, places: tuple[Place, ...], data: DataFolder) -> None:
         self._data = data
-        self._list = _Places()
-        self._places = places
+        self._list: DrawnRows[Place] = DrawnRows(self._row)
+        self._list.items = places
+        self._list.show_placeholder(
+            line("Nothing measures on this host now."), Hint("{dialog.close} goes back.", "muted")
+        )
         super().__init__(self._list)
 
     def on_mount(self) -> None:
-        self._list.show(self._places)
+        self._list.rows_changed()
 
     def show_queue(self, places: tuple[Place, ...]) -> None:
-        self._list.show(places)
+        here = self._list.selected.process if self._list.selected else None
+        self._list.items = places
+        self._list.rows_changed()
+        self._list.move_to(place_of(here, [place.process for place in places]))
 
     def action_follow(self) -> None:
         place = self._list.selected
-        if place is None:
-            return
-        if place.data_folder == str(self._data.path.absolute()) and place.kind not in (
-            WorkKind.PEAKS,
-            WorkKind.KERNELS,
-        ):
+        if place is not None and can_be_followed(place, self._data):
             self.dismiss(place)
-        else:
+        elif place is not None:
             show_message(self.app, f"Nothing more is known of it here: {place}.")
 
     def action_cancel(self) -> None:
+        def cancel(_: bool) -> None:
+            if place is not None and (problem := end_work(place)):
+                show_message(self.app, problem, warning=place.process.alive)
+
         place = self._list.selected
         if place is not None:
-            self.ask(CancelWorkScreen(place), lambda _: self._cancel(place))
+            self.ask(CancelWorkScreen(place), cancel)
 
-    def _cancel(self, place: Place) -> None:
-        # Its number may belong to another process by now.
-        if not place.process.alive:
-            show_message(self.app, f"{place.brief} has ended.")
-            return
-        try:
-            os.kill(place.pid, signal.SIGTERM)
-        except ProcessLookupError:
-            return
-        except PermissionError:
-            show_message(self.app, f"Process {place.pid} belongs to {place.user}: ask them.", warning=True)
-
-
-class _Places(ItemRows["Place"]):
-    def __init__(self) -> None:
-        super().__init__()
-        self.show_placeholder(line("Nothing measures on this host now."), Hint("{dialog.close} goes back.", "muted"))
-
-    def row(self, index: int, width: int) -> Line:
-        place = self.items[index]
+    def _row(self, index: int, width: int) -> Line:
+        place = self._list.items[index]
         state = how_far_in_line(place) or "measures" if place.measures else f"waits, place {index or 1}"
         where = f"{place.user}, process {place.pid} " if width >= _ROOMY_FOR_USERS else f"{place.pid} "
         left = (
@@ -368,12 +330,6 @@ class _Places(ItemRows["Place"]):
             Span(state, "good" if place.measures else "warn"),
         )
         return spread(left, (Span(f"  {where}", "muted"),), width)
-
-    def show(self, places: tuple[Place, ...]) -> None:
-        here = self.selected.process if self.selected else None
-        self.items = places
-        self.rows_changed()
-        self.move_to(place_of(here, [place.process for place in places]))
 
 
 class CancelWorkScreen(ConfirmingScreen):
@@ -384,6 +340,47 @@ class CancelWorkScreen(ConfirmingScreen):
     def __init__(self, place: Place) -> None:
         told = "Its process ends; what it has stored is kept."
         super().__init__(Sentence(f"{place}."), BLANK_LINE, Sentence(told))
+
+
+def _time(seconds: float | None, otherwise: str) -> str:
+    return otherwise if seconds is None else duration(seconds)
+
+
+_BASIC = (
+    FormRow(
+        setting=RUNTIME, meaning="the runtime that runs the bricks", many=True, offered=attrgetter("offered_runtimes")
+    ),
+    FormRow(setting=THREADS, many=True, usual="default"),
+    FormRow(setting=BATCH, many=True, usual="the file's"),
+    FormRow(setting=TIME_BUDGET, usual="none", words=lambda it: _time(it.time_budget_seconds, "none")),
+)
+RUN_ROWS = (
+    *_BASIC,
+    FormRow(setting=LEVEL),
+    FormRow(setting=GRANULARITY),
+    FormRow(setting=CUT),
+    FormRow(setting=METHOD, usual="default"),
+    FormRow(setting=END_TO_END),
+    FormRow(setting=TARGET_INTERVAL, words=lambda it: f"±{percent(it.target_interval, 1)}"),
+    FormRow(
+        setting=PROBE_SECONDS,
+        label="probe",
+        kept_in="probe_seconds",
+        usual="no",
+        words=lambda it: _time(it.probe_seconds, "no"),
+    ),
+    FormRow(setting=PRECISION, many=True),
+    FormRow(setting=INSTRUCTIONS, many=True, usual="all", offered=attrgetter("offered_instructions")),
+    FormRow(setting=OPTIMISATION, many=True, usual="all"),
+    FormRow(setting=AGAIN, label="measured before"),
+    FormRow(setting=RETRY_FAILED, label="failed before"),
+)
+
+
+def shown_rows(settings: RunSettings, models: int, *, expert: bool) -> tuple[FormRow, ...]:
+    """Return the rows to show: all of them to an expert, else the basic ones and those that are not as usual."""
+    usual = RunSettings(runtime=settings.runtime, end_to_end=models <= MOST_MODELS_END_TO_END)
+    return tuple(it for it in RUN_ROWS if expert or it in _BASIC or it.shown(settings) != it.shown(usual))
 
 
 _LINES_BELOW = 3
@@ -452,17 +449,18 @@ class StartRunScreen(FormDialog[RunSettings]):
         self._below.refresh(layout=True)
 
     def _below_lines(self, width: int) -> tuple[Line, ...]:
-        if self._preview is not None and self._preview.refusal:
-            return tuple(wrapped(line(Span(self._preview.refusal, "warn")), width))
-        found = wrapped(_preview_line(self._preview), width)
-        if self._preview is not None and self._preview.is_guess:
-            found += wrapped(line(Span("A guess: not all formats and batch sizes were read yet.", "warn")), width)
-        if self._preview is not None and self._preview.waits_for:
-            found += wrapped(line(Span(f"It will wait for {self._preview.waits_for}", "warn")), width)
-        for warning in () if self._preview is None else self._preview.warnings:
-            found += wrapped(line(Span(warning, "warn")), width)
+        preview = self._preview
+        if preview is not None and preview.refusal:
+            return tuple(wrapped(line(Span(preview.refusal, "warn")), width))
+        told = [_preview_line(preview)]
+        if preview is not None:
+            guess = "A guess: not all formats and batch sizes were read yet."
+            wait = f"It will wait for {preview.waits_for}"
+            warnings = [*[guess] * preview.is_guess, *[wait] * bool(preview.waits_for), *preview.warnings]
+            told += [line(Span(warning, "warn")) for warning in warnings]
         if hidden := len(RUN_ROWS) - len(self._rows.items):
-            found += wrapped(Hint(f"{{start_run.expert}} shows {hidden} expert settings", "muted").line, width)
+            told.append(Hint(f"{{start_run.expert}} shows {hidden} expert settings", "muted").line)
+        found = wrapped_lines(told, width)
         return (*found, *[BLANK] * (_LINES_BELOW - len(found)))
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.open_models import ListedModels, id_of
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.open_model import ListedModels, ModelSpec, id_of
 from dlbricks_tui.tui.run.status import StatusLine
 from dlbricks_tui.tui.view_state import read_view, write_view
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
@@ -18,16 +18,16 @@ from dlbricks_tui.tui.widgets.screens import PanelledScreen
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from dlbricks_tui.answers.choices import Choices
+    from dlbricks_tui.answers.controlled_jobs import Jobs
+    from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.answers.open_models import ModelId
+    from dlbricks_tui.answers.run_previews import RunPreview
+    from dlbricks_tui.answers.run_settings import RunSettings, WantedCombination
+    from dlbricks_tui.answers.session import Session
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.host.queue import Place, WorkKind
+    from dlbricks_tui.host.queue import Place
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.runs.request import RunRequest
-    from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.open_model import ModelId
-    from dlbricks_tui.tui.run.runs import RunPreview
-    from dlbricks_tui.tui.run.settings import RunSettings, WantedCombination
-    from dlbricks_tui.tui.run.snapshot import RunSnapshot
-    from dlbricks_tui.tui.session import Session
 
 
 class RunHostScreen(PanelledScreen[None]):
@@ -56,6 +56,13 @@ class RunHostScreen(PanelledScreen[None]):
         """Do the work that waited for the run to pause or end."""
 
     @property
+    def _jobs(self) -> Jobs:
+        # Loaded here, in a thread or for a box: the first screen starts no run.
+        from dlbricks_tui.answers.controlled_jobs import Jobs
+
+        return Jobs(self.session.data)
+
+    @property
     def is_expert(self) -> bool:
         """Return whether expert settings are shown."""
         return self.view.expert
@@ -75,8 +82,8 @@ class RunHostScreen(PanelledScreen[None]):
 
         With combinations it measures exactly those, in several runs where one would measure others, too.
         """
+        from dlbricks_tui.answers.run_settings import exactly
         from dlbricks_tui.tui.run.boxes import StartRunScreen
-        from dlbricks_tui.tui.run.settings import exactly
 
         def begin(settings: RunSettings) -> None:
             self._last = self._last_of[_ids(sources)] = settings
@@ -124,15 +131,15 @@ class RunHostScreen(PanelledScreen[None]):
 
     def _follow_work(self, place: Place) -> None:
         """Show the screen on which work is followed."""
-        from dlbricks_tui.host.queue import WorkKind
+        from dlbricks_tui.answers.controlled_jobs import is_run
 
-        if place.kind in (WorkKind.RUN, WorkKind.PROBE):
+        if is_run(place.kind):
             self.post_message(messages.RunBegun(place.id))
             self._show(None)
         else:
-            self.follow_job(WorkKind(place.kind), place.title)
+            self.follow_job(place.kind, place.title)
 
-    def follow_job(self, kind: WorkKind, model: str) -> None:
+    def follow_job(self, kind: str, model: str) -> None:
         """Show the screen of a model on which its proof, load test or trace is followed."""
         raise NotImplementedError
 
@@ -152,12 +159,12 @@ class RunHostScreen(PanelledScreen[None]):
             self.post_message(wanted)
             self._show(None)
 
-        self.ask(AllJobsScreen(self.session.runs), chosen)
+        self.ask(AllJobsScreen(self._jobs), chosen)
 
     def _show(self, run: RunSnapshot | None) -> None:
         from dlbricks_tui.tui.run.screen import RunScreen
 
-        self.app.push_screen(RunScreen(self.session.runs, run), self._end_seen)
+        self.app.push_screen(RunScreen(self._jobs, run), self._end_seen)
 
     def _end_seen(self, run: RunSnapshot | None) -> None:
         """Tell nothing more of a run that has ended, unless it is resumed."""
@@ -165,7 +172,7 @@ class RunHostScreen(PanelledScreen[None]):
             self.app.post_message(messages.RunEndSeen(run.run))
 
     def _settings(self, sources: Sequence[ModelSource]) -> RunSettings:
-        from dlbricks_tui.tui.run.settings import settings_for
+        from dlbricks_tui.answers.run_settings import settings_for
 
         config = self._config()
         if self._last_config is not None and _of_runs(self._last_config) != _of_runs(config):
@@ -175,32 +182,15 @@ class RunHostScreen(PanelledScreen[None]):
         return settings_for(self.choices, sources, self.session.data, config, last, self._last)
 
     def _start(self, sources: Sequence[ModelSource], settings: RunSettings) -> None:
-        from dlbricks_tui.tui.run.runs import request_for
+        from dlbricks_tui.answers.run_settings import request_for
 
         request = request_for(sources, self._library.shapes, settings, self.session.data)
-        self.post_message(messages.RunBegun(self.session.runs.start(request)))
+        self.post_message(messages.RunBegun(self._jobs.start(request)))
 
     def _preview_run(self, sources: Sequence[ModelSource], settings: RunSettings) -> RunPreview:
-        from dlbricks_tui.tui.run.runs import RunPreview, preview_run, request_for
+        from dlbricks_tui.answers.run_previews import preview_run
 
-        shapes = self._library.shapes
-        try:
-            request = request_for(sources, shapes, settings, self.session.data)
-        except UserError as error:
-            return RunPreview(refusal=str(error))
-
-        def specs_of(part: RunRequest) -> list[ModelSpec]:
-            form, precision = part.runtime.traits.format, part.runtime.settings.precision
-            return [
-                replace(spec, batch_size=batch_size, precision=precision, kernels=part.runtime.kernels)
-                for spec in (
-                    ModelSpec(it.in_format(form), settings.level, part.measured_cutting, shapes.get(id_of(it), {}))
-                    for it in sources
-                )
-                for batch_size in request.batch_sizes or (None,)
-            ]
-
-        return preview_run(self.session, request, specs_of)
+        return preview_run(self.session, sources, self._library.shapes, settings)
 
 
 def _ids(sources: Sequence[ModelSource]) -> frozenset[ModelId]:

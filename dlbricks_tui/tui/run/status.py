@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual.message import Message
 
 from dlbricks_tui.documents.lines import Line, Span, bar, spread, width_of
-from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.documents.run import how_far, load_of, state_of, what_now
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.run.snapshot import RunSnapshot, how_far, load_of, state_of, what_now
 from dlbricks_tui.tui.widgets.text import LineBar
 from dlbricks_tui.wording.numbers import counted, names_of, percent
 from dlbricks_tui.wording.runs import line_of_work
 
 if TYPE_CHECKING:
+    from dlbricks_tui.answers.followed_runs import RunSnapshot
     from dlbricks_tui.host.queue import Place
 
 # The widths of the bar of progress, and whether the load of each core is drawn.
@@ -89,7 +89,7 @@ def _keys(now: HostNow) -> Line:
     close = (Span(f"  {key('workbench.close_run_bar')} ", "accent"), Span("close", "muted"))
     if now.run.interrupted > 1:
         return (*close, Span(f"  {key('workbench.show_runs')} ", "accent"), Span("jobs ", "muted"))
-    if now.run.state is State.INTERRUPTED and now.run.replay is None:
+    if now.run.is_interrupted:
         # The key on the screen of the run.
         resume = f"  {key('workbench.show_run')} {key('run.pause')} "
         return (*close, Span(resume, "accent"), Span("resume ", "muted"))

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.load_pictures import (
-    FAILED,
-    PASSED,
-    LoadCurve,
-    histogram_plot,
-    load_plot,
-    percentiles_plot,
-    progress_plot,
-    throughput_rows,
-)
-from dlbricks_tui.documents.parts import BLANK_LINE, Heading, MarkedSentence, Sentence
+from dlbricks_tui.documents import load_progress
+from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Sentence
 from dlbricks_tui.documents.scenario import (
     load_test_columns,
     outcome_table,
@@ -25,58 +14,32 @@ from dlbricks_tui.documents.scenario import (
     verdict_of,
     verdict_parts,
 )
-from dlbricks_tui.scenarios.scenario import ScenarioKind, latencies_ms, measured_load, percentile_of, usual_percentile
-from dlbricks_tui.settings.loads import BATCHES, BOUND, FULL, INSTANCES, KIND, PERCENTILE, RATE, AskedScenario
+from dlbricks_tui.settings.loads import BATCHES, BOUND, FULL, INSTANCES, KIND, PERCENTILE, RATE
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, TablePanel
 from dlbricks_tui.wording.numbers import minute_of
-from dlbricks_tui.wording.scenarios import message_line, scenario_line, scenario_of
+from dlbricks_tui.wording.scenarios import scenario_line, scenario_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
+    from dlbricks_tui.answers.followed_jobs import LoadJob
+    from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel
     from dlbricks_tui.documents.parts import Column, Part
-    from dlbricks_tui.documents.pictures import Picture, Plot
-    from dlbricks_tui.scenarios.scenario import LoadTestDone, PredictedLoad, Scenario
+    from dlbricks_tui.scenarios.scenario import PredictedLoad
     from dlbricks_tui.store.records import LoadTest
-    from dlbricks_tui.tui.scenario.screen import LoadMeasuring, LoadStanding, ScenarioView
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScenarioSettings(AskedScenario):
-    """A scenario as the user has chosen it; None is the usual value.
-
-    The default bound of a server is ten times its estimate; other kinds have none.
-    """
-
-    # The names of the runtimes to choose from, the usual one first.
-    runtimes: tuple[str, ...] = ()
-    kind: ScenarioKind = ScenarioKind.SERVER
-    # The largest batch of waiting requests, or several sizes: these ones.
-    batch_sizes: tuple[int, ...] = ()
-    threads: int | None = None
-    runtime: str | None = None
-    # What the usual bound stands for, once it is known.
-    usual_bound_ms: float | None = field(default=None, compare=False)
-
-
-def _bound(settings: ScenarioSettings) -> str:
-    bound_ms = settings.usual_bound_ms if settings.bound_ms is None else settings.bound_ms
-    if bound_ms is not None:
-        return f"{bound_ms:g} ms"
-    return "default" if settings.kind is ScenarioKind.SERVER else "none"
 
 
 SCENARIO_ROWS = (
     FormRow(setting=KIND),
-    FormRow(setting=BOUND, usual="default", words=_bound),
+    FormRow(setting=BOUND, usual="default", words=attrgetter("bound_in_words")),
     FormRow(
         setting=PERCENTILE,
         usual="that of MLPerf",
-        words=lambda it: f"p{usual_percentile(it.kind) if it.percentile is None else it.percentile:g}",
+        words=attrgetter("percentile_in_words"),
     ),
     FormRow(setting=RATE, usual="the highest", words=lambda it: "highest" if it.rate is None else f"{it.rate:g}/s"),
     FormRow(setting=BATCHES, many=True, usual="default"),
@@ -101,12 +64,6 @@ class SettingsPanel(FormPanel):
     )
 
 
-def ended_part(test: LoadTestDone, scenario: Scenario) -> Part:
-    """Return what a test of a measurement has found."""
-    sign, style = (PASSED, "good") if test.passed else (FAILED, "bad")
-    return MarkedSentence(sign, style, message_line(test, scenario))
-
-
 class LoadPanel(DocumentPanel):
     ID = "load"
     TITLE = "Load"
@@ -119,53 +76,18 @@ class LoadPanel(DocumentPanel):
         "requests exceed it than LoadGen's confidence of 99 % allows."
     )
 
-    def show(self, view: ScenarioView | None, progress: LoadStanding | None, test: LoadTest | None) -> None:
+    def show(self, found: ScenarioOfModel | None, job: LoadJob | None, test: LoadTest | None) -> None:
         """Show a prediction with the tests of a measurement, or with a stored one."""
-        picture = None if view is None else _load_picture(view, progress, test)
+        picture = None if found is None else load_progress.load_picture(found, job, test)
         self.show_picture(picture)
-        if view is None:
+        if found is None:
             self.show_groups(())
         else:
-            self.show_parts(_nothing_yet(view) if picture is None else _load_parts(view, progress))
+            self.show_parts(_nothing_yet(found) if picture is None else load_progress.load_parts(found, job))
 
 
-def _load_picture(view: ScenarioView, progress: LoadStanding | None, test: LoadTest | None) -> Picture | None:
-    answer = view.answer
-    if answer.scenario.kind is ScenarioKind.SERVER:
-        curve = curve_of(view, progress)
-        return load_plot(curve, answer.scenario) if curve.points else None
-    if answer.scenario.kind is not ScenarioKind.OFFLINE:
-        measured = None if test is None else measured_load(test)
-        return percentiles_plot(answer.prediction, measured, answer.scenario.bound_ms)
-    predicted = answer.prediction
-    expected = {} if predicted is None else {predicted.batch_size: predicted.per_second.value}
-    found = {it.batch_size: it.per_second for it in _ended(progress)}
-    if test is not None:
-        found.setdefault(test.batch_size, test.per_second)
-    return throughput_rows(sorted(answer.scenario.batch_sizes), expected, found)
-
-
-def _load_parts(view: ScenarioView, progress: LoadStanding | None) -> Iterator[Part]:
-    answer = view.answer
-    if answer.prediction is not None:
-        yield outcome_table(answer.scenario, answer.prediction)
-    yield from (ended_part(test, answer.scenario) for test in reversed(_ended(progress)))
-
-
-def curve_of(view: ScenarioView, progress: LoadStanding | None) -> LoadCurve:
-    """Return what is known about the latencies of a server: its prediction, and the tests of a measurement."""
-    running = None
-    if progress is not None and progress.test is not None and progress.test.rate is not None and progress.ordered_ms:
-        running = (progress.test.rate, percentile_of(progress.ordered_ms, view.answer.scenario.percentile))
-    return LoadCurve.of(view.answer, view.curve, None if progress is None else progress.ended, running)
-
-
-def _ended(progress: LoadStanding | None) -> Sequence[LoadTestDone]:
-    return progress.ended if progress is not None else ()
-
-
-def _nothing_yet(view: ScenarioView) -> Iterator[Part]:
-    answer = view.answer
+def _nothing_yet(found: ScenarioOfModel) -> Iterator[Part]:
+    answer = found.answer
     yield Sentence(answer.refusal, "warn")
     if answer.cure:
         yield BLANK_LINE
@@ -223,21 +145,17 @@ class LatenciesPanel(DocumentPanel):
     def copied(self) -> str | None:
         return self._logs
 
-    def show_measuring(self, measuring: LoadMeasuring) -> None:
+    def show_measuring(self, job: LoadJob) -> None:
         """Show how far a measurement is."""
-        progress, scenario = measuring.progress, measuring.scenario
         self.show_placeholder(Hint("The latencies of a test appear as its requests are answered.", "muted"))
-        self._logs = progress.ready.logs if progress.ready else self._logs
+        self._logs = job.ready.logs if job.ready else self._logs
         self.show_title(" of the test in progress")
-        picture = None
-        if progress.latencies_ms and progress.test is not None:
-            picture = progress_plot(progress.latencies_ms, progress.ordered_ms, progress.test.queries, scenario)
-        self.show_picture(picture)
-        self.show_parts(_measuring_parts(measuring), measuring)
+        self.show_picture(load_progress.progress_picture(job))
+        self.show_parts(load_progress.progress_parts(job), job)
 
     def show_test(
         self,
-        view: ScenarioView | None,
+        found: ScenarioOfModel | None,
         test: LoadTest | None,
         predicted: PredictedLoad | None,
         logs: str,
@@ -247,23 +165,20 @@ class LatenciesPanel(DocumentPanel):
         self.show_placeholder(_HOW_TO_MEASURE)
         self._logs = logs
         self.show_title("" if test is None else f" of {minute_of(test.when)}")
-        self.show_picture(None if test is None else _histogram(test, predicted))
-        tested = () if test is None else _tested_parts(view, test, predicted, logs, warnings)
-        self.show_parts([*tested, *(() if view is None else _predicted_parts(view, test))], test)
-
-
-def _measuring_parts(measuring: LoadMeasuring) -> Iterator[Part]:
-    progress, scenario = measuring.progress, measuring.scenario
-    if progress.ready is not None and progress.test is None:
-        yield Sentence(message_line(progress.ready, scenario), "muted")
-    yield from (ended_part(test, scenario) for test in reversed(progress.ended))
+        self.show_picture(None if test is None else load_progress.histogram(test, predicted))
+        tested = () if test is None else _tested_parts(found, test, predicted, logs, warnings)
+        self.show_parts([*tested, *(() if found is None else _predicted_parts(found, test))], test)
 
 
 def _tested_parts(
-    view: ScenarioView | None, test: LoadTest, predicted: PredictedLoad | None, logs: str, warnings: tuple[str, ...]
+    found: ScenarioOfModel | None,
+    test: LoadTest,
+    predicted: PredictedLoad | None,
+    logs: str,
+    warnings: tuple[str, ...],
 ) -> Iterator[Part]:
     yield Sentence(scenario_line(scenario_of(test)), "strong")
-    if view is not None and not view.is_of(test):
+    if found is not None and not found.is_of(test):
         yield Hint("{load_tests.take} in the load tests predicts this scenario.", "muted")
     yield from (Sentence(f"! {warning}", "warn") for warning in warnings)
     verdict, *reasons = verdict_parts(test, logs)
@@ -272,8 +187,8 @@ def _tested_parts(
     yield from reasons
 
 
-def _predicted_parts(view: ScenarioView, test: LoadTest | None) -> Iterator[Part]:
-    answer = view.answer
+def _predicted_parts(found: ScenarioOfModel, test: LoadTest | None) -> Iterator[Part]:
+    answer = found.answer
     if test is None and answer.prediction is not None:
         yield outcome_table(answer.scenario, answer.prediction)
         yield prediction_sentence(answer.scenario, answer.prediction)
@@ -282,8 +197,3 @@ def _predicted_parts(view: ScenarioView, test: LoadTest | None) -> Iterator[Part
     if answer.notes:
         yield Heading("Before you believe the prediction")
     yield from (Sentence(f"  {note}") for note in answer.notes)
-
-
-@lru_cache(maxsize=8)
-def _histogram(test: LoadTest, predicted: PredictedLoad | None) -> Plot | None:
-    return histogram_plot(test, latencies_ms(test), predicted)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual.message import Message
 
-from dlbricks_tui.answers.traces import TraceOptions
+from dlbricks_tui.answers.traces_of_model import TraceSettings
 from dlbricks_tui.documents.lines import Line, Span, column, cut, line, wrapped
-from dlbricks_tui.documents.parts import BLANK_LINE, Sentence
 from dlbricks_tui.documents.trace import (
     USUAL,
     axis,
@@ -27,7 +24,6 @@ from dlbricks_tui.documents.trace import (
 )
 from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
 from dlbricks_tui.settings.variant import BATCH, RUNTIME, THREADS
-from dlbricks_tui.traces.trace import TraceLevel, TrackKind
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import NewFileScreen
 from dlbricks_tui.tui.keys import scopes
@@ -41,16 +37,14 @@ from dlbricks_tui.wording.layers import usual_beginning
 from dlbricks_tui.wording.numbers import milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from textual import events
 
+    from dlbricks_tui.answers.traces_of_model import TracesOfModel
     from dlbricks_tui.documents.parts import Column, Part
+    from dlbricks_tui.documents.timeline_rows import TimelineState, TraceRow
     from dlbricks_tui.traces.file import StoredTrace
-    from dlbricks_tui.traces.trace import LayerTime
-    from dlbricks_tui.traces.trace import TraceSpan as TracedSpan
-    from dlbricks_tui.tui.trace.rows import TimelineState, TraceRow
-    from dlbricks_tui.tui.trace.screen import ListedTraces, OpenTrace
 
 
 # As in the decomposition.
@@ -72,7 +66,6 @@ class TimelineRows(RowsView):
     def __init__(self) -> None:
         super().__init__()
         self.state: TimelineState | None = None
-        self.slowest: LayerTime | None = None
         # The beginning of most names of layers, which the rows leave out.
         self.common = ""
 
@@ -90,21 +83,18 @@ class TimelineRows(RowsView):
         return max(1, self.line_width - 1 - self.name_width)
 
     def row(self, index: int, width: int) -> Line:
-        if self.state is None:
-            return ()
-        return (
-            *self._label(self.state, self.state.rows[index], self.name_width),
-            *self._drawn(self.state, index),
-        )
+        state = self.state
+        return () if state is None else (*self._label(state, state.rows[index]), *self._drawn(state, index))
 
     def all_rows(self, width: int) -> list[Line]:
         state = self.state
         if state is None:
             return []
-        names = [text_of(self._label(state, row, self.name_width)) for row in state.rows]
+        names = [text_of(self._label(state, row)) for row in state.rows]
         return [(Span(f"{name} "), *self._drawn(state, index)) for index, name in enumerate(names)]
 
-    def _label(self, state: TimelineState, row: TraceRow, width: int) -> Line:
+    def _label(self, state: TimelineState, row: TraceRow) -> Line:
+        width = self.name_width
         if row.track is not None:
             counter = row.track.counter
             unit = f" ({counter.unit})" if counter is not None and counter.unit else ""
@@ -123,19 +113,21 @@ class TimelineRows(RowsView):
         row, width = state.rows[index], self.time_width
         shown = row.shown
         if row.track is None and state.is_open(row):
-            yield Span(cut(level_answer(row.level.content, self.slowest), width))
+            yield Span(cut(level_answer(row.level.content, state.slowest), width))
         elif shown is not None:
             window = state.window(width).later(row.level.start_of(state.anchor))
             selected = state.selected(index) if index == self.cursor else None
             if shown.counter is not None:
                 yield from counter_row(shown.counter, shown.times, window, width, selected)
             else:
-                styles = _ADDED if row.track is not None and row.track.kind is TrackKind.ADDED else USUAL
-                named = partial(self._named, shown.spans)
-                yield from span_row(shown.times.runs(window, width), named, selected, styles)
-
-    def _named(self, spans: Sequence[TracedSpan], number: int) -> str:
-        return spans[number].name.removeprefix(self.common)
+                styles = _ADDED if row.track is not None and row.track.is_added else USUAL
+                spans = shown.spans
+                yield from span_row(
+                    shown.times.runs(window, width),
+                    lambda number: spans[number].name.removeprefix(self.common),
+                    selected,
+                    styles,
+                )
 
     def on_click(self, event: events.Click) -> None:
         super().on_click(event)
@@ -196,9 +188,9 @@ class TimelinePanel(Panel):
         unit = Span(f"{drawn.unit} ", "muted")
         return (Span(" "), column(named, names - cell_len(unit.text), "muted"), unit, Span(drawn.cells, "muted"))
 
-    def show(self, state: TimelineState, slowest: LayerTime | None, layer: int | None = None) -> None:
+    def show(self, state: TimelineState, layer: int | None = None) -> None:
         """Show a trace, with a layer selected if it has that layer."""
-        self._list.state, self._list.slowest = state, slowest
+        self._list.state = state
         self._list.common = usual_beginning([it.name for it in state.trace.layers])
         self._list.rows_changed()
         width = self._list.time_width
@@ -212,7 +204,7 @@ class TimelinePanel(Panel):
     def action_open_or_close(self) -> None:
         if self.state is not None:
             is_open = self.state.is_open(self.state.rows[self.row])
-            self._changed((self.state.close if is_open else self.state.open)(self.row))
+            self._changed(self.state.open(self.row, is_open=not is_open))
 
     def action_zoom(self, step: int) -> None:
         self._change(lambda state, row, width: state.zoom(row, step, width))
@@ -226,11 +218,11 @@ class TimelinePanel(Panel):
     def action_slowest(self) -> None:
         self._change(lambda state, row, width: state.select_slowest(row, width))
 
-    def action_fit(self) -> None:
-        self._change(lambda state, *_: state.fit_inference())
+    def action_fit(self, *, everything: bool = False) -> None:
+        self._change(lambda state, *_: state.fit(everything=everything))
 
     def action_fit_everything(self) -> None:
-        self._change(lambda state, *_: state.fit_everything())
+        self.action_fit(everything=True)
 
     def action_fit_span(self) -> None:
         self._change(lambda state, row, width: state.fit_span(row, width))
@@ -251,7 +243,7 @@ class TimelinePanel(Panel):
         if state is None or self.row >= len(state.rows):
             return
         if state.rows[self.row].track is None:
-            self._changed((state.open if step > 0 else state.close)(self.row))
+            self._changed(state.open(self.row, is_open=step > 0))
         else:
             self._change(lambda state, row, width: state.step(row, step, width))
 
@@ -281,22 +273,20 @@ class SpanPanel(DocumentPanel):
         "to the one below, and what to know about it. {span.copy} copies the key of the brick."
     )
 
-    def show(self, opened: OpenTrace | None, row: int) -> None:
-        if opened is None or row >= len(opened.state.rows):
+    def show(self, state: TimelineState | None, row: int) -> None:
+        if state is None or row >= len(state.rows):
             self.show_groups(())
         else:
-            copied = opened.state.brick_key(row) or ""
-            self.show_groups([Copyable(tuple(_parts(opened, row)), copied)], (row, opened.state.selected(row)))
+            parts = Copyable(tuple(_parts(state, row)), state.brick_key(row) or "")
+            self.show_groups([parts], (row, state.selected(row)))
 
 
-def _parts(opened: OpenTrace, index: int) -> Iterator[Part]:
-    state = opened.state
+def _parts(state: TimelineState, index: int) -> Iterator[Part]:
     row, span = state.rows[index], state.selected_span(index)
     track, level = row.track, row.level.content
     if span is not None and track is not None and track.kind is not None:
         layer = None if span.layer is None else state.layers.get(span.layer)
-        time = None if layer is None else opened.times.get(layer.index)
-        return span_parts(span, track.kind, level, layer, time)
+        return span_parts(span, track.kind, level, layer, None if layer is None else state.times.get(layer.index))
     if track is not None and track.counter is not None:
         return counter_parts(track.counter, state.selected(index))
     return level_parts(level, state.trace.missing)
@@ -324,7 +314,7 @@ class TracesPanel(TablePanel["StoredTrace"]):
     def columns(self) -> tuple[Column[StoredTrace], ...]:
         return stored_columns(self._shown)
 
-    def show(self, listed: ListedTraces) -> None:
+    def show(self, listed: TracesOfModel) -> None:
         self.show_items(listed.traces)
         unreadable = len(listed.unreadable)
         self.border_subtitle = f"{unreadable:,} cannot be read" if unreadable else ""
@@ -346,22 +336,11 @@ _TOLD = (
     "The model runs once more for each level: model, layer (the runtime's profiler), primitive (the kernels of oneDNN) "
     "and thread. Each level adds instruments to the one before, and so shows what they cost."
 )
-# Each level with all below it.
-_LEVELS = tuple(tuple(TraceLevel)[:count] for count in range(len(TraceLevel), 0, -1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceSettings(TraceOptions):
-    """The options of a trace, and the names of the runtimes to choose from."""
-
-    registered: tuple[str, ...]
-
-
 TRACE_ROWS = (
     FormRow(setting=RUNTIME, offered=lambda it: it.registered),
     FormRow(setting=THREADS, usual="default"),
     FormRow(setting=BATCH, usual="the file's"),
-    FormRow(setting=LEVELS, many=True, offered=lambda _: _LEVELS, words=lambda it: it.levels[-1].value),
+    FormRow(setting=LEVELS, many=True, offered=attrgetter("offered_levels"), words=lambda it: it.levels[-1].value),
     FormRow(setting=INFERENCES),
 )
 
@@ -396,7 +375,7 @@ class CancelTraceScreen(ConfirmingScreen):
     HEADING = "Cancel the trace?"
     scope = scopes.CANCEL_TRACE
     ABOUT = "A trace is stored once all of its levels have ended. Stored traces are kept."
-
-    def __init__(self) -> None:
-        told = "The levels of this trace are lost; traces that are stored are kept."
-        super().__init__(Sentence("The model is being traced."), BLANK_LINE, Sentence(told))
+    ASKS = (
+        "The model is being traced.",
+        "The levels of this trace are lost; traces that are stored are kept.",
+    )

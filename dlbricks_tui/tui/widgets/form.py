@@ -10,9 +10,8 @@ from textual.message import Message
 from textual.widget import Widget
 
 from dlbricks_tui.documents.lines import Line, Span, column
-from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.settings.setting import Setting, ValueKind, next_of, with_own
-from dlbricks_tui.settings.variant import RUNTIME
+from dlbricks_tui.settings.variant import RUNTIME, runtime_in_words
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
@@ -68,7 +67,7 @@ class FormRow:
         if value == self.nothing:
             return self.usual
         if self.setting is RUNTIME:
-            return ", ".join(map(runtime_title, value if self.many else (value,)))
+            return runtime_in_words(value)
         return self.kind.text(value)
 
     def stepped(self, form: Any, step: int) -> Any:

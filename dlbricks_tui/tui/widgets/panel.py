@@ -19,17 +19,18 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.widgets.input import Selection
 
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.documents.layout import TableLayout, laid_out
 from dlbricks_tui.documents.lines import Line, Span, contains_all
 from dlbricks_tui.documents.parts import Column, Missing, Part, Table
 from dlbricks_tui.documents.pictures import Picture
 from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.setting import next_of
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import HelpPlace
-from dlbricks_tui.tui.keys.registry import BY_ID, binding
-from dlbricks_tui.tui.marks.marks import ComparableRow, marks_of
+from dlbricks_tui.tui.keys.scopes import BY_ID
+from dlbricks_tui.tui.marking import marks_of
 from dlbricks_tui.tui.widgets.rows import DrawnRows, Item, ItemRows, LineRows, RowsView, place_of
 from dlbricks_tui.tui.widgets.text import WIDTH, NamesKeys, PictureView, TextLines, lines_as_texts
 from dlbricks_tui.wording.plain_text import TextTable
@@ -58,7 +59,7 @@ class Field(Input, inherit_bindings=False):
 class SearchLine(HelpPlace, Field):
     """A search field, hidden until a search begins; it searches with every letter."""
 
-    scope = actions.SEARCH
+    scope = scopes.SEARCH
 
     @dataclass
     class TextChanged(Message):
@@ -114,7 +115,7 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
     """A panel with one list, which takes the focus."""
 
     # The key that ends a search also works in the list.
-    BINDINGS: ClassVar[list[BindingType]] = [binding(BY_ID["find.clear"])]
+    BINDINGS: ClassVar[list[BindingType]] = [BY_ID["find.clear"].binding]
     ID: ClassVar[str]
     TITLE: ClassVar[str] = ""
     # The action that leads to the panel; its key is shown before the title.

@@ -11,11 +11,11 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from dlbricks_tui.answers.open_models import ComparableRow
 from dlbricks_tui.documents.lines import Line, Span, column, wrapped_lines
-from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.keys.registry import bindings
-from dlbricks_tui.tui.marks.marks import MARK, ComparableRow, marks_of
+from dlbricks_tui.tui.marking import MARK, marks_of
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, LineWidget, NamesKeys
 
 # Long enough that a held key passes many rows, short enough not to be noticed.
@@ -63,7 +63,7 @@ def _in_columns(first: Span, cells: Sequence[tuple[ListColumn, tuple[str, str]]]
 class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
     """A list with a cursor; subclasses define the rows."""
 
-    BINDINGS = bindings(actions.LIST)
+    BINDINGS = scopes.LIST.bindings
 
     cursor: reactive[int] = reactive(0, repaint=False)
 
@@ -154,7 +154,8 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
         # Without marks, nothing is asked of the rows.
         marked = bool((marks := marks_of(self.app)).rows) and marks.has(self.comparable_row(index))
         sign = Span(MARK, "mark") if marked else Span(CURSOR_SIGN if here else " ", "accent")
-        return self.strip_of((sign, *self.row(index, width - 1)), width, self._ground() if here else OWN_GROUND)
+        ground = (CURSOR if self.has_focus else CURSOR_ELSEWHERE) if here else OWN_GROUND
+        return self.strip_of((sign, *self.row(index, width - 1)), width, ground)
 
     def on_resize(self) -> None:
         # A bar that appeared below may cover the cursor.
@@ -209,9 +210,6 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
                 return found
         return 0
 
-    def _ground(self) -> str:
-        return CURSOR if self.has_focus else CURSOR_ELSEWHERE
-
     def _rested(self) -> None:
         self._settling = None
         if self.row_count:
@@ -243,6 +241,33 @@ class DrawnRows(ItemRows[Item]):
 
     def row(self, index: int, width: int) -> Line:
         return self._draw(index, width)
+
+
+class CheckedRows(ItemRows[str]):
+    """Columns of a list by name, each with its title and meaning; a check says which of them are shown."""
+
+    def __init__(self, shown: Iterable[str], about: Callable[[str], tuple[str, str]], title_width: int) -> None:
+        super().__init__()
+        self.chosen = set(shown)
+        self._about = about
+        self._title_width = title_width
+
+    def show(self, names: Iterable[str]) -> None:
+        self.items = tuple(names)
+        self.rows_changed()
+
+    def row(self, index: int, width: int) -> Line:
+        name = self.items[index]
+        title, about = self._about(name)
+        mark = Span("[x] ", "mark") if name in self.chosen else Span("[ ] ", "muted")
+        return (mark, column(title, self._title_width, "strong"), Span(about, "muted"))
+
+    def check(self) -> None:
+        """Check the selected column, or take its check away."""
+        if self.selected is not None:
+            self.chosen ^= {self.selected}
+            self.action_down()
+            self.refresh()
 
 
 class LineRows(RowsView, NamesKeys):
@@ -291,9 +316,7 @@ class LineRows(RowsView, NamesKeys):
 class TailRows(RowsView):
     """A growing list: the cursor follows the end unless the user has scrolled up."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._last = 0
+    _last = 0
 
     def grown(self) -> None:
         """Redraw after rows were added or changed."""
@@ -302,3 +325,11 @@ class TailRows(RowsView):
         self.rows_changed()
         if at_end and self.cursor != self._last:
             self.move_to(self._last)
+
+
+class TailLines(TailRows, LineRows):
+    """Growing lines."""
+
+    def remake(self) -> None:
+        self._made_for = -1
+        self.grown()

@@ -1,13 +1,11 @@
 """The bases of all screens."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, Generic, TypeVar
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from textual import events, on
-from textual.app import ComposeResult
-from textual.binding import BindingsMap
 from textual.containers import Container
-from textual.dom import DOMNode
 from textual.keys import key_to_character
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState, get_current_worker
@@ -16,12 +14,21 @@ from dlbricks_tui.documents.lines import Line, Span, line, width_of, wrapped_lin
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace
-from dlbricks_tui.tui.keys.registry import ACTIONS
+from dlbricks_tui.tui.keys.scopes import ACTIONS
 from dlbricks_tui.tui.messages import Failed, NewResults, RunStateNeeded
-from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.run.status import StatusLine
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.text import LineBar, TextLines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingsMap
+    from textual.dom import DOMNode
+
+    from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.host.queue import Place
 
 Result = TypeVar("Result")
 Found = TypeVar("Found")
@@ -115,6 +122,12 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
                 then(result)
 
         self.app.push_screen(box, answered)
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Take the state of the followed run; by default do nothing."""
+
+    def show_queue(self, places: tuple[Place, ...]) -> None:
+        """Take the line of work on this host; by default do nothing."""
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         error = event.worker.error
@@ -244,7 +257,7 @@ class AnswerScreen(PanelledScreen[Result], Generic[Result]):
         self.look()
 
     def show_run(self, run: RunSnapshot) -> None:
-        """Take the state of the followed run: new results have to wait for its end."""
+        # New results have to wait for its end.
         if self.WAITS_FOR_RUN and run.measures is not self._waits:
             self._waits = run.measures
             self.head_changed()
@@ -278,7 +291,7 @@ class KeyBar(LineBar):
         kept: dict[str, Line] = {}
         room = width
         for action in sorted(offered, key=lambda it: not it.first):
-            spans = _key(key(action.id), action.label)
+            spans = (Span(f" {key(action.id)}", "accent"), Span(f" {action.label} ", "muted"))
             if width_of(spans) <= room:
                 kept[action.id] = spans
                 room -= width_of(spans)
@@ -287,7 +300,3 @@ class KeyBar(LineBar):
     def _bindings_updated(self, screen: Screen[object]) -> None:
         if self.is_attached and self.app.screen is self.screen:
             self.refresh()
-
-
-def _key(shown: str, label: str) -> Line:
-    return (Span(f" {shown}", "accent"), Span(f" {label} ", "muted"))

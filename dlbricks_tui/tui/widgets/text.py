@@ -13,8 +13,7 @@ from textual.widget import Widget
 
 from dlbricks_tui.documents.lines import ELLIPSIS, Line, Span, fitted, line, wrapped, wrapped_lines
 from dlbricks_tui.documents.pictures import Picture
-from dlbricks_tui.tui.keys import actions
-from dlbricks_tui.tui.keys.registry import bindings
+from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.wording.plain_text import TextTable
 
 
@@ -107,7 +106,7 @@ class TextLines(LineBar):
 class TextView(LineWidget, ScrollView, NamesKeys, can_focus=True, inherit_bindings=False):
     """Wrapped text that scrolls."""
 
-    BINDINGS = bindings(actions.LIST)
+    BINDINGS = scopes.LIST.bindings
 
     def __init__(self, make: Callable[[int], Iterable[Line]]) -> None:
         super().__init__()
@@ -239,22 +238,19 @@ class PictureView(LineWidget):
         return (*drawing.drawn(self.picture, width, room, fine=self.is_fine), *said)
 
     def _load(self) -> None:
-        if not self._is_loading:
-            self._is_loading = True
-            self.call_later(self._load_in_thread)
-
-    def _load_in_thread(self) -> None:
         from dlbricks_tui.documents import drawing
 
         def load() -> None:
             drawing.load()
-            self.call_later(self._loaded)
+            self.call_later(loaded)
 
-        self.run_worker(load, thread=True, exit_on_error=False)
+        def loaded() -> None:
+            self._is_loading = False
+            self.refresh()
 
-    def _loaded(self) -> None:
-        self._is_loading = False
-        self.refresh()
+        if not self._is_loading:
+            self._is_loading = True
+            self.call_later(self.run_worker, load, thread=True, exit_on_error=False)
 
 
 def _cut(lines: Sequence[Line], most: int) -> tuple[Line, ...]:

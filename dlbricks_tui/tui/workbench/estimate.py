@@ -1,43 +1,308 @@
-"""The panel of the estimate, and the headline of the workbench."""
+"""The panel of the estimate, its rows, and the headline of the workbench."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from textual.message import Message
 
-from dlbricks_tui.documents.lines import Line, Span, line, spread, width_of
+from dlbricks_tui.answers.choices import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
+from dlbricks_tui.documents.layout import TableLayout, laid_out
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, spread, width_of, wrapped_lines
+from dlbricks_tui.documents.parts import BLANK_LINE
+from dlbricks_tui.documents.run import on_its_way
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL, WORKERS
 from dlbricks_tui.settings.setting import Setting
-from dlbricks_tui.tui.choices import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
+from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
-from dlbricks_tui.tui.widgets.text import LineBar, NamesKeys
-from dlbricks_tui.tui.workbench.estimate_rows import (
-    CHOOSE_A_MODEL,
-    NOTHING_UNDER_WAY,
-    READING,
-    EstimateRow,
-    EstimateView,
-    LayerStop,
-    Note,
-    Stop,
-    UnderWay,
-    estimate_rows,
-    replaces,
-)
+from dlbricks_tui.tui.widgets.text import NamesKeys
 from dlbricks_tui.wording.answers import combination_words, figure_text, origin_words
 from dlbricks_tui.wording.layers import bricks_words
-from dlbricks_tui.wording.numbers import counted, milliseconds
+from dlbricks_tui.wording.numbers import counted, in_ms, measured_ago, milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator
 
+    from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.answers.shared_estimates import KnownAlready
+    from dlbricks_tui.documents.estimate import EstimateDocument
+    from dlbricks_tui.documents.parts import Part
+    from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """The progress of a run of the open model: in words, and the figures of that run so far."""
+
+    words: str = ""
+    # From all layers of the model; None until each has samples.
+    estimate: Latency | None = None
+    # The latency of the whole model.
+    end_to_end: Latency | None = None
+
+    @property
+    def has_figures(self) -> bool:
+        return self.estimate is not None or self.end_to_end is not None
+
+
+NOTHING_UNDER_WAY = UnderWay()
+
+
+def under_way(run: RunSnapshot, model: str) -> UnderWay:
+    """Return the progress of a run of a model; nothing if the run is of other models, has ended or is replayed."""
+    words = on_its_way(run, model)
+    if not words:
+        return NOTHING_UNDER_WAY
+    # A run in several variants has several figures, of which none is the answer.
+    estimates = [it for it in run.estimates if it.model == model]
+    wholes = [it for it in run.bricks if it.whole and model in it.used_by]
+    if len(estimates) > 1 or len(wholes) > 1:
+        return UnderWay(words)
+    # Loaded here: the first screen shows no run, and needs no NumPy.
+    from dlbricks_tui.answers.shared_estimates import estimate_so_far, latency_so_far
+
+    return UnderWay(
+        words,
+        next((estimate_so_far(it.sequential_ms, it.low_ms, it.high_ms) for it in estimates if not it.is_partial), None),
+        next((latency_so_far(it.samples_ms, it.latency_ms, it.half_width) for it in wholes), None),
+    )
+
+
+def replaces(under_way: UnderWay, found: SystemEstimate) -> bool:
+    """Return whether the figures of the run tell more than the stored results: until these cover the model."""
+    return under_way.has_figures and not found.estimate.coverage.complete
+
+
+def so_far_parts(under_way: UnderWay) -> Iterator[Part]:
+    """Yield the figures of a run in progress, each as soon as the run has it."""
+    # Loaded here: the first screen shows no run.
+    from dlbricks_tui.documents.parts import BarFigure, Figures, Sentence
+
+    estimate, whole = under_way.estimate, under_way.end_to_end
+    if estimate is None:
+        yield Sentence("The whole model is timed; its layers follow.", "strong")
+    else:
+        yield Sentence(f"The estimate so far is {milliseconds(estimate.value_ms)} ms.", "strong")
+    named = ("end to end", whole), ("sequential", estimate)
+    known = [(name, it) for name, it in named if it is not None]
+    yield Figures(tuple(BarFigure(name, in_ms(it.value_ms), it.value_ms, it.low_ms, it.high_ms) for name, it in known))
+    if estimate is not None:
+        ends = f"{milliseconds(estimate.low_ms)} to {milliseconds(estimate.high_ms)} ms"
+        yield Sentence(f"{ends}, the 95 % interval so far; more samples narrow it.", "muted")
+
+
+class NextStep(Enum):
+    """A step by its action and the question that it answers, the most useful first.
+
+    The last item names the fact of `KnownAlready` that must be greater than a number for the answer to be known.
+    """
+
+    VARIANTS = ("workbench.show_variants", "which runtime, threads and batch are best", "combinations", 1)
+    ANALYSIS = ("workbench.show_analysis", "what could be faster", "proofs", 0)
+    LOAD = ("workbench.show_scenario", "how much load it can serve", "load_tests", 0)
+    OWN_MODEL = ("workbench.open_path", "your own model: open its file", "own_models", 0)
+    HOSTS = ("workbench.show_fleet", "which host is best", "systems", 1)
+
+    def __init__(self, action: str, question: str, fact: str, least: int) -> None:
+        self.action, self.question = action, question
+        self.fact, self.least = fact, least
+
+
+def next_step(known: KnownAlready) -> NextStep | None:
+    """Return the first step whose answer is not known."""
+    return next((step for step in NextStep if getattr(known, step.fact) <= step.least), None)
+
+
+_USUAL = {SYSTEM: "this host", RUNTIME: "the fastest", BATCH: "as in the file", THREADS: "any number"}
+
+
+def setting_text(setting: Setting[Any], choices: Choices, available: Available) -> str:
+    """Return the value of a setting in words."""
+    value = getattr(choices, setting.field)
+    if value is None:
+        return _USUAL[setting]
+    if setting is SYSTEM:
+        return available.system_name(value)
+    return available.runtime_name(value) if setting is RUNTIME else setting.kind.text(value)
+
+
+_NAME = 12
+# The number of slow layers that are shown.
+MOST_SLOW = 10
+
+
+class LayerStop(NamedTuple):
+    """The row of a slow layer as a place of the cursor: the first layer of a sequence, by its index."""
+
+    layer: int
+
+
+# The place of the cursor, independent of the rows above it: a setting, a slow layer, or an explaining line by its
+# number.
+Stop: TypeAlias = Setting[Any] | LayerStop | int
+
+
+class EstimateRow(NamedTuple):
+    """A row, and its stop if the cursor may stop there."""
+
+    line: Line
+    stop: Stop | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EstimateView:
+    """The answer of one model with its explanation."""
+
+    document: EstimateDocument
+    # The names of other systems that have measured some of it.
+    other_systems: tuple[str, ...] = ()
+    step: NextStep | None = None
+
+
+# Lines in place of an estimate.
+Note = tuple[Line | Hint, ...]
+
+CHOOSE_A_MODEL = (
+    Hint("No model is open.", "strong"),
+    Hint("{models.open} in the list of models opens one.", "muted"),
+)
+
+
+def problem_note(what: str, reason: str, cure: str) -> Note:
+    """Return lines with the reason of a problem, and its cure, which may name actions in place of keys."""
+    step = (Hint(cure, "strong"),) if cure else ()
+    return (line(Span(f"This model cannot be {what}.", "bad")), line(Span(reason)), *step)
+
+
+_MORE = Hint("{workbench.expert} shows workers, errors, coverage and settings", "muted")
+READING: Note = (line(Span("Reading the model.", "muted")),)
+
+
+def estimate_rows(
+    content: EstimateView | Note,
+    choices: Choices,
+    available: Available,
+    width: int,
+    under_way: UnderWay = NOTHING_UNDER_WAY,
+    *,
+    more: bool = False,
+) -> tuple[EstimateRow, ...]:
+    """Return the answer in a few lines, its compositions and the slowest layers; and all else that is known on demand.
+
+    `under_way` is shown until the model is measured.
+    """
+    settings = _settings(choices, available, width) if more else _plain([_MORE.line], width)
+    if not isinstance(content, EstimateView):
+        lines = (each.line if isinstance(each, Hint) else each for each in content)
+        return (*_plain(lines, width), EstimateRow(BLANK), *settings)
+    document = content.document
+    if replaces(under_way, document.one):
+        # Predictions beside the figures of the run would confuse.
+        hint = Hint("{workbench.show_run} shows the run", "muted").line
+        so_far = laid_out(so_far_parts(under_way), width)
+        return (*_plain((*so_far, hint), width), EstimateRow(BLANK), *settings)
+    is_here = choices.system in (None, available.host)
+    answer = _answer(content, under_way, width, "" if is_here else available.system_name(choices.system or ""))
+    # Rows where the cursor may stop, so that the user can scroll to them.
+    explained = wrapped_lines(_explanation(document, width) if more else (), width)
+    return (
+        *_plain(answer, width),
+        EstimateRow(BLANK),
+        *_plain(_latencies(content, under_way, width, more=more), width),
+        *_slowest(content, width),
+        *(_plain(_coverage(document, width), width) if more else ()),
+        *settings,
+        *(EstimateRow(each, at if each else None) for at, each in enumerate(explained)),
+    )
+
+
+def _answer(view: EstimateView, under_way: UnderWay, width: int, on: str) -> Iterator[Line]:
+    """Yield the figure, how sure it is, and what to do next."""
+    document, one = view.document, view.document.one
+    if one.estimate.obstacle and one.figure is None:
+        yield line(Span("No estimate is possible.", "strong"))
+        yield line(Span(f"{one.estimate.obstacle}.", "warn"))
+    elif one.figure is None and not one.is_measured:
+        yield line(Span("Not measured here yet.", "strong"))
+    else:
+        yield from laid_out((*document.answer(on), *document.certainty()), width)
+    if under_way.words:
+        yield line(Span(under_way.words, "text"))
+        yield Hint("{workbench.show_run} shows the run", "muted").line
+    elif one.estimate.obstacle:
+        if one.end_to_end is None:
+            yield Hint("{workbench.start_run} with end to end on times the whole model", "muted").line
+    elif one.estimate.coverage.missing or one.estimate.coverage.predicted or one.estimate.composed is None:
+        what = "what is missing" if one.is_measured else "it"
+        yield Hint(f"next: {{workbench.start_run}} measures {what}").line
+    elif view.step is not None:
+        yield Hint(f"next: {{{view.step.action}}} {view.step.question}").line
+    if not one.is_measured:
+        for system in view.other_systems:
+            yield line(Span(f"{system} has results: select it as the system", "muted"))
+
+
+def _latencies(view: EstimateView, under_way: UnderWay, width: int, *, more: bool) -> Iterator[Line]:
+    document, one = view.document, view.document.one
+    if one.estimate.composed is not None and not one.estimate.obstacle:
+        yield from laid_out(document.compositions(is_changing=bool(under_way.words), workers=more), width)
+        if more:
+            yield from laid_out((*document.basis(), *document.doubts(), *document.cautions(), *document.gain()), width)
+        yield BLANK
+
+
+def _slowest(view: EstimateView, width: int) -> Iterator[EstimateRow]:
+    slow = view.document.slow_layers(MOST_SLOW)
+    if slow.rows and view.document.one.estimate.composed is not None:
+        table = TableLayout(slow, width)
+        yield EstimateRow(_heading("Slowest layers"))
+        yield EstimateRow(table.heading)
+        for index, each in enumerate(slow.rows):
+            yield EstimateRow(table.row(index), LayerStop(each.part.layers[0]))
+        yield EstimateRow(BLANK)
+
+
+def _settings(choices: Choices, available: Available, width: int) -> Iterator[EstimateRow]:
+    yield EstimateRow(_heading("Settings"))
+    for setting in CHOSEN:
+        value = cut(setting_text(setting, choices, available), max(4, width - _NAME - 4))
+        text = line(column(setting.name, _NAME), Span("◂ ", "muted"), Span(value, "accent"), Span(" ▸", "muted"))
+        yield EstimateRow(text, setting)
+
+
+def _coverage(document: EstimateDocument, width: int) -> Iterator[Line]:
+    one = document.one
+    yield _heading("Coverage")
+    yield from laid_out(document.coverage(), width)
+    if one.way.protocol:
+        yield from laid_out(document.way(), width)
+    if ages := measured_ago([one]):
+        yield line(Span(ages, "muted"))
+    for reason in dict.fromkeys(part.reason for part in one.estimate.parts if part.reason):
+        yield line(Span(f"  {reason}", "muted"))
+    yield BLANK
+
+
+def _explanation(document: EstimateDocument, width: int) -> Iterator[Line]:
+    """Yield where the time goes, what could run in parallel, and what explains the difference from the measurement."""
+    if document.one.estimate.composed is not None:
+        yield BLANK
+        yield from laid_out((*document.types(), BLANK_LINE, *document.path(), *document.remainder()), width)
+
+
+def _heading(text: str) -> Line:
+    return line(Span(text, "heading"))
+
+
+def _plain(lines: Iterable[Line], width: int) -> Iterator[EstimateRow]:
+    return (EstimateRow(each) for each in wrapped_lines(lines, width))
 
 
 class EstimateRows(RowsView, NamesKeys):
@@ -70,19 +335,12 @@ class EstimateRows(RowsView, NamesKeys):
         return self._made[index].stop is not None
 
     @property
-    def setting(self) -> Setting[Any] | None:
-        here = self._stop_here
-        return here if isinstance(here, Setting) and self.has_cursor else None
-
-    @property
-    def slow_layer(self) -> int | None:
-        """The layer under the cursor, if that is on one of the slowest layers."""
-        here = self._stop_here
-        return here.layer if isinstance(here, LayerStop) and self.has_cursor else None
+    def here(self) -> Stop | None:
+        """The setting or line under the cursor; None while that is out of view: a key must not change it."""
+        return self._stop_here if self.has_cursor else None
 
     @property
     def has_cursor(self) -> bool:
-        # A key must not change a setting that is out of view.
         return self._is_in_view if self._on is None else self._stop_here == self._on
 
     @property
@@ -107,6 +365,8 @@ class EstimateRows(RowsView, NamesKeys):
         on = self._on
         self.rows_changed()
         self.go_to(on)
+
+    on_resize = keys_changed = remake
 
     def move_to(self, index: int) -> None:
         super().move_to(index)
@@ -150,15 +410,8 @@ class EstimateRows(RowsView, NamesKeys):
         return self._made[self.cursor].stop if self.cursor < len(self._made) else None
 
     def _stay_here(self) -> None:
-        here = self._stop_here
-        if here is not None:
+        if (here := self._stop_here) is not None:
             self._on = here
-
-    def on_resize(self) -> None:
-        self.remake()
-
-    def keys_changed(self) -> None:
-        self.remake()
 
 
 class EstimatePanel(Panel):
@@ -193,11 +446,6 @@ class EstimatePanel(Panel):
         self._list.leave_layers()
         self.show(READING)
 
-    def show_problem(self, reason: str, next_step: str = "") -> None:
-        """Show why there is no estimate, and what to do; `next_step` may name actions in place of keys."""
-        step = (Hint(next_step, "strong"),) if next_step else ()
-        self.show((line(Span("This model cannot be estimated.", "bad")), line(Span(reason)), *step))
-
     def show_choices(self, choices: Choices, available: Available | None = None) -> None:
         """Show the settings, and remember what there is to choose from."""
         self._list.choices = choices
@@ -209,15 +457,16 @@ class EstimatePanel(Panel):
         self._list.more = more
         self._list.remake()
         if not more:
-            # The answer stays in view.
-            self._list.go_to(None)
+            self.go_to_answer()
 
     def show_run(self, under_way: UnderWay) -> None:
         """Show the progress of a run of the model until its results are stored."""
-        # Drawing disturbs measurements.
-        if under_way != self._list.under_way:
-            self._list.under_way = under_way
-            self._list.remake()
+        self._list.under_way = under_way
+        self._list.remake()
+
+    def show(self, content: EstimateView | Note) -> None:
+        self._list.content = content
+        self._list.remake()
 
     def go_to_answer(self) -> None:
         self._list.go_to(None)
@@ -227,117 +476,83 @@ class EstimatePanel(Panel):
         self._list.go_to(CHOSEN[0])
 
     def action_next(self) -> None:
-        if self._list.slow_layer is None:
-            self.action_step(1)
+        if isinstance(here := self._list.here, LayerStop):
+            self.post_message(self.LayerChosen(here.layer))
         else:
-            self.post_message(self.LayerChosen(self._list.slow_layer))
-
-    def show(self, content: EstimateView | Note) -> None:
-        self._list.content = content
-        self._list.remake()
+            self.action_step(1)
 
     def action_step(self, step: int) -> None:
-        if self._list.setting is not None:
-            choices = change_setting(self._list.setting, self._list.choices, step, self._list.available)
+        if isinstance(here := self._list.here, Setting):
+            choices = change_setting(here, self._list.choices, step, self._list.available)
             if choices != self._list.choices:
                 self.post_message(self.Chosen(choices))
 
 
-# From this width on the headline names the cut and the workers.
-_ROOMY = 110
-_ROOMY_FOR_ORIGIN = 160
+# From these widths on the headline names the cut and the workers, and the host of a demonstration.
+_ROOMY, _ROOMY_FOR_ORIGIN = 110, 160
 
 
-def _demonstration(width: int) -> Line:
-    """Return whose numbers a demonstration shows."""
-    recorded = recorded_host()
-    if recorded is None:
-        return ()
-    return (Span(f" demonstration, {recorded.origin} " if width >= _ROOMY_FOR_ORIGIN else " demonstration ", "warn"),)
-
-
-def _listed(words: list[str]) -> Span:
-    return Span(f" {', '.join(words)} " if words else "", "muted")
-
-
-class Headline(LineBar):
+@dataclass(frozen=True, slots=True)
+class Headline:
     """The line at the head of the workbench: the model, the settings and the estimate."""
 
-    def __init__(self) -> None:
-        super().__init__(id="headline")
-        self._model = ""
-        self._choices = Choices()
-        self._found: SystemEstimate | None = None
-        self._is_chosen = False
-        self._under_way = NOTHING_UNDER_WAY
-        self._expert = self._is_empty = False
+    # Empty while no model is open.
+    model: str
+    choices: Choices
+    found: SystemEstimate | None
+    is_chosen: bool = False
+    under_way: UnderWay = NOTHING_UNDER_WAY
+    expert: bool = False
+    # True if nothing was measured yet.
+    is_empty: bool = False
 
-    def show_empty(self, empty: bool) -> None:
-        """Say that nothing was measured yet while no model is open."""
-        self._is_empty = empty
-        self.refresh()
-
-    def show(
-        self, model: str, choices: Choices, found: SystemEstimate | None, *, expert: bool = False, chosen: bool = False
-    ) -> None:
-        self._model, self._choices, self._found, self._is_chosen = model, choices, found, chosen
-        self._expert = expert
-        self.refresh()
-
-    def show_run(self, under_way: UnderWay) -> None:
-        """Show the estimate of a run of the model until its results are stored."""
-        if under_way != self._under_way:
-            self._under_way = under_way
-            self.refresh()
-
-    def lines(self, width: int) -> tuple[Line, ...]:
-        left: Line = (Span(" dlbricks ", "accent"), *_demonstration(width))
+    def line(self, width: int) -> Line:
+        recorded = recorded_host()
+        left = [Span(" dlbricks ", "accent")]
+        if recorded is not None:
+            origin = f", {recorded.origin}" if width >= _ROOMY_FOR_ORIGIN else ""
+            left.append(Span(f" demonstration{origin} ", "warn"))
         settings = self._expert_words(width)
-        room = width - width_of(left) - width_of((_listed(settings),))
-        left = (*left, *_as_far_as_they_fit(self._said(), room))
-        return (spread(left, (_listed(settings),), width),)
+        right = Span(f" {', '.join(settings)} " if settings else "", "muted")
+        room = width - width_of((*left, right))
+        said: Line = ()
+        for part in self._said():
+            # The first part, and those after it that fit whole.
+            if said and width_of((*said, *part)) > room:
+                break
+            said = (*said, *part)
+        return spread((*left, *said), (right,), width)
 
     def _expert_words(self, width: int) -> list[str]:
         """Return the expert settings: all of them to an expert, else those that are not as usual."""
-        how, shown = self._choices, shown_settings(self._choices, expert=self._expert)
+        how, shown = self.choices, shown_settings(self.choices, expert=self.expert)
         words = {LEVEL: how.level.value, GRANULARITY: bricks_words(how.granularity)}
         if width >= _ROOMY:
             words |= {CUT: how.cut.value, WORKERS: counted(how.workers, "worker")}
         return [word for setting, word in words.items() if setting in shown]
 
-    def _said(self) -> Sequence[Line]:
-        """Return the model and its answer, the most important first."""
-        if not self._model and self._is_empty:
-            return [Hint(" Nothing was measured here yet: {workbench.start_run} measures the selected model.").line]
-        if not self._model:
-            return [line(Span(" How fast does it run here?", "muted"))]
-        name = line(Span(f" {self._model} ", "strong"))
-        if self._found is None:
-            return [name]
-        found = self._found
-        if replaces(self._under_way, found):
-            so_far = self._under_way.estimate
+    def _said(self) -> Iterator[Line]:
+        """Yield the model and its answer, the most important first."""
+        found = self.found
+        if self.model:
+            yield line(Span(f" {self.model} ", "strong"))
+        elif self.is_empty:
+            yield Hint(" Nothing was measured here yet: {workbench.start_run} measures the selected model.").line
+        else:
+            yield line(Span(" How fast does it run here?", "muted"))
+        if not self.model or found is None:
+            return
+        if replaces(self.under_way, found):
+            so_far = self.under_way.estimate
             if so_far is None:
-                return [name, line(Span(" is being measured ", "muted"))]
-            return [name, line(Span(f" {milliseconds(so_far.value_ms)} ms", "strong"), Span(" so far ", "muted"))]
-        if found.estimate.obstacle and found.figure is None:
-            return [name, line(Span(" no estimate possible ", "warn"))]
-        chosen = ", as chosen" if self._is_chosen else ""
-        on = f", on {self._choices.system}" if self._choices.system is not None else ""
-        return [
-            name,
-            line(Span(f" {figure_text(found)}", "strong")),
-            line(Span(f" {origin_words(found)}", "muted")),
-            line(Span(f" {combination_words(found)}", "muted")),
-            line(Span(f"{on}{chosen}", "muted")),
-        ]
-
-
-def _as_far_as_they_fit(parts: Sequence[Line], room: int) -> Line:
-    """Return the first part, and those after it that fit whole."""
-    kept: Line = ()
-    for part in parts:
-        if kept and width_of((*kept, *part)) > room:
-            break
-        kept = (*kept, *part)
-    return kept
+                yield line(Span(" is being measured ", "muted"))
+            else:
+                yield line(Span(f" {milliseconds(so_far.value_ms)} ms", "strong"), Span(" so far ", "muted"))
+        elif found.estimate.obstacle and found.figure is None:
+            yield line(Span(" no estimate possible ", "warn"))
+        else:
+            yield line(Span(f" {figure_text(found)}", "strong"))
+            yield line(Span(f" {origin_words(found)}", "muted"))
+            yield line(Span(f" {combination_words(found)}", "muted"))
+            on = f", on {self.choices.system}" if self.choices.system is not None else ""
+            yield line(Span(f"{on}{', as chosen' if self.is_chosen else ''}", "muted"))

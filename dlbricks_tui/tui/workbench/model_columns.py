@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dlbricks_tui.documents.lines import Line, Span, column, cut, line
+from dlbricks_tui.answers.open_models import KnownLatency, id_of
+from dlbricks_tui.documents.lines import Line, Span, column, cut
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.model_names import family_rows, longest, room_for, told_apart
-from dlbricks_tui.tui.open_model import id_of
-from dlbricks_tui.tui.widgets.rows import DrawnRows
-from dlbricks_tui.wording.answers import combination_words, figure_number
+from dlbricks_tui.tui.widgets.rows import CheckedRows
 from dlbricks_tui.wording.numbers import PREDICTED, UNKNOWN, age, milliseconds, part_of, percent, task_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.answers.open_models import ModelId
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.open_model import ModelId
 
 # Narrower names would tell little: the first columns are dropped before. The last one leaves less room for names.
 LEAST_NAME, _GOOD_NAME = 16, 20
@@ -31,121 +28,72 @@ _ROOMY, _LONG_NAME, _MOST_IMPORTANT = 80, 70, 3
 _GAP = 1
 
 
-@dataclass(frozen=True, slots=True)
-class KnownLatency:
-    """The answer of a model, for the cells of its row."""
-
-    # In milliseconds: `16.70`, `~8.1-15`; empty if there is none.
-    figure: str
-    # The latency that the list is sorted by; None without a figure.
-    whole_ms: float | None
-    # The number of measured layers.
-    measured: int
-    layers: int
-    # True if an estimate is possible at all.
-    possible: bool = True
-    # True if the figure is a prediction.
-    predicted: bool = False
-    end_to_end_ms: float | None = None
-    per_second: float | None = None
-    # The runtime and its variant: `MXNet, 2 threads, batch 1`.
-    combination: str = ""
-    # The time of the oldest measurement in it, in seconds since 1970; None if nothing was measured.
-    since: float | None = None
-
-
-def known_latency(one: SystemEstimate) -> KnownLatency:
-    """Return an answer as the list shows it."""
-    found, timed, figure = one.estimate, one.end_to_end, one.figure
-    whole_ms = None if figure is None else figure.latency.value_ms
-    return KnownLatency(
-        figure_number(one),
-        whole_ms,
-        found.coverage.measured if one.is_measured else 0,
-        found.coverage.layers,
-        not found.obstacle or figure is not None,
-        figure is not None and not figure.is_measured,
-        None if timed is None else timed.value_ms,
-        one.variant.batch / whole_ms * 1000 if whole_ms else None,
-        combination_words(one),
-        figure.between[0] if figure is not None and figure.between is not None else None,
-    )
+_NOTHING_KNOWN = KnownLatency("", None, 0, 0)
+# The text of a cell with its style, a muted text, or None for what is not known.
+Cell: TypeAlias = "tuple[str, str] | str | None"
 
 
 class ModelColumn(NamedTuple):
-    """A column with its title, and its meaning for the box that selects columns."""
+    """A column with its width, and its meaning for the box that selects columns."""
 
     name: str
-    title: str
     width: int
     about: str
-    cell: Callable[[ModelSource, KnownLatency | None, float], tuple[str, str]]
+    # Of a model, what is known of its latency, and the present time.
+    cell: Callable[[ModelSource, KnownLatency, float], Cell]
     right: bool = True
+    heading: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.heading or self.name
 
 
-def _task(source: ModelSource, _: KnownLatency | None, __: float) -> tuple[str, str]:
-    return task_words(source.task), "muted"
-
-
-def _layers(source: ModelSource, _: KnownLatency | None, __: float) -> tuple[str, str]:
-    return UNKNOWN if source.layers is None else f"{source.layers:,}", "muted"
-
-
-def _unique(source: ModelSource, _: KnownLatency | None, __: float) -> tuple[str, str]:
+def _unique(source: ModelSource, *_: object) -> Cell:
     known = source.layers and source.unique_layers is not None
     return percent((source.unique_layers or 0) / (source.layers or 1)) if known else UNKNOWN, "text"
 
 
-def _format(source: ModelSource, _: KnownLatency | None, __: float) -> tuple[str, str]:
-    return ", ".join(form.value for form in source.formats), "muted"
+def _per_second(_: ModelSource, known: KnownLatency, __: float) -> Cell:
+    sign, style = (PREDICTED, "warn") if known.predicted else ("", "text")
+    return None if known.per_second is None else (sign + milliseconds(known.per_second), style)
 
 
-def _runtime(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
-    return latency.combination.partition(", ")[0] if latency is not None and latency.figure else UNKNOWN, "muted"
+def _measured(_: ModelSource, known: KnownLatency, __: float) -> Cell:
+    return None if known.end_to_end_ms is None else (milliseconds(known.end_to_end_ms), "text")
 
 
-def _variant(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
-    return latency.combination.partition(", ")[2] if latency is not None and latency.figure else UNKNOWN, "muted"
+def _age(_: ModelSource, known: KnownLatency, now: float) -> Cell:
+    return None if known.since is None else age(now - known.since)
 
 
-def _per_second(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
-    if latency is None or latency.per_second is None:
-        return UNKNOWN, "muted"
-    sign = PREDICTED if latency.predicted else ""
-    return sign + milliseconds(latency.per_second), "warn" if latency.predicted else "text"
+def _combination(place: int) -> Callable[[ModelSource, KnownLatency, float], Cell]:
+    """Return the cell of the runtime, or of its variant."""
+    return lambda _, known, __: known.combination.partition(", ")[place] if known.figure else None
 
 
-def _measured(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
-    known_ms = None if latency is None else latency.end_to_end_ms
-    return UNKNOWN if known_ms is None else milliseconds(known_ms), "muted" if known_ms is None else "text"
-
-
-def _age(_: ModelSource, latency: KnownLatency | None, now: float) -> tuple[str, str]:
-    return UNKNOWN if latency is None or latency.since is None else age(now - latency.since), "muted"
-
-
-def _estimate(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
-    if latency is not None and not latency.possible:
+def _estimate(_: ModelSource, known: KnownLatency, __: float) -> Cell:
+    if not known.possible:
         return "none", "warn"
-    if latency is None or (not latency.figure and not latency.measured):
-        return UNKNOWN, "muted"
-    if not latency.figure:
-        return f"{part_of(latency.measured, latency.layers)} run", "warn"
-    return latency.figure, "warn" if latency.predicted else "strong"
+    if known.figure:
+        return known.figure, "warn" if known.predicted else "strong"
+    return (f"{part_of(known.measured, known.layers)} run", "warn") if known.measured else None
 
 
 # The most important last: the first ones are dropped when the panel is narrow.
 COLUMNS = (
-    ModelColumn("format", "format", 11, "the formats of its files", _format, False),
-    ModelColumn("variant", "variant", 18, "the threads and the batch size of the answer", _variant, False),
-    ModelColumn("layers", "layers", 6, "the number of layers", _layers),
-    ModelColumn("unique", "unique", 6, "the share of layers that differ from all others", _unique),
-    ModelColumn("task", "task", 21, "the task, such as object detection", _task, False),
-    ModelColumn("per_second", "per s", 8, "images, sentences or rows in a second, by the answer", _per_second),
-    ModelColumn("measured", "measured", 8, "the end-to-end latency in ms", _measured),
-    ModelColumn("runtime", "runtime", 12, "the runtime of the answer", _runtime, False),
-    ModelColumn("age", "age", 6, "the age of the oldest measurement in the answer", _age),
-    ModelColumn("estimate", "ms", 10, "the answer in ms: the fastest one measured, or a predicted range", _estimate),
+    ModelColumn("format", 11, "the formats of its files", lambda it, *_: ", ".join(f.value for f in it.formats), False),
+    ModelColumn("variant", 18, "the threads and the batch size of the answer", _combination(2), False),
+    ModelColumn("layers", 6, "the number of layers", lambda it, *_: None if it.layers is None else f"{it.layers:,}"),
+    ModelColumn("unique", 6, "the share of layers that differ from all others", _unique),
+    ModelColumn("task", 21, "the task, such as object detection", lambda it, *_: task_words(it.task), False),
+    ModelColumn("per_second", 8, "images, sentences or rows in a second, by the answer", _per_second, heading="per s"),
+    ModelColumn("measured", 8, "the end-to-end latency in ms", _measured),
+    ModelColumn("runtime", 12, "the runtime of the answer", _combination(0), False),
+    ModelColumn("age", 6, "the age of the oldest measurement in the answer", _age),
+    ModelColumn(
+        "estimate", 10, "the answer in ms: the fastest one measured, or a predicted range", _estimate, heading="ms"
+    ),
 )
 FIRST_COLUMNS = ("layers", "unique", "task", "runtime", "age", "estimate")
 
@@ -165,21 +113,19 @@ def fitting(columns: Sequence[ModelColumn], width: int, names: int = _GOOD_NAME)
     return shown, width
 
 
-def cells(columns: Sequence[ModelColumn], source: ModelSource, latency: KnownLatency | None, now: float) -> Line:
-    """Return the cells of a model, each after a gap."""
-    spans: list[Span] = []
-    for each in columns:
-        text, style = each.cell(source, latency, now)
-        spans += [Span(" " * _GAP), column(text, each.width, style, right=each.right)]
-    return tuple(spans)
+def texts_of(
+    columns: Sequence[ModelColumn], source: ModelSource, latency: KnownLatency | None, now: float
+) -> list[tuple[str, str]]:
+    """Return the cells of a model, each a text with its style."""
+    cells = (each.cell(source, latency or _NOTHING_KNOWN, now) for each in columns)
+    return [it if isinstance(it, tuple) else (UNKNOWN if it is None else it, "muted") for it in cells]
 
 
-def titles(columns: Sequence[ModelColumn], sorted_by: str, sign: str) -> Line:
-    """Return the titles of the columns; the sign marks the column that the list is sorted by."""
+def in_columns(columns: Sequence[ModelColumn], cells: Iterable[tuple[str, str]]) -> Line:
+    """Return cells, each after a gap."""
     spans: list[Span] = []
-    for each in columns:
-        title = sign + each.title if each.name == sorted_by else each.title
-        spans += [Span(" " * _GAP), column(cut(title, each.width), each.width, "heading", right=each.right)]
+    for each, (text, style) in zip(columns, cells, strict=True):
+        spans += [Span(" " * _GAP), column(cut(text, each.width), each.width, style, right=each.right)]
     return tuple(spans)
 
 
@@ -255,17 +201,10 @@ def in_order(
         return sorted(sources, key=lambda it: it.name.casefold())
 
     def value(source: ModelSource) -> float | None:
-        latency = latencies.get(id_of(source))
-        if order is ModelOrder.LAYERS:
-            return source.layers
-        if latency is None:
-            return None
-        return latency.whole_ms if order is ModelOrder.TIME else latency.since
+        known = latencies.get(id_of(source), _NOTHING_KNOWN)
+        return {ModelOrder.TIME: known.whole_ms, ModelOrder.LAYERS: source.layers, ModelOrder.AGE: known.since}[order]
 
-    values = {id_of(it): value(it) for it in sources}
-    known = [it for it in sources if values[id_of(it)] is not None]
-    unknown = [it for it in sources if values[id_of(it)] is None]
-    return [*sorted(known, key=lambda it: -(values[id_of(it)] or 0.0)), *unknown]
+    return sorted(sources, key=lambda it: (value(it) is None, -(value(it) or 0.0)))
 
 
 def grouped(sources: Sequence[ModelSource], recent: Sequence[ModelId]) -> dict[ModelGroup, list[ModelSource]]:
@@ -370,9 +309,6 @@ def names_room(names: int, columns: Sequence[ModelColumn], width: int, *, is_wid
     return names if width >= roomy else _GOOD_NAME
 
 
-_NAME = 12
-
-
 class ModelColumnsScreen(Dialog[tuple[str, ...]]):
     """Returns the names of the selected columns."""
 
@@ -383,24 +319,15 @@ class ModelColumnsScreen(Dialog[tuple[str, ...]]):
     )
 
     def __init__(self, shown: Iterable[str]) -> None:
-        self._chosen = set(shown)
-        self._list: DrawnRows[ModelColumn] = DrawnRows(self._row)
-        self._list.items = COLUMNS
+        about = {it.name: (it.title, it.about) for it in COLUMNS}
+        self._list = CheckedRows(shown, about.__getitem__, 12)
         super().__init__(self._list)
 
     def on_mount(self) -> None:
-        self._list.rows_changed()
+        self._list.show(it.name for it in COLUMNS)
 
     def action_show_or_hide(self) -> None:
-        if self._list.selected is not None:
-            self._chosen ^= {self._list.selected.name}
-            self._list.action_down()
-            self._list.refresh()
+        self._list.check()
 
     def action_use(self) -> None:
-        self.dismiss(tuple(each.name for each in COLUMNS if each.name in self._chosen))
-
-    def _row(self, index: int, width: int) -> Line:
-        each = self._list.items[index]
-        mark = Span("[x] ", "mark") if each.name in self._chosen else Span("[ ] ", "muted")
-        return line(mark, column(each.title, _NAME, "strong"), Span(each.about, "muted"))
+        self.dismiss(tuple(name for name in self._list.items if name in self._list.chosen))

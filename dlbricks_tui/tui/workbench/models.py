@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from dlbricks_tui.answers.open_models import ComparableRow, ModelId, id_of
 from dlbricks_tui.documents.lines import Line, Span, contains_all, cut, cut_start, highlighted, width_of
 from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marks.marks import MARK, ComparableRow
+from dlbricks_tui.tui.marking import MARK
 from dlbricks_tui.tui.model_names import FAMILY_INDENT
-from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.tui.widgets.panel import ItemPanel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.screens import WIDE
@@ -21,19 +20,20 @@ from dlbricks_tui.tui.workbench.model_columns import (
     FIRST_COLUMNS,
     ListedModel,
     ListSection,
+    ModelColumnsScreen,
     ModelGroup,
     ModelOrder,
-    cells,
     columns_in,
     fitting,
     grouped,
+    in_columns,
     in_order,
     labels,
     list_rows,
     names_room,
     room_beside,
     sections_of,
-    titles,
+    texts_of,
     usually_unfolded,
     whole_names,
 )
@@ -43,8 +43,9 @@ from dlbricks_tui.wording.numbers import task_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
+    from dlbricks_tui.answers.open_models import KnownLatency
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.workbench.model_columns import KnownLatency, ModelColumn
+    from dlbricks_tui.tui.workbench.model_columns import ModelColumn
     from dlbricks_tui.wording.plain_text import TextTable
 
 _MARK_WIDTH = 2
@@ -77,13 +78,15 @@ def row_line(
     indent = " " * (FAMILY_INDENT if row.in_family else 0)
     name = (Span(indent), *highlighted(cut(row.text, name_width - len(indent)), words))
     mark = Span(f"{MARK} " if marked else " " * _MARK_WIDTH, "mark")
-    return (mark, *name, Span(" " * (name_width - width_of(name))), *cells(columns, row.source, latency, now))
+    cells = in_columns(columns, texts_of(columns, row.source, latency, now))
+    return (mark, *name, Span(" " * (name_width - width_of(name))), *cells)
 
 
 def heading_line(columns: Sequence[ModelColumn], order: ModelOrder, name_width: int) -> Line:
     """Return the titles of the columns; one of them has the mark of the order."""
     title = cut("▴model" if order is ModelOrder.NAME else "model", name_width).ljust(name_width)
-    return (Span(" " * _MARK_WIDTH), Span(title, "heading"), *titles(columns, order.column, _SORTED))
+    titles = [(f"{_SORTED * (it.name == order.column)}{it.title}", "heading") for it in columns]
+    return (Span(" " * _MARK_WIDTH), Span(title, "heading"), *in_columns(columns, titles))
 
 
 def searched_text(source: ModelSource) -> str:
@@ -183,26 +186,17 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         "measurement in an estimate."
     )
 
-    @dataclass
-    class ShapesAsked(Message):
-        """The user wants to set the shapes of a model's inputs."""
+    class ShapesAsked(ItemPanel.OfPanel):
+        """The user wants to set the shapes of the selected model's inputs."""
 
-        source: ModelSource
-
-    @dataclass
-    class RemovalAsked(Message):
-        """The user wants to remove a model from the list."""
-
-        source: ModelSource
+    class RemovalAsked(ItemPanel.OfPanel):
+        """The user wants to remove the selected model from the list."""
 
     class ViewChanged(Message):
         """The user has changed the order, the columns, or which groups are unfolded."""
 
     class LanguageAsked(Message):
         """The user wants to see the language models."""
-
-    class ColumnsAsked(Message):
-        """The user wants to select the columns."""
 
     def __init__(
         self,
@@ -234,8 +228,8 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
         now = numbers.now()
         rows = [
-            [source.name, *(each.cell(source, self._latencies.get(id_of(source)), now)[0] for each in self.columns)]
-            for source in self.found
+            [it.name, *(text for text, _ in texts_of(self.columns, it, self._latencies.get(id_of(it)), now))]
+            for it in self.found
         ]
         return TextTable(("model", *(each.title for each in self.columns)), rows)
 
@@ -318,11 +312,6 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         else:
             self.rows.refresh()
 
-    def show_columns(self, names: Sequence[str]) -> None:
-        self.columns = columns_in(names)
-        self._remake()
-        self.post_message(self.ViewChanged())
-
     def put_cursor_on(self, source: ModelSource) -> None:
         """Select a model; end a search that hides it."""
         if source in self.items and source not in self.found:
@@ -379,11 +368,11 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def action_give_shapes(self) -> None:
         if self.selected is not None:
-            self.post_message(self.ShapesAsked(self.selected))
+            self.post_message(self.ShapesAsked(self))
 
     def action_remove(self) -> None:
         if self.selected is not None:
-            self.post_message(self.RemovalAsked(self.selected))
+            self.post_message(self.RemovalAsked(self))
 
     def action_sort(self) -> None:
         self.sorted_by = next_of(tuple(ModelOrder), self.sorted_by, 1)
@@ -392,7 +381,13 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         self.post_message(self.ViewChanged())
 
     def action_choose_columns(self) -> None:
-        self.post_message(self.ColumnsAsked())
+        def chosen(names: tuple[str, ...] | None) -> None:
+            if names is not None:
+                self.columns = columns_in(names)
+                self._remake()
+                self.post_message(self.ViewChanged())
+
+        self.app.push_screen(ModelColumnsScreen(it.name for it in self.columns), chosen)
 
     def mark(self) -> bool:
         if self.selected is not None:

@@ -3,49 +3,64 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import on
 from textual.containers import Container
 
+from dlbricks_tui.answers.open_models import AskedShape, GivenInputs, asked_inputs, id_of, known_latency
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.open_model import AskedShape, GivenInputs, OpenModel, asked_inputs, id_of
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
+from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline
-from dlbricks_tui.tui.workbench.estimate_rows import NOTHING_UNDER_WAY, replaces, under_way
-from dlbricks_tui.tui.workbench.model_columns import known_latency
+from dlbricks_tui.tui.workbench.estimate import (
+    NOTHING_UNDER_WAY,
+    EstimatePanel,
+    Headline,
+    problem_note,
+    replaces,
+    under_way,
+)
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from dlbricks_tui.tui.workbench.views import ViewsScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from textual.app import ComposeResult
 
+    from dlbricks_tui.answers.choices import Available, Choices, CutAt
+    from dlbricks_tui.answers.estimating import Answer
+    from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.answers.library_scans import BrickIndex
+    from dlbricks_tui.answers.model_reading import ModelReader, Refusal
+    from dlbricks_tui.answers.open_models import ComparableRow, KnownLatency
+    from dlbricks_tui.answers.session import Session
+    from dlbricks_tui.answers.shared_estimates import Measurements
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.documents.part_details import Measurements, PartLatencies
+    from dlbricks_tui.documents.lines import Line
+    from dlbricks_tui.documents.part_details import PartLatencies
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.choices import Available, Choices, CutAt
     from dlbricks_tui.tui.dialogs.input_shapes import Inputs
-    from dlbricks_tui.tui.marks.marks import ComparableRow
-    from dlbricks_tui.tui.model_reader import ModelReader
-    from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.run.snapshot import RunSnapshot
-    from dlbricks_tui.tui.session import Session
-    from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
-    from dlbricks_tui.tui.workbench.model_columns import KnownLatency
+    from dlbricks_tui.tui.workbench.estimate import EstimateView
 
 
 # Small, with parallel branches, so that the compositions differ.
 FIRST_SAMPLE = "squeezenet1.1"
+
+
+# What to do about a model that cannot be read, by the name of the cure.
+_CURES = {
+    "LAYERS_AS_WRITTEN": "Press {workbench.other_level} for layers as written.",
+    "OTHER_BATCH_SIZE": "{workbench.show_settings} goes to the settings: choose another batch there.",
+}
 
 
 class WorkbenchScreen(ViewsScreen):
@@ -70,7 +85,7 @@ class WorkbenchScreen(ViewsScreen):
         # Without results there is nothing to estimate.
         self._has_results = False
         # The bricks of the library as they are cut now; None until all models were indexed.
-        self._index: work.BrickIndex | None = None
+        self._index: BrickIndex | None = None
         self._indexed_cut: CutAt | None = None
         self._wants_sample = False
         # True: the sample is read while the user reads the welcome box.
@@ -78,7 +93,8 @@ class WorkbenchScreen(ViewsScreen):
         self._view: EstimateView | None = None
         self._latencies: PartLatencies | None = None
         self._progress = NOTHING_UNDER_WAY
-        self._headline = Headline()
+        self._is_empty = False
+        self._headline = TextLines(self._headline_lines, classes="headline")
         self._details = DetailsPanel()
         self._estimate = EstimatePanel()
 
@@ -111,7 +127,7 @@ class WorkbenchScreen(ViewsScreen):
 
     def _read_all(self) -> None:
         first = self._first
-        self._change_library(work.list_models if first is None else partial(work.open_first, model=first))
+        self._change_library(partial(work.add_path, path=first) if isinstance(first, Path) else lambda _: first)
         self._list_choices()
 
     def _begin_with_sample(self, wanted: bool) -> None:
@@ -148,21 +164,27 @@ class WorkbenchScreen(ViewsScreen):
             self._open_in_front(self._models.selected)
 
     @on(ModelsPanel.ShapesAsked)
-    def _shapes_wanted(self, event: ModelsPanel.ShapesAsked) -> None:
-        opened = self._opened if self._opened and id_of(self._opened.spec.source) == id_of(event.source) else None
+    def _shapes_wanted(self) -> None:
+        source = self._models.selected
+        if source is None:
+            return
+        opened = self._opened if self._opened and id_of(self._opened.spec.source) == id_of(source) else None
         # An open model has shapes: given now, remembered, or from its file.
         if opened:
-            self._ask_for_inputs(event.source, asked_inputs(opened.graph))
-        elif shapes := event.source.inputs:
-            self._ask_for_inputs(event.source, {name: AskedShape(shape, shape) for name, shape in shapes.items()})
+            self._ask_for_inputs(source, asked_inputs(opened.graph))
+        elif shapes := source.inputs:
+            self._ask_for_inputs(source, {name: AskedShape(shape, shape) for name, shape in shapes.items()})
         else:
             # The box opens at once and takes the keys; its thread reads the inputs from the file.
-            spec = self._library.spec(event.source, self.choices)
-            self._show_shapes(event.source, lambda: self.session.reader.inputs(spec))
+            spec = self._library.spec(source, self.choices)
+            self._show_shapes(source, lambda: self.session.reader.inputs(spec))
 
     @on(ModelsPanel.RemovalAsked)
-    def _removal_wanted(self, event: ModelsPanel.RemovalAsked) -> None:
-        self._change_library(partial(work.remove_model, source=event.source))
+    def _removal_wanted(self) -> None:
+        if (source := self._models.selected) is not None:
+            again = key("workbench.open_path")
+            told = f"{source.name} was removed; its file stays. {again} adds it again."
+            self._change_library(lambda reader: reader.library.remove(source.path), told)
 
     @on(TreePanel.Selected)
     def _part_selected(self) -> None:
@@ -187,7 +209,7 @@ class WorkbenchScreen(ViewsScreen):
         self._tree.show_waiting()
         self._estimate.show_waiting()
         self._show_run_of_it()
-        self._show_headline()
+        self._headline.refresh()
         self.run_in_thread(partial(work.read_model, self.session, spec, self.choices), "model", self._model_read)
 
     def _open_in_front(self, source: ModelSource) -> None:
@@ -202,7 +224,7 @@ class WorkbenchScreen(ViewsScreen):
         if choices == before:
             return
         self._estimate.show_choices(self.choices)
-        self._show_headline()
+        self._headline.refresh()
         self._models.forget_latencies()
         self._look_for_results()
         if self._spec is None:
@@ -214,10 +236,15 @@ class WorkbenchScreen(ViewsScreen):
 
     # Work in threads
 
-    def _change_library(self, change: Callable[[ModelReader], work.Listing]) -> None:
-        self.run_in_thread(lambda: change(self.session.reader), "library", self._library_changed)
+    def _change_library(self, change: Callable[[ModelReader], ModelSource | None], told: str = "") -> None:
+        """Change the library in a thread, and tell it where it is not refused."""
 
-    def _library_changed(self, listing: work.Listing) -> None:
+        def changed() -> work.Listing:
+            return work.change_library(self.session.reader, change)
+
+        self.run_in_thread(changed, "library", partial(self._library_changed, told))
+
+    def _library_changed(self, told: str, listing: work.Listing) -> None:
         self._library.sources = listing.sources
         self._index = self._indexed_cut = None
         self._models.show(listing.sources, listing.language_models)
@@ -226,13 +253,12 @@ class WorkbenchScreen(ViewsScreen):
         self._open_sample()
         if listing.refusal is not None:
             self.app.post_message(messages.Failed(listing.refusal))
+        elif told:
+            show_message(self.app, told)
         if listing.added is not None:
             added = self._library.listed(listing.added)
             self._models.put_cursor_on(added)
             self._open_in_front(added)
-        if listing.removed is not None:
-            again = key("workbench.open_path")
-            show_message(self.app, f"{listing.removed.name} was removed; its file stays. {again} adds it again.")
         self.apply_sizes()
 
     def _list_choices(self) -> None:
@@ -240,21 +266,23 @@ class WorkbenchScreen(ViewsScreen):
 
     def _choices_listed(self, available: Available) -> None:
         self._estimate.show_choices(self.choices, available)
-        self._headline.show_empty(not available.results)
+        self._is_empty = not available.results
+        self._headline.refresh()
         if available.results:
             self._has_results = True
             self._look_for_results()
 
-    def _model_read(self, found: OpenModel | work.Refusal) -> None:
-        if isinstance(found, OpenModel):
+    def _model_read(self, found: work.OpenModel | Refusal) -> None:
+        if isinstance(found, work.OpenModel):
             self._opened = found
             self._tree.show(found)
             self.show_wanted_layer()
             self._update_estimate()
             self._look_for_bricks()
             return
-        self._tree.show_problem(found.reason, found.next_step)
-        self._estimate.show_problem(found.reason, found.next_step)
+        cure = _CURES.get(found.cure.name, "")
+        self._tree.show_note(problem_note("shown", found.reason, cure))
+        self._estimate.show(problem_note("estimated", found.reason, cure))
         if found.inputs and self._spec is not None:
             self._ask_for_inputs(self._spec.source, found.inputs, found.reason)
 
@@ -272,12 +300,13 @@ class WorkbenchScreen(ViewsScreen):
         self._latencies = found.latencies
         self._estimate.show(found.view)
         self._show_latencies()
-        self._show_headline()
+        self._headline.refresh()
 
     @on(messages.NewResults)
     def _new_results(self) -> None:
         self._has_results = True
-        self._headline.show_empty(False)
+        self._is_empty = False
+        self._headline.refresh()
         self._update_estimate(refresh=True)
 
     def show_run(self, run: RunSnapshot) -> None:
@@ -286,9 +315,11 @@ class WorkbenchScreen(ViewsScreen):
 
     def _show_run_of_it(self) -> None:
         if self._run is not None and self._spec is not None:
-            self._progress = under_way(self._run, self._spec.source.name)
-            self._estimate.show_run(self._progress)
-            self._headline.show_run(self._progress)
+            before, self._progress = self._progress, under_way(self._run, self._spec.source.name)
+            # Drawing disturbs measurements.
+            if self._progress != before:
+                self._estimate.show_run(self._progress)
+                self._headline.refresh()
             self._show_latencies()
 
     def _show_latencies(self) -> None:
@@ -318,7 +349,13 @@ class WorkbenchScreen(ViewsScreen):
         """Estimate the models of the library, if there are any results."""
         if self._has_results:
             choices, specs = self.choices, self._library.specs(self.choices)
-            scan = partial(work.estimate_library, self.session, specs, choices, measuring=self.measuring)
+            measuring = self.measuring
+
+            def scan() -> Iterator[tuple[ModelSource, KnownLatency | None]]:
+                from dlbricks_tui.answers.library_scans import estimate_library
+
+                return estimate_library(self.session, specs, choices, measuring=measuring)
+
             self.run_steps_in_thread(scan, "latencies", partial(self._latency_found, choices))
 
     def _latency_found(self, choices: Choices, found: tuple[ModelSource, KnownLatency | None]) -> None:
@@ -338,10 +375,16 @@ class WorkbenchScreen(ViewsScreen):
         if self._opened is not None and cut_at != self._indexed_cut:
             self._index, self._indexed_cut = None, cut_at
             specs = self._library.specs(self.choices)
-            scan = partial(work.index_bricks, self.session.reader, specs, measuring=self.measuring)
+            measuring = self.measuring
+
+            def scan() -> Iterator[BrickIndex]:
+                from dlbricks_tui.answers.library_scans import index_bricks
+
+                return index_bricks(self.session.reader, specs, work.is_wanted, measuring=measuring)
+
             self.run_steps_in_thread(scan, "index", partial(self._bricks_indexed, cut_at))
 
-    def _bricks_indexed(self, cut_at: CutAt, index: work.BrickIndex) -> None:
+    def _bricks_indexed(self, cut_at: CutAt, index: BrickIndex) -> None:
         if cut_at == self._indexed_cut:
             self._index = index
             self._show_details()
@@ -366,14 +409,18 @@ class WorkbenchScreen(ViewsScreen):
         if part is not None and part.source == pair:
             self._details.show_measurements(measured)
 
-    def _show_headline(self) -> None:
-        self._headline.show(
+    def _headline_lines(self, width: int) -> tuple[Line, ...]:
+        document = None if self._view is None else self._view.document
+        headline = Headline(
             self._spec.source.name if self._spec else "",
             self.choices,
-            self._view.document.one if self._view else None,
-            expert=self.is_expert,
-            chosen=self._view is not None and self._view.document.is_chosen,
+            None if document is None else document.one,
+            document is not None and document.is_chosen,
+            self._progress,
+            self.is_expert,
+            self._is_empty,
         )
+        return (headline.line(width),)
 
     # Actions
 
@@ -381,18 +428,17 @@ class WorkbenchScreen(ViewsScreen):
         if self._models.marked:
             self._ask_which_marked(self.start_run)
         else:
-            self.open_selected(f"Mark the models to run with {key('app.mark')}, or open one.")
-            if self._spec is not None:
-                self.start_run((self._spec.source,))
+            if spec := self.open_selected(f"Mark the models to run with {key('app.mark')}, or open one."):
+                self.start_run((spec.source,))
 
     @property
     def marked_rows(self) -> tuple[ComparableRow, ...]:
         """The marked models, as rows to compare."""
         return self._models.compared
 
-    def spec_of(self, source: ModelSource) -> ModelSpec:
-        """Return how a model is read under the current settings."""
-        return self._library.spec(source, self.choices)
+    def answer_for(self, source: ModelSource) -> Answer:
+        """Return the answer of a model under the current settings; raise UserError if it cannot be read."""
+        return self.session.answer(self._library.spec(source, self.choices), self.choices)
 
     def action_open_path(self) -> None:
         from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
@@ -409,7 +455,7 @@ class WorkbenchScreen(ViewsScreen):
 
     def _show_parts(self) -> None:
         self._estimate.show_more(self.view.expert)
-        self._show_headline()
+        self._headline.refresh()
 
     def action_show_settings(self) -> None:
         self.show_expert(True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from dlbricks_tui.estimate.prediction.score import Score
-    from dlbricks_tui.jobs.folder import JobFolder
-    from dlbricks_tui.jobs.process import JobProcess
     from dlbricks_tui.share.suites.exporting import SuiteWritten
-    from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.open_model import ModelSpec
-    from dlbricks_tui.tui.session import Session
 
 _MOST_NAMED = 4
 
@@ -45,38 +39,6 @@ class ExportSuiteScreen(PathScreen):
         if not path.absolute().parent.is_dir():
             return f"No such folder: {path.absolute().parent}"
         return f"{path} exists already: name a new file" if path.exists() else ""
-
-
-def start_export(session: Session, specs: Sequence[ModelSpec], choices: Choices, path: Path) -> JobFolder:
-    """Start a process that writes the bricks of models, as they are cut in the workbench, into a suite."""
-    # Loaded here: exports are rare.
-    from dlbricks_tui.answers.suites import EXPORT, ExportOrder, SuiteOptions
-    from dlbricks_tui.jobs.process import start_detached
-    from dlbricks_tui.share.suites.key_file import fresh_seed
-
-    # Each model has its own shapes.
-    sources = tuple(replace(it.source, inputs={**it.source.inputs, **it.shapes}) for it in specs)
-    options = SuiteOptions(
-        granularity=choices.granularity,
-        cut=choices.cut,
-        order=choices.order,
-        level=choices.level,
-        batch=() if choices.batch is None else (choices.batch,),
-        precision=choices.precision,
-    )
-    # A suite of some models has single layers only.
-    order = ExportOrder(sources, options.possible_for(sources), path.absolute(), fresh_seed().secret.hex())
-    folder = EXPORT.create(session.data, tuple(it.name for it in sources), order)
-    start_detached(folder, session.data, EXPORT.function)
-    return folder
-
-
-def follow_export(job: JobFolder, session: Session) -> JobProcess:
-    """Return the process of an export that has started."""
-    from dlbricks_tui.answers.suites import EXPORT
-    from dlbricks_tui.jobs.process import JobProcess
-
-    return JobProcess.started_before(EXPORT, job, session.data)
 
 
 class SuiteWrittenScreen(TextDialog[None]):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from textual.message import Message
 
+from dlbricks_tui.answers.open_models import id_of
 from dlbricks_tui.documents.lines import (
     Line,
     Span,
@@ -21,11 +22,10 @@ from dlbricks_tui.documents.lines import (
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import WIDTH, text_of
-from dlbricks_tui.tui.workbench.estimate_rows import CHOOSE_A_MODEL
+from dlbricks_tui.tui.workbench.estimate import CHOOSE_A_MODEL, READING, Note
 from dlbricks_tui.wording.numbers import counted, percent
 from dlbricks_tui.wording.plain_text import TextTable
 
@@ -33,12 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
+    from dlbricks_tui.answers.open_models import ModelId
+    from dlbricks_tui.answers.shared_estimates import Measurements
     from dlbricks_tui.documents.outline import OutlineNode
-    from dlbricks_tui.documents.part_details import Measurements, PartDetails, PartLatencies, PartLatency
+    from dlbricks_tui.documents.part_details import PartDetails, PartLatencies, PartLatency
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.graph import Level
-    from dlbricks_tui.tui.open_model import ModelId, OpenModel
     from dlbricks_tui.tui.workbench.unfolded import Unfolded
+    from dlbricks_tui.tui.workbench.work import OpenModel
 
     _Graph: TypeAlias = tuple[ModelId, Level]
 
@@ -133,7 +135,7 @@ class TreePanel(Panel):
         """Show a model from its top, or from the selected layer if it was only cut anew."""
         from dlbricks_tui.tui.workbench.unfolded import Unfolded
 
-        left, self._graph = self._left, (id_of(opened.spec.source), opened.spec.level)
+        left, self._graph = self._left, (id_of(opened.spec.source), opened.graph.level)
         unfolded = Unfolded(opened.outline)
         self._list.unfolded, self._list.latencies = unfolded, None
         self._list.cursor = 0
@@ -173,12 +175,7 @@ class TreePanel(Panel):
         self._list.refresh()
 
     def show_waiting(self) -> None:
-        self._show_lines(line(Span("Reading the model.", "muted")))
-
-    def show_problem(self, reason: str, next_step: str = "") -> None:
-        """Show why there is no model, and what to do; `next_step` may name actions in place of keys."""
-        step = (Hint(next_step, "strong").line,) if next_step else ()
-        self._show_lines(line(Span("This model cannot be shown.", "bad")), line(Span(reason)), *step)
+        self.show_note(READING)
 
     def search_changed(self) -> None:
         if self._list.unfolded:
@@ -260,13 +257,13 @@ class TreePanel(Panel):
             self.border_subtitle = f"{counted(len(decomposition.bricks), 'brick')}: unique parts, measured once"
         self.heading_changed()
 
-    def _show_lines(self, *lines: Line) -> None:
-        """Remove the model, and remember the selected layer."""
+    def show_note(self, note: Note) -> None:
+        """Show lines in place of the model, and remember the selected layer."""
         self._leave()
         if self._list.unfolded and self._list.unfolded.is_searched:
             self.search_line.end()
         self._list.unfolded, self._list.latencies = None, None
-        self._list.show_placeholder(*lines)
+        self._list.show_placeholder(*note)
         self._list.rows_changed()
         self._show_counts()
 

@@ -1,10 +1,15 @@
 """The parts of a model that are unfolded, as rows; or the sequences that a search has found."""
 
+from __future__ import annotations
+
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from dlbricks_tui.bricks.regions import Region, Repeat
 from dlbricks_tui.documents.outline import Outline, OutlineNode
+
+if TYPE_CHECKING:
+    from dlbricks_tui.bricks.regions import Region
 
 # The most rows that `expand_below` adds.
 MOST_EXPANDED = 2000
@@ -47,10 +52,9 @@ class Unfolded:
 
     def has_equal(self, node: OutlineNode) -> bool:
         """Return whether an equal part occurs elsewhere."""
-        if node is self.outline.root or not node.region.size:
-            return False
-        alike = self.outline.equal(node.region)
-        return len(alike) > (len(node.region.instances) if isinstance(node.region, Repeat) else 1)
+        # All repetitions of a repeated part are in it.
+        here = self.outline.span_of(node.region)
+        return bool(here) and any(self.outline.span_of(it).start not in here for it in self.outline.equal(node.region))
 
     def expand(self, index: int) -> int:
         """Expand a part, or go into an expanded one; a match of a search is shown in its place."""

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.tui.choices import change_setting, setting_named
+from dlbricks_tui.answers.choices import change_setting, setting_named
+from dlbricks_tui.answers.open_models import LayerPlace, index_of
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.open_model import LayerPlace, index_of
 from dlbricks_tui.tui.run.host import RunHostScreen
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.view_state import STEP, STEP_UPPER, USUAL, fitted, taller, usual_sizes, wider
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.screens import layout_of
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, ModelColumnsScreen, ModelGroup, ModelOrder
+from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, ModelGroup, ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import TreePanel
 from dlbricks_tui.wording.numbers import names_of
@@ -28,14 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from dlbricks_tui.answers.choices import Choices
+    from dlbricks_tui.answers.open_models import ModelSpec
+    from dlbricks_tui.answers.session import Session
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.host.queue import WorkKind
     from dlbricks_tui.jobs.folder import JobFolder
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
-    from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.view_state import PanelSizes
 
 # The screen of results keeps its state.
@@ -57,7 +54,7 @@ class ViewsScreen(RunHostScreen):
         self._models = ModelsPanel(view.columns, orders.get(view.order, ModelOrder.LIBRARY), view.recent, unfolded)
         # The open model.
         self._spec: ModelSpec | None = None
-        self._opened: OpenModel | None = None
+        self._opened: work.OpenModel | None = None
         # The layer of a trace to select, once the model is read at its level.
         self._wanted_layer: LayerPlace | None = None
         self._tree = TreePanel()
@@ -69,8 +66,7 @@ class ViewsScreen(RunHostScreen):
     def on_mount(self) -> None:
         self.apply_sizes()
 
-    def on_resize(self) -> None:
-        self.apply_sizes()
+    on_resize = on_mount
 
     @on(ModelsPanel.ViewChanged)
     def _view_changed(self) -> None:
@@ -80,14 +76,6 @@ class ViewsScreen(RunHostScreen):
         self.view = replace(self.view, columns=columns, order=self._models.sorted_by.value, unfolded=unfolded)
         self.apply_sizes()
         self.keep_view()
-
-    @on(ModelsPanel.ColumnsAsked)
-    def _columns_wanted(self) -> None:
-        self.ask(ModelColumnsScreen(each.name for each in self._models.columns), self._models.show_columns)
-
-    @on(ModelsPanel.LanguageAsked)
-    def _language_wanted(self) -> None:
-        self.action_show_language()
 
     def action_widen(self, step: int) -> None:
         self._resize(lambda sizes, panel: wider(sizes, panel, step * STEP))
@@ -106,10 +94,8 @@ class ViewsScreen(RunHostScreen):
         self.keep_view()
 
     def _sizes_in(self, layout: str) -> PanelSizes:
-        width = self.size.width
-        return fitted(
-            self.view.sizes.get(layout) or usual_sizes(layout, width, self._models.needed_width(width)), width
-        )
+        width, kept = self.size.width, self.view.sizes.get(layout)
+        return fitted(kept or usual_sizes(layout, width, self._models.needed_width(width)), width)
 
     def apply_sizes(self) -> None:
         """Give the panels their sizes; the list of models may need others than before."""
@@ -122,23 +108,22 @@ class ViewsScreen(RunHostScreen):
 
     # Other views
 
-    def open_selected(self, otherwise: str) -> None:
-        """Open the model under the cursor of the list if none is open, and say `otherwise` if the list has none.
+    def open_selected(self, otherwise: str) -> ModelSpec | None:
+        """Return the open model, or open the one under the cursor of the list; say `otherwise` if the list has none.
 
         The keys of the answers stand below the list, so that they mean the selected model.
         """
-        if self._spec is not None:
-            return
-        if self._models.selected is None:
-            self.notify(otherwise)
-        else:
+        if self._spec is None and self._models.selected is not None:
             self.open(self._library.listed(self._models.selected))
+        elif self._spec is None:
+            self.notify(otherwise)
+        return self._spec
 
     def open(self, source: ModelSource) -> None:
         raise NotImplementedError
 
-    def follow_job(self, kind: WorkKind, model: str) -> None:
-        if kind.value == "language model":
+    def follow_job(self, kind: str, model: str) -> None:
+        if kind == "language model":
             # Its models are in no library of files.
             self.action_show_language()
             return
@@ -152,44 +137,35 @@ class ViewsScreen(RunHostScreen):
             "proof": self.action_show_analysis,
             "load test": self.action_show_scenario,
             "trace": self.action_show_trace,
-        }[kind.value]()
+        }[kind]()
 
     def action_show_variants(self) -> None:
-        from dlbricks_tui.tui.variants.screen import VariantsScreen
+        from dlbricks_tui.answers.combinations import compare_in_steps
+        from dlbricks_tui.tui.variants import VariantsScreen
 
-        self.open_selected("Open a model to compare its runtimes, threads and batch sizes.")
-        if self._spec is None:
-            return
-        read = partial(work.read_matrix, self.session, self._spec, self.choices)
-        measure = partial(self.start_run, (self._spec.source,))
-        self.app.push_screen(VariantsScreen(self._spec.source.name, read, measure))
+        if spec := self.open_selected("Open a model to compare its runtimes, threads and batch sizes."):
+            read = partial(compare_in_steps, spec, self.choices, self.session.data, work.is_wanted)
+            self.app.push_screen(VariantsScreen(spec.source.name, read, partial(self.start_run, (spec.source,))))
 
     def action_show_analysis(self) -> None:
         from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 
-        self.open_selected("Open a model to analyse how fast it could be.")
-        if self._spec is None:
-            return
-        self.app.push_screen(AnalysisScreen(self.session, self._spec, self.choices, self._config(), self._run))
+        if spec := self.open_selected("Open a model to analyse how fast it could be."):
+            self.app.push_screen(AnalysisScreen(self.session, spec, self.choices, self._config(), self._run))
 
     def action_show_scenario(self) -> None:
         from dlbricks_tui.tui.scenario.screen import ScenarioScreen
 
-        self.open_selected("Open a model to see how much load it can serve.")
-        if self._spec is None:
-            return
-        self.app.push_screen(ScenarioScreen(self.session, self._spec, self.choices, self._config()))
+        if spec := self.open_selected("Open a model to see how much load it can serve."):
+            self.app.push_screen(ScenarioScreen(self.session, spec, self.choices, self._config()))
 
     def action_show_trace(self) -> None:
         from dlbricks_tui.tui.trace.screen import TraceScreen
 
-        self.open_selected("Open a model to see where its time goes.")
-        if self._spec is None:
-            return
-        layer, graph = self._tree.selected_layer, None if self._opened is None else self._opened.graph
-        place = None if layer is None or graph is None else LayerPlace(layer, graph.layers[layer].name, graph.level)
-        screen = TraceScreen(self.session, self._spec, self.choices, self._config(), place)
-        self.ask(screen, self._show_layer)
+        if spec := self.open_selected("Open a model to see where its time goes."):
+            layer, graph = self._tree.selected_layer, None if self._opened is None else self._opened.graph
+            place = None if layer is None or graph is None else LayerPlace(layer, graph.layers[layer].name, graph.level)
+            self.ask(TraceScreen(self.session, spec, self.choices, self._config(), place), self._show_layer)
 
     def _show_layer(self, place: LayerPlace) -> None:
         self._wanted_layer = place
@@ -222,7 +198,7 @@ class ViewsScreen(RunHostScreen):
         from dlbricks_tui.tui.workbench.suites import ScoresScreen
 
         specs, choices = self._library.specs(self.choices), self.choices
-        self.app.push_screen(ScoresScreen(partial(work.read_scores, self.session, specs, choices)))
+        self.app.push_screen(ScoresScreen(partial(self.session.scores, specs, choices)))
 
     def action_show_results(self) -> None:
         from dlbricks_tui.tui.results.screen import ResultsScreen
@@ -238,7 +214,7 @@ class ViewsScreen(RunHostScreen):
             self._show_corpus_of(self._library.sources)
 
     def _show_corpus_of(self, sources: tuple[ModelSource, ...]) -> None:
-        from dlbricks_tui.tui.corpus.screen import CorpusScreen
+        from dlbricks_tui.tui.corpus import CorpusScreen
 
         def specs(choices: Choices) -> list[ModelSpec]:
             return [self._library.spec(source, choices) for source in sources]
@@ -249,9 +225,8 @@ class ViewsScreen(RunHostScreen):
         if self._models.marked:
             self._ask_which_marked(self._ask_for_suite)
         else:
-            self.open_selected(f"Mark the models to export with {key('app.mark')}, or open one.")
-            if self._spec is not None:
-                self._ask_for_suite((self._spec.source,))
+            if spec := self.open_selected(f"Mark the models to export with {key('app.mark')}, or open one."):
+                self._ask_for_suite((spec.source,))
 
     def _ask_for_suite(self, sources: tuple[ModelSource, ...]) -> None:
         from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen
@@ -266,57 +241,57 @@ class ViewsScreen(RunHostScreen):
             self.ask(box, partial(self._export_suite, specs, self.choices))
 
     def _export_suite(self, specs: Sequence[ModelSpec], choices: Choices, path: Path) -> None:
-        from dlbricks_tui.tui.workbench.suites import start_export
+        def start() -> JobFolder:
+            # Loaded here, in a thread: exports are rare.
+            from dlbricks_tui.answers.suites import start_export
 
-        start = partial(start_export, self.session, specs, choices, path)
-        self.run_in_thread(start, _SUITE, self._follow_export)
+            return start_export(specs, choices, path, self.session.data)
 
-    def _follow_export(self, job: JobFolder) -> None:
-        self._exporting = job
-        self._show_export(job)
-        self.run_worker(self._await_export(job), group=_SUITE, exit_on_error=False)
+        def follow(job: JobFolder) -> None:
+            self._exporting = job
+            self._show_export(job)
+            self.run_worker(self._await_export(job), group=_SUITE, exit_on_error=False)
+
+        self.run_in_thread(start, _SUITE, follow)
 
     def _show_export(self, job: JobFolder) -> None:
+        from dlbricks_tui.answers.controlled_jobs import ToldJob
         from dlbricks_tui.tui.run.boxes import JobScreen
 
-        self.app.push_screen(JobScreen(job))
+        self.app.push_screen(JobScreen(ToldJob(job)))
 
     async def _await_export(self, job: JobFolder) -> None:
-        from dlbricks_tui.share.suites.exporting import SuiteWritten
+        from dlbricks_tui.answers.suites import written_suite
         from dlbricks_tui.tui.run.boxes import JobScreen
-        from dlbricks_tui.tui.workbench.suites import SuiteWrittenScreen, follow_export
+        from dlbricks_tui.tui.workbench.suites import SuiteWrittenScreen
 
-        written: list[SuiteWritten] = []
         try:
-            await follow_export(job, self.session).follow(
-                lambda event: written.append(event) if isinstance(event, SuiteWritten) else None
-            )
-        except JobError:
-            if job.state().state is not State.CANCELLED:
-                raise
-            show_message(self.app, "The export is cancelled; nothing was written.")
+            written = await written_suite(job, self.session.data)
         finally:
             self._exporting = None
-        if written:
-            if isinstance(self.app.screen, JobScreen):
-                self.app.pop_screen()
-            self.app.push_screen(SuiteWrittenScreen(written[0]))
+        if written is None:
+            show_message(self.app, "The export is cancelled; nothing was written.")
+            return
+        if isinstance(self.app.screen, JobScreen):
+            self.app.pop_screen()
+        self.app.push_screen(SuiteWrittenScreen(written))
 
     def action_show_systems(self) -> None:
-        from dlbricks_tui.tui.systems.screen import SystemsScreen
+        from dlbricks_tui.tui.systems import SystemsScreen
 
         self.ask(SystemsScreen(self.session, self._spec, self.choices, self._config()), self._system_taken)
 
+    @on(ModelsPanel.LanguageAsked)
     def action_show_language(self) -> None:
-        from dlbricks_tui.tui.language.screen import LanguageScreen
+        from dlbricks_tui.tui.language import LanguageScreen
 
         self.app.push_screen(LanguageScreen(self.session, self._config()))
 
     def action_show_fleet(self) -> None:
-        from dlbricks_tui.tui.fleet.fleets import sources_of
         from dlbricks_tui.tui.fleet.screen import FleetScreen
 
-        self.app.push_screen(FleetScreen(self.session, sources_of(self._models.marked, self._spec)))
+        sources = self._models.marked or ((self._spec.source,) if self._spec is not None else ())
+        self.app.push_screen(FleetScreen(self.session, sources))
 
     def _system_taken(self, taken: tuple[str, Level]) -> None:
         system, level = taken

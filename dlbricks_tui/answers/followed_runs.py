@@ -1,0 +1,534 @@
+"""Follows one run through the events in its folder, as they come or again as a replay.
+
+A snapshot is the state of a run at one moment: frozen values, made in a thread and drawn by screens.
+"""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from enum import Enum
+from operator import attrgetter
+from statistics import median
+from typing import NamedTuple
+
+from dlbricks_tui.estimate.intervals import WIDEST_MS, WIDEST_SHARE
+from dlbricks_tui.host.load import HostLoad
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import ACTIVE, RunFolder, State
+from dlbricks_tui.jobs.replay import Replay, events_so_far
+from dlbricks_tui.measure.events import BatchRestarted, RoundDone
+from dlbricks_tui.runs.events import (
+    AboutProgram,
+    EstimateChanged,
+    ProgramMeasured,
+    ProgramUnfinished,
+    RunEvents,
+    RunStarted,
+)
+from dlbricks_tui.runs.progress import Disturbances, ProgramProgress, RunProgress
+from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, stated_precision
+from dlbricks_tui.wording.answers import runtime_words
+from dlbricks_tui.wording.events import counts_of, doing_now, noise_note, note_of
+from dlbricks_tui.wording.layers import bricks_words
+from dlbricks_tui.wording.numbers import capitalised, duration, sign_of
+from dlbricks_tui.wording.runs import NONE_DONE, Done, Note, Tone
+
+
+class BrickState(Enum):
+    """The state of a brick in the run."""
+
+    SAMPLING = "sampling"
+    MEASURED = "measured"
+    # The most samples were taken, and the interval is still too wide.
+    AT_LIMIT = "noisy"
+    # The run ended before there were enough samples.
+    UNFINISHED = "unfinished"
+    FAILED = "failed"
+
+
+# The number of standard deviations that contain 95 % of a normal distribution.
+_NORMAL_95 = 1.96
+_FEWEST = 6
+
+
+class SampleSummary(NamedTuple):
+    """The median of the samples so far, and half of its interval."""
+
+    latency_ms: float
+    # As a share; None if it has none.
+    half_width: float | None
+
+    @property
+    def half_width_us(self) -> float | None:
+        """Half of the interval in microseconds, if only that is narrow enough."""
+        share = self.half_width or 0.0
+        return 1000 * share * self.latency_ms if share > WIDEST_SHARE and share * self.latency_ms <= WIDEST_MS else None
+
+
+def summary_of(samples_ms: Sequence[float]) -> SampleSummary | None:
+    """Return the median and half of its 95 % interval as a share; None for too few samples."""
+    count = len(samples_ms)
+    if count < _FEWEST:
+        return None
+    ordered = sorted(samples_ms)
+    middle = ordered[count // 2]
+    # The interval of a median lies between two samples, whatever their distribution.
+    reach = _NORMAL_95 * math.sqrt(count) / 2
+    low, high = max(0, math.floor(count / 2 - reach)), min(count - 1, math.ceil(count / 2 + reach))
+    return SampleSummary(middle, (ordered[high] - ordered[low]) / 2 / middle) if middle > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunBrick:
+    """A brick in a context, or a whole model, that the run has started to time."""
+
+    number: int
+    label: str
+    used_by: tuple[str, ...] = ()
+    whole: bool = False
+    state: BrickState = BrickState.SAMPLING
+    samples_ms: tuple[float, ...] = ()
+    # None while it is sampled and after a failure; a latency of zero has no share either.
+    latency_ms: float | None = None
+    half_width: float | None = None
+    # The reason of the failure or of the limit.
+    reason: str = ""
+
+    @property
+    def summary(self) -> SampleSummary | None:
+        """Its latency, or that of the samples so far; None for too few."""
+        return (
+            summary_of(self.samples_ms) if self.latency_ms is None else SampleSummary(self.latency_ms, self.half_width)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunModel(EstimateChanged):
+    """The current estimate of a model, and how its interval has changed."""
+
+    # Half of the interval as a share of the sequential latency, from the first estimate to the newest.
+    half_widths: tuple[float, ...] = ()
+
+    @property
+    def layers(self) -> int:
+        return self.measured_layers + self.sampled_layers + self.missing_layers + self.unmeasurable_layers
+
+    @property
+    def coverage(self) -> float:
+        """The share of measured layers."""
+        return self.measured_layers / self.layers if self.layers else 1.0
+
+    @property
+    def is_partial(self) -> bool:
+        """Return whether the latencies of some layers are neither measured nor sampled."""
+        return self.measured_layers + self.sampled_layers < self.layers
+
+    @property
+    def sign(self) -> str:
+        """The sign before a latency that is a part, or that is partly predicted."""
+        counted = self.measured_layers + self.sampled_layers + self.predicted_layers
+        return sign_of(partial=counted < self.layers, predicted=self.is_partial)
+
+
+@dataclass(frozen=True, slots=True)
+class RunTally:
+    """The counts of bricks and of whole models; `reused` and `failed` are of both."""
+
+    bricks: Done = NONE_DONE
+    models: Done = NONE_DONE
+    reused: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPace:
+    """The pace of a replay; `speed` is the seconds of the run that pass in one second."""
+
+    speed: float
+    paused: bool = False
+    # True after the last event, and once the user has stopped it.
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSnapshot:
+    """Everything that is shown of a run."""
+
+    run: str
+    state: State
+    models: tuple[str, ...]
+    # True if the run was asked to pause, even if it has not paused yet.
+    pausing: bool = False
+    # The reason why it waits, or how it ended.
+    message: str = ""
+    # The settings in a few words.
+    settings: tuple[str, ...] = ()
+    counts: RunTally = RunTally()
+    # The share of work done; None while the amount of work is unknown.
+    share: float | None = None
+    seconds_left: float | None = None
+    seconds_spent: float = 0.0
+    # The current step in words.
+    at_work: str = ""
+    # The slowdown of the host since the start; None while it is unknown.
+    drift: float | None = None
+    bricks: tuple[RunBrick, ...] = ()
+    estimates: tuple[RunModel, ...] = ()
+    notes: tuple[Note, ...] = ()
+    # Set if these are events of the past, shown again.
+    replay: ReplayPace | None = None
+    # The load of the host; None before it is known, and after the run.
+    load: HostLoad | None = None
+    # The number of interrupted runs of the data folder, if this is one of them.
+    interrupted: int = 0
+
+    @property
+    def active(self) -> bool:
+        """Return whether a process works on it or waits to, or its replay goes on."""
+        return self.state in ACTIVE if self.replay is None else not self.replay.ended
+
+    @property
+    def waits(self) -> bool:
+        """Return whether it waits for other work of the host."""
+        return self.state is State.WAITING
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Return whether its process was killed, or the host went down."""
+        return self.state is State.INTERRUPTED and self.replay is None
+
+    @property
+    def measures(self) -> bool:
+        """Return whether programs are timed now, which other work would disturb."""
+        return self.active and self.replay is None and self.state is not State.PAUSED
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Return whether it ended before it was complete."""
+        return self.replay is None and self.state in (State.INTERRUPTED, State.CANCELLED, State.FAILED)
+
+
+# A run of fifty models may report a failure per brick.
+MOST_NOTES = 500
+# The width of the sparkline limits the number of interval widths.
+MOST_WIDTHS = 32
+# With fewer rounds the speed of the host is uncertain.
+_ROUNDS_TO_COMPARE = 15
+
+
+class SnapshotBuilder:
+    """Builds snapshots of a run from its events."""
+
+    def __init__(self, run: str, models: tuple[str, ...]) -> None:
+        self._run = run
+        self._models = models
+        self._notes: deque[Note] = deque(maxlen=MOST_NOTES)
+        # One note counts the disturbances in all processes of the run.
+        self._disturbances = Disturbances()
+        self._noise: Note | None = None
+        self._noted: tuple[Note, ...] = ()
+        self._restart()
+
+    @property
+    def progress(self) -> RunProgress:
+        """The progress that the events describe."""
+        return self._progress
+
+    def take(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if isinstance(event, RunStarted):
+                self._restart()
+            before = self._progress.state
+            self._progress.take(event)
+            self._let_time_pass(event, before)
+            self._touch(event)
+            note = note_of(event)
+            if note is not None:
+                self._notes.append(replace(note, text=capitalised(note.text)))
+            if self._disturbances.take(event):
+                self._noise = Note(event.when, Tone.DOUBT, capitalised(noise_note(self._disturbances)))
+        self._redo()
+
+    def snapshot(self) -> RunSnapshot:
+        progress = self._progress
+        return RunSnapshot(
+            run=self._run,
+            state=progress.state,
+            models=self._models,
+            message=progress.message,
+            settings=self._settings(),
+            counts=self._counts(),
+            share=self._share(),
+            seconds_left=progress.seconds_left,
+            seconds_spent=progress.ended.seconds if progress.ended else self._seconds_spent,
+            at_work=doing_now(progress),
+            drift=self._drift(),
+            bricks=self._made_bricks,
+            estimates=self._made_estimates,
+            notes=self._noted,
+        )
+
+    def _restart(self) -> None:
+        # The store keeps what an interrupted process has measured; the next process reports it.
+        self._progress = RunProgress()
+        self._bricks: dict[int, RunBrick] = {}
+        self._estimates: dict[str, RunModel] = {}
+        self._touched: set[int] = set()
+        self._estimated: set[str] = set()
+        self._made_bricks: tuple[RunBrick, ...] = ()
+        self._made_estimates: tuple[RunModel, ...] = ()
+        self._seconds_spent = 0.0
+        self._furthest = 0.0
+        self._last_when: datetime | None = None
+        self._first_reference_ms: list[float] = []
+        self._last_reference_ms: deque[float] = deque(maxlen=_ROUNDS_TO_COMPARE)
+
+    def _let_time_pass(self, event: Event, before: State) -> None:
+        progress, when = self._progress, datetime.fromisoformat(event.when)
+        # The time spent paused or waiting is not working time.
+        if self._last_when is not None and before not in (State.PAUSED, State.WAITING):
+            self._seconds_spent += max(0.0, (when - self._last_when).total_seconds())
+        self._last_when = when if progress.planned is not None else None
+        if progress.planned is not None and progress.ended is None:
+            whole = self._seconds_spent + (progress.seconds_left or 0.0)
+            # The estimated time left may grow, but the bar must not move back.
+            self._furthest = max(self._furthest, self._seconds_spent / whole if whole > 0 else 0.0)
+
+    def _touch(self, event: Event) -> None:
+        if isinstance(event, BatchRestarted):
+            self._touched.update(program for program, _ in event.samples_ms)
+        elif isinstance(event, RoundDone):
+            self._touched.update(program for program, _ in event.samples_ms)
+            if event.reference_ms is not None:
+                self._last_reference_ms.append(event.reference_ms)
+                if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:
+                    self._first_reference_ms.append(event.reference_ms)
+        elif isinstance(event, AboutProgram):
+            self._touched.add(event.program)
+        elif isinstance(event, EstimateChanged):
+            self._estimates[event.model] = _model(event, self._estimates.get(event.model))
+            self._estimated.add(event.model)
+
+    def _redo(self) -> None:
+        if self._touched:
+            failures = {failed.program: failed for failed in self._progress.failed}
+            for number in sorted(self._touched):
+                program = self._progress.programs.get(number)
+                if program is not None:
+                    self._bricks[number] = _brick(program)
+                elif (failed := failures.get(number)) is not None:
+                    reason = f"{failed.reason}: {failed.message}"
+                    self._bricks[number] = RunBrick(
+                        number, failed.label, whole=not failed.brick, state=BrickState.FAILED, reason=reason
+                    )
+            self._made_bricks = tuple(self._bricks.values())
+            self._touched.clear()
+        if self._estimated:
+            self._made_estimates = tuple(self._estimates.values())
+            self._estimated.clear()
+        notes = tuple(self._notes)
+        if self._noise is not None:
+            notes = tuple(sorted((*notes, self._noise), key=attrgetter("when")))
+        if notes != self._noted:
+            self._noted = notes
+
+    def _counts(self) -> RunTally:
+        progress, planned = self._progress, self._progress.planned
+        if planned is None:
+            return RunTally()
+        failed_before = planned.bricks_failed_before + planned.models_failed_before
+        return RunTally(
+            *counts_of(progress),
+            planned.bricks_reused + planned.models_reused,
+            progress.bricks_failed + progress.models_failed + failed_before,
+        )
+
+    def _share(self) -> float | None:
+        progress = self._progress
+        if progress.planned is None:
+            return None
+        return 1.0 if progress.done >= progress.total else min(self._furthest, 0.99)
+
+    def _settings(self) -> tuple[str, ...]:
+        started = self._progress.started
+        if started is None:
+            return ()
+        size = (bricks_words(started.granularity),) if started.granularity > 1 else ()
+        whole = ("end to end",) if started.end_to_end else ()
+        precisions = {stated_precision(it) for it in (started.runtime, *self._progress.runtimes)}
+        unchecked = (each.in_words for each in CHOSEN_PRECISIONS if each in precisions and each.is_unchecked)
+        return (started.level, *size, *whole, *unchecked, runtime_words(started.runtime))
+
+    def _drift(self) -> float | None:
+        if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:
+            return None
+        return median(self._last_reference_ms) / median(self._first_reference_ms) - 1
+
+
+def _brick(program: ProgramProgress) -> RunBrick:
+    about, failed = program.about, program.failed
+    begun = RunBrick(
+        about.program, about.label, about.used_by, whole=not about.brick, samples_ms=tuple(program.samples_ms)
+    )
+    if (known := program.measured or program.unfinished) is not None:
+        latency_ms = known.trimmed_mean_ms
+        half_width = (known.high_ms - known.low_ms) / 2 / latency_ms if latency_ms > 0 else None
+        if program.measured is None:
+            state, reason = BrickState.UNFINISHED, "the run was stopped before there were enough samples"
+        elif program.at_limit:
+            state, reason = BrickState.AT_LIMIT, "its samples vary too much to be as precise as asked"
+        else:
+            state, reason = BrickState.MEASURED, ""
+        return replace(begun, state=state, latency_ms=latency_ms, half_width=half_width, reason=reason)
+    if failed is not None:
+        return replace(begun, state=BrickState.FAILED, reason=f"{failed.reason}: {failed.message}")
+    return begun
+
+
+def _model(event: EstimateChanged, before: RunModel | None) -> RunModel:
+    widths = before.half_widths if before else ()
+    if event.sequential_ms and event.low_ms is not None and event.high_ms is not None:
+        widths = (*widths, (event.high_ms - event.low_ms) / 2 / event.sequential_ms)
+        if len(widths) > MOST_WIDTHS:
+            # Keeps the newest.
+            widths = widths[1::2] if len(widths) % 2 == 0 else widths[::2]
+    return RunModel(**{it.name: getattr(event, it.name) for it in fields(event)}, half_widths=widths)
+
+
+# A killed run writes no event, so its process is checked.
+_SECONDS_BETWEEN_CHECKS = 1.0
+# After this time without an event the time left counts down. Counting earlier would disturb rounds by drawing.
+COUNTDOWN_AFTER_SECONDS = 2.0
+
+
+class RunFollower:
+    """Returns the state of a run where it has changed; subclasses say what is new."""
+
+    def __init__(self, folder: RunFolder, clock: Callable[[], float]) -> None:
+        self.folder = folder
+        # The number of results that the run has stored.
+        self.stored = 0
+        self._clock = clock
+        self._state = folder.state()
+        self._builder = SnapshotBuilder(folder.run, self._state.models)
+        self._shown: RunSnapshot | None = None
+
+    @property
+    def active(self) -> bool:
+        """Return whether more events are to be expected."""
+        return self._shown is None or self._shown.active
+
+    def forget(self) -> None:
+        """Make the next look return a snapshot even if nothing has changed."""
+        self._shown = None
+
+    def look(self) -> RunSnapshot | None:
+        """Return the state of the run; None if it has not changed since the last look."""
+        raise NotImplementedError
+
+    def change(self, change: "ReplayChange") -> None:
+        """Change the pace of a replay, or stop it; without a replay there is nothing to do."""
+
+
+class Follower(RunFollower):
+    """Reads new events of a run at each look."""
+
+    def __init__(self, folder: RunFolder, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(folder, clock)
+        self._events = RunEvents(folder.events_file)
+        self._checked = clock()
+        # The time of the last event, to which the time left refers.
+        self._heard = clock()
+
+    def look(self) -> RunSnapshot | None:
+        # Before reading the events, so that the last ones are read.
+        if self._clock() - self._checked >= _SECONDS_BETWEEN_CHECKS:
+            self._state = self.folder.state()
+            self._checked = self._clock()
+        events = self._events.new()
+        pausing = self.folder.pause_file.exists()
+        if events:
+            self._heard = self._clock()
+            self.stored += sum(isinstance(event, ProgramMeasured | ProgramUnfinished) for event in events)
+            self._builder.take(events)
+        progress, shown = self._builder.progress, self._shown
+        # The process may have ended without an event.
+        is_killed = progress.ended is None and not self._state.active
+        if (
+            not events
+            and shown is not None
+            and (pausing, is_killed)
+            == (
+                shown.pausing,
+                shown.state is not progress.state,
+            )
+        ):
+            # A run writes no events while it loads or samples a program: only the time left may change.
+            now = self._counted(replace(shown, seconds_left=progress.seconds_left))
+            left = now.seconds_left, shown.seconds_left
+            if shown.state is not State.RUNNING or None in left or duration(left[0] or 0) == duration(left[1] or 0):
+                return None
+            self._shown = now
+            return now
+        found = replace(self._builder.snapshot(), pausing=pausing)
+        if is_killed:
+            state, message = self._state.state, self._state.message
+            found = replace(found, state=state, message=message, at_work="", seconds_left=None)
+        self._shown = self._counted(found)
+        return self._shown
+
+    def _counted(self, snapshot: RunSnapshot) -> RunSnapshot:
+        """Return the snapshot with the time left now."""
+        silent_seconds = self._clock() - self._heard
+        if snapshot.seconds_left is None or snapshot.state is not State.RUNNING:
+            return snapshot
+        if silent_seconds < COUNTDOWN_AFTER_SECONDS:
+            return snapshot
+        return replace(snapshot, seconds_left=max(0.0, snapshot.seconds_left - silent_seconds))
+
+
+_FACTOR = 2.0
+
+
+class ReplayChange(Enum):
+    """The effect of a key on a replay."""
+
+    PAUSE = "pause"
+    FASTER = "faster"
+    SLOWER = "slower"
+    STOP = "stop"
+
+
+class ReplayFollower(RunFollower):
+    """Passes the events of a run when they are due; it stores nothing."""
+
+    def __init__(
+        self, folder: RunFolder, speed: float, clock: Callable[[], float] = time.monotonic, *, begin: float = 0.0
+    ) -> None:
+        super().__init__(folder, clock)
+        self._replay = Replay(events_so_far(folder, RunEvents(folder.events_file)), speed, clock, begin)
+        self._stopped = False
+
+    def change(self, change: ReplayChange) -> None:
+        replay = self._replay
+        match change:
+            case ReplayChange.PAUSE:
+                (replay.go_on if replay.paused else replay.pause)()
+            case ReplayChange.FASTER:
+                replay.change_speed(_FACTOR)
+            case ReplayChange.SLOWER:
+                replay.change_speed(1 / _FACTOR)
+            case ReplayChange.STOP:
+                self._stopped = True
+
+    def look(self) -> RunSnapshot | None:
+        events = () if self._stopped else self._replay.due()
+        pace = ReplayPace(self._replay.speed, self._replay.paused, self._stopped or self._replay.ended)
+        if not events and self._shown is not None and self._shown.replay == pace:
+            return None
+        self._builder.take(events)
+        self._shown = replace(self._builder.snapshot(), replay=pace)
+        return self._shown

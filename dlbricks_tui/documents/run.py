@@ -1,0 +1,101 @@
+"""A run at one moment, or its replay, in lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.documents.lines import Line, Span
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.wording import runs as wording
+from dlbricks_tui.wording.numbers import duration, milliseconds, percent
+
+if TYPE_CHECKING:
+    from dlbricks_tui.answers.followed_runs import RunSnapshot
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+# More cores would leave no room for words.
+_MOST_BLOCKS = 16
+# Other guests that take more of the processor disturb measurements.
+_MUCH_STOLEN = 0.05
+
+STATE_STYLES = {
+    State.RUNNING: "good",
+    State.FINISHED: "good",
+    State.PAUSED: "warn",
+    State.WAITING: "warn",
+    State.CANCELLED: "warn",
+    State.INTERRUPTED: "bad",
+    State.FAILED: "bad",
+}
+
+
+def state_of(run: RunSnapshot) -> Span:
+    """Return the state of the run, or of its replay."""
+    replay = run.replay
+    if replay is not None and replay.ended:
+        return Span("replay ended", "accent")
+    if replay is not None:
+        return Span("replay paused", "warn") if replay.paused else Span(f"replay {replay.speed:g}x", "accent")
+    if run.pausing and run.state is State.RUNNING:
+        return Span("pausing", "warn")
+    return Span(run.state.value, STATE_STYLES.get(run.state, "text"))
+
+
+def how_far(run: RunSnapshot) -> Line:
+    """Return what is done, what failed, and how long it takes; the more important comes first."""
+    counts = run.counts
+    left = run.seconds_left if run.active else None
+    told = wording.how_far(counts.bricks, counts.models, counts.failed, left)
+    spans = [Span(phrase.text, phrase.tone.value) for phrase in told]
+    if not run.active and run.seconds_spent:
+        spans.append(Span(f"in {duration(run.seconds_spent)}"))
+    if counts.reused:
+        spans.append(Span(f"{counts.reused:,} known before", "muted"))
+    return joined(spans)
+
+
+def what_now(run: RunSnapshot) -> Line:
+    """Return the current step of the run, or why it does not work."""
+    if run.message:
+        return (Span(run.message, "bad" if run.state is State.FAILED else "warn"),)
+    if run.state is State.PAUSED and run.replay is None:
+        return (Span("paused; others may measure", "warn"),)
+    return (Span(run.at_work, "muted"),) if run.at_work else ()
+
+
+def load_of(run: RunSnapshot, *, with_cores: bool) -> Line:
+    """Return the load of the host while the run works, with a block for each core where there is room."""
+    if run.load is None or not run.active or run.replay is not None:
+        return ()
+    blocks = "".join(_BLOCKS[round(min(1.0, share) * (len(_BLOCKS) - 1))] for share in run.load.busy)
+    drawn = (Span(f"{blocks} ", "bar"),) if with_cores and run.load.cores <= _MOST_BLOCKS else ()
+    style = "warn" if run.load.stolen_share >= _MUCH_STOLEN else "muted"
+    return (Span("  "), *drawn, Span(f"{wording.load_in_words(run.load)} ", style))
+
+
+def on_its_way(run: RunSnapshot, model: str) -> str:
+    """Return the state of a run that has no estimate of the model yet; empty if there is none."""
+    if not run.active or run.replay is not None or model not in run.models:
+        return ""
+    if run.waits:
+        return "A run of this model waits for another run to end."
+    if run.pausing:
+        return "A run of this model is paused."
+    found = [
+        f"it took {milliseconds(brick.latency_ms)} ms end to end"
+        for brick in run.bricks
+        if brick.whole and model in brick.used_by and brick.latency_ms is not None
+    ]
+    found += [
+        f"the estimate so far is {milliseconds(it.sequential_ms)} ms"
+        + (f" ±{percent(it.half_widths[-1], 1)}" if it.half_widths else "")
+        for it in run.estimates
+        if it.model == model and it.sequential_ms is not None and not it.is_partial
+    ]
+    return f"A run of this model is in progress{': ' * bool(found)}{', '.join(found)}."
+
+
+def joined(spans: list[Span]) -> Line:
+    """Return the spans with commas between them."""
+    comma = Span(", ", "muted")
+    return tuple(part for span in spans for part in (comma, span))[1:]

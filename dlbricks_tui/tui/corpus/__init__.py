@@ -1,1 +1,0 @@
-"""The screen of what repeats within and across models."""

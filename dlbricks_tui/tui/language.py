@@ -1,0 +1,401 @@
+"""The screen of language models: how fast each is on this host, predicted at once and measured on demand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import zip_longest
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+
+from dlbricks_tui.answers import language as asking
+from dlbricks_tui.answers.followed_jobs import LanguageJob
+from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
+from dlbricks_tui.documents.language import (
+    curve_parts,
+    execution_words,
+    executions_parts,
+    language_command,
+    language_parts,
+    language_plots,
+    library_columns,
+    line_of,
+)
+from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading
+from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.measuring import END_TO_END
+from dlbricks_tui.settings.setting import with_own
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
+from dlbricks_tui.tui.dialogs.notices import WritingScreen
+from dlbricks_tui.tui.dialogs.paths import PathScreen
+from dlbricks_tui.tui.keys import scopes
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.run.work_screen import WorkScreen
+from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
+from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
+from dlbricks_tui.tui.widgets.text import PictureView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dlbricks_tui.answers.session import Session
+    from dlbricks_tui.config.config import Config
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.language.opening import NamedModel
+
+    Answers = tuple[LanguageAnswer, ...]
+
+
+_FILTERS = "{language_models.only_fitting} and {language_models.at_least}"
+
+
+class LanguageModelsPanel(TablePanel[LanguageAnswer]):
+    scope = scopes.LANGUAGE_MODELS
+    ID = "language-models"
+    TITLE = "Language models"
+    REACHED_BY = "language.go_to_models"
+    SEARCH_HINT = "name"
+    PLACEHOLDER = (Hint("Predicting the models of the library.", "muted"),)
+    NOUN = "model"
+    IDENTITY = attrgetter("model")
+    NOTHING_TO_COPY = "Select a model first."
+    ABOUT = (
+        "Each model with its speed, the time until its first token, and its memory; ~ is predicted from what was "
+        f"measured on this host. {{language_models.sort}} sorts; {_FILTERS} show only models that fit, or fast ones."
+    )
+    ORDERS: ClassVar[Orders] = {
+        # Models that do not fit come last.
+        "speed": lambda it: (not it.fits, -it.decode_tokens_per_second),
+        "first token": lambda it: (not it.fits, it.first_token_ms),
+        "memory": lambda it: it.memory_bytes,
+        "parameters": lambda it: it.parameters,
+        "name": lambda it: it.title.casefold(),
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: Sequence[LanguageAnswer] = ()
+        self._only_fitting = False
+        self._at_least = 0.0
+
+    def columns(self) -> tuple[Column[LanguageAnswer], ...]:
+        return library_columns(self.items)
+
+    def show(self, answers: Sequence[LanguageAnswer], refusal: str = "") -> None:
+        """Show these models, as far as they are wanted; or why there are none."""
+        self.answers = answers
+        none = Hint(f"No model is as asked for: {_FILTERS} change that, {{find.clear}} ends a search.", "muted")
+        self.show_placeholder(line(Span(refusal, "warn")) if refusal else none)
+        self.show_items([it for it in answers if self._is_wanted(it)])
+
+    def searched(self, item: LanguageAnswer) -> str:
+        return f"{item.model} {item.title}"
+
+    def show_counts(self) -> None:
+        fit = ", that fit" * self._only_fitting
+        fast = f", at least {self._at_least:g} tokens/s" * (self._at_least > 0)
+        counts = counts_text(len(self.found), len(self.answers))
+        self.show_title(f" {counts}{fit}{fast}, by {self.order}" if self.answers else "")
+
+    def action_only_fitting(self) -> None:
+        self._only_fitting = not self._only_fitting
+        self.show(self.answers)
+
+    def action_at_least(self) -> None:
+        box: WritingScreen[float] = WritingScreen(
+            "At least so fast",
+            f"{self._at_least:g}" if self._at_least else "",
+            "Tokens per second; an empty line shows all models.",
+            lambda text: AT_LEAST.kind.read(text) if text else 0.0,
+        )
+        self.app.push_screen(box, self._show_at_least)
+
+    def copied(self) -> str | None:
+        return language_command(self.selected) if self.selected else None
+
+    def _show_at_least(self, rate: float | None) -> None:
+        # The box that is closed returns nothing.
+        if rate is not None:
+            self._at_least = rate
+            self.show(self.answers)
+
+    def _is_wanted(self, it: LanguageAnswer) -> bool:
+        return it.decode_tokens_per_second >= self._at_least and (it.fits or not (self._only_fitting or self._at_least))
+
+
+class LanguageAnswerPanel(DocumentPanel):
+    ID = "language-answer"
+    TITLE = "Answer"
+    REACHED_BY = "language.go_to_answer"
+    ABOUT = "All figures of the model, where its time goes, its memory, and other ways to execute it."
+
+    def show(self, *answers: LanguageAnswer) -> None:
+        """Show an answer, and the executions after it."""
+        parts = [part for it in answers[:1] for part in language_parts(it, on_screen=True)]
+        if len(answers) > 1:
+            parts += [BLANK_LINE, Heading("Other executions"), *executions_parts(answers[1:])]
+        self.show_parts(parts, answers[0].model if answers else None)
+
+
+class LanguageCurvesPanel(DocumentPanel):
+    ID = "language-curves"
+    TITLE = "Speed by length"
+    REACHED_BY = "language.go_to_curves"
+    ABOUT = (
+        "Left: tokens per second after so many tokens, and what the bandwidth of the memory allows. Right: the time "
+        "until the first token after a prompt of so many tokens. o is measured, ~ is predicted."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._second = PictureView()
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(classes="pictures"):
+            yield self.picture
+            yield self._second
+        yield self.rows
+
+    def show(self, answer: LanguageAnswer) -> None:
+        self.show_title(f" of {answer.title}")
+        for view, picture in zip_longest((self.picture, self._second), language_plots(answer)):
+            view.show(picture)
+        self.show_parts(curve_parts(answer))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageSettings(LanguageOptions):
+    """Options with one precision, and at most one number of threads and runtime."""
+
+    # True: a measurement also times the whole model.
+    end_to_end: bool = False
+    # The names of the runtimes to choose from.
+    registered: tuple[str, ...] = ()
+
+    @property
+    def alternatives(self) -> LanguageOptions:
+        """The options that compare all precisions and runtimes, and one thread with all cores."""
+        threads = with_own((1, os.cpu_count() or 1), next(iter(self.threads), None))
+        return replace(self, precisions=WEIGHTS.kind.offered, threads=threads, runtimes=self.registered)
+
+
+class LanguageSettingsPanel(FormPanel):
+    scope = scopes.LANGUAGE_SETTINGS
+    ID = "language-settings"
+    TITLE = "Settings"
+    REACHED_BY = "language.go_to_settings"
+    ROWS = (
+        FormRow(setting=PROMPT, words=lambda it: f"{it.prompt:,}"),
+        FormRow(setting=GENERATE, words=lambda it: f"{it.generate:,}"),
+        FormRow(setting=WEIGHTS, many=True),
+        FormRow(setting=THREADS, many=True, usual="default", offered=lambda _: [(it,) for it in THREADS.kind.offered]),
+        FormRow(
+            setting=RUNTIME,
+            kept_in="runtimes",
+            many=True,
+            usual="default",
+            meaning="of this host",
+            offered=lambda it: [(name,) for name in it.registered],
+        ),
+        FormRow(
+            setting=END_TO_END,
+            label="measure",
+            meaning="a block stands for its equals",
+            words=lambda it: "blocks and whole" if it.end_to_end else "blocks",
+        ),
+    )
+    ABOUT = (
+        "What the models are asked to do, and how they are executed; the table follows each change. A carrier holds "
+        "each different block of a model once. The whole model is built with random weights, and timed in an engine "
+        "that people use. {language_settings.write} writes a number of your own."
+    )
+
+
+def read_details(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> Iterator[Answers]:
+    """Yield the answer of a model with its curves, then the same before those of other executions."""
+    named = asking.named_model(model)
+    (answer,) = asking.stored_answers([named], settings, data)
+    yield (answer,)
+    yield (answer, *asking.stored_answers([named], settings.alternatives, data))
+
+
+def _ignore(_: str) -> None:
+    """Leave out what the list of models tells, too."""
+
+
+class OpenLanguageModelScreen(PathScreen):
+    """Returns the path of a model, or a name as a path."""
+
+    HEADING = "Open a language model"
+    HINT = "~/models/config.json"
+    ENDINGS: ClassVar = (".json", ".gguf", ".onnx")
+    ABOUT = (
+        "The path of a config.json, of its folder, or of a GGUF file, of which the beginning is enough; or a name. "
+        "{path.next} selects one of the names below. A ~ stands for your home folder."
+    )
+
+    def problem_with(self, path: Path) -> str:
+        # It may be a name, also one with a slash: opening it says what is wrong.
+        return ""
+
+
+class LanguageScreen(WorkScreen[None, LanguageJob]):
+    """Predicts the models of the library in a thread, and measures one of them in a process."""
+
+    scope = scopes.LANGUAGE
+    CSS_PATH = "language.tcss"
+    AUTO_FOCUS = "#language-models RowsView"
+    ABOUT = (
+        "How fast language models run on this host, and whether they fit into its memory, before you download them. "
+        "{language.measure} measures the selected model, {language.cancel} cancels. It goes on when you leave."
+    )
+    UNDER_WAY = "A model is being measured"
+    CANCELLED = "The measurement is cancelled; what it has stored is kept."
+
+    def __init__(self, session: Session, config: Config) -> None:
+        self._settings = LanguageSettings(threads=() if config.threads is None else (config.threads,))
+        self._models = LanguageModelsPanel()
+        self._answer = LanguageAnswerPanel()
+        self._curves = LanguageCurvesPanel()
+        self._form = LanguageSettingsPanel(self._settings)
+        super().__init__(self._models, self._answer, self._curves, self._form)
+        self._data = session.data
+        # The models that the user has opened, by their names.
+        self._opened: dict[str, NamedModel] = {}
+        # Why there are no models.
+        self._refusal = ""
+        # True while the models are looked up, and if that has to be repeated.
+        self._is_looking = self._is_outdated = False
+        # The model to select once it is listed.
+        self._wanted = ""
+
+    def on_mount(self) -> None:
+        self.run_in_thread(partial(asking.runtimes_here, self._data), "runtimes", self._runtimes_listed, _ignore)
+        self.find_job(partial(LanguageJob.begun, self._data))
+
+    # The models
+
+    def look(self) -> None:
+        # One look at a time: each computes for seconds.
+        self._is_outdated = self._is_looking
+        if not self._is_looking:
+            self._is_looking = True
+            look = partial(asking.library_answers, self._settings, self._data, tuple(self._opened.values()))
+            self.run_in_thread(look, "models", self._listed, partial(self._listed, ()))
+
+    def _listed(self, found: tuple[LanguageAnswer, ...], refusal: str = "") -> None:
+        self._is_looking = False
+        if self._is_outdated:
+            self.look()
+            return
+        self._refusal = refusal
+        self._models.show(found, refusal)
+        if self._wanted:
+            self._models.select(self._wanted)
+            self._wanted = ""
+
+    @on(LanguageModelsPanel.Settled, "#language-models")
+    def _model_selected(self) -> None:
+        answer = self._models.selected
+        self._answer.show(*([] if answer is None else [answer]))
+        if answer is not None:
+            read = partial(read_details, self._named(answer), self._settings, self._data)
+            self.run_steps_in_thread(read, "details", self._show_details, _ignore)
+        self.head_changed()
+
+    def _show_details(self, answers: tuple[LanguageAnswer, ...]) -> None:
+        if self._models.selected is not None and self._models.selected.model == answers[0].model:
+            self._answer.show(*answers)
+            self._curves.show(answers[0])
+
+    @on(LanguageModelsPanel.Opened, "#language-models")
+    def _model_opened(self) -> None:
+        self.go_to(self._answer)
+
+    def _named(self, answer: LanguageAnswer) -> NamedModel | str:
+        return self._opened.get(answer.model, answer.model)
+
+    def action_open_path(self) -> None:
+        self.ask(OpenLanguageModelScreen(), self._open)
+
+    def _open(self, path: Path) -> None:
+        # A name looks like a file of the folder that this process is in.
+        named = str(path) if path.exists() else str(path).removeprefix(f"{Path.cwd()}/")
+        self.run_in_thread(partial(asking.named_model, named), "open", self._add)
+
+    def _add(self, model: NamedModel) -> None:
+        self._wanted = model.name
+        if all(it.model != model.name for it in self._models.answers):
+            self._opened[model.name] = model
+        self.look()
+
+    # The settings
+
+    def _runtimes_listed(self, runtimes: tuple[str, ...]) -> None:
+        self._settings = replace(self._settings, registered=runtimes)
+        self._form.show(self._settings)
+
+    @on(LanguageSettingsPanel.Chosen)
+    def _chosen(self, event: LanguageSettingsPanel.Chosen) -> None:
+        self._settings = event.settings
+        self._form.show(self._settings)
+        self.look()
+
+    # What is shown
+
+    def question(self) -> str:
+        answer = self._models.selected
+        named = "a language model" if answer is None else answer.title or answer.model
+        return f"How fast does {named} run on this host?"
+
+    def answer(self) -> Iterable[Line]:
+        answer = self._models.selected
+        if self._refusal:
+            yield line(Span(f" {self._refusal}", "warn"))
+        elif answer is not None:
+            yield line(Span(f" {line_of(answer)}", "strong"))
+        else:
+            told = "Predicting the models of the library." if self._is_looking else "No model is selected."
+            yield line(Span(f" {told}", "muted"))
+        if self.failure:
+            yield line(Span(f" {self.failure}", "bad"))
+        # How far a measurement is must not be cut off.
+        if self.job is not None:
+            yield line(Span(f" {self.job.progress}", "good"))
+
+    def state(self) -> Line:
+        answer = self._models.selected
+        if self.job is not None or answer is None:
+            return ()
+        told = "Predicting the models of the library." if self._is_looking else execution_words(answer)
+        return line(Span(f" {told}", "muted"))
+
+    # The measurement
+
+    def action_measure(self) -> None:
+        answer, how = self._models.selected, self._settings
+        if answer is None:
+            self.notify("Select a model to measure.")
+        elif not self.says_under_way():
+            new = partial(LanguageJob.new, self._named(answer), how, self._data, end_to_end=how.end_to_end)
+            self.run_in_thread(new, "order", self.follow, self._fail)
+
+    def _fail(self, reason: str) -> None:
+        self.failure = reason
+        self.head_changed()
+
+    def job_ended(self, job: LanguageJob) -> None:
+        self.head_changed()
+        self.look()
+
+    def action_cancel(self) -> None:
+        super().action_cancel()
+        self.head_changed()

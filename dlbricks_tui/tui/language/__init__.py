@@ -1,1 +1,0 @@
-"""The screen of language models: how fast each of them runs on this host."""

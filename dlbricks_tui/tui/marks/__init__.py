@@ -1,1 +1,0 @@
-"""Marks on any two rows of one kind, and the screen that compares them."""
