@@ -74,30 +74,22 @@ class ModelReader:
         self._registry = Registry(data.path)
         self.library = Library(samples, data.path, self._registry.preferred_format)
         self._memory, self._most_bytes = ShapeMemory(data.path), fingerprint().memory_bytes
-        # The runtimes that compute in each precision, and their workers, which start when a model needs them.
-        self._runtimes = {
-            (each, USUAL_KERNELS): self._registry.one_of_each_format(precision=each) for each in CHOSEN_PRECISIONS
-        }
-        self._frameworks = {graphs: self._frameworks_of(*graphs) for graphs in self._runtimes}
-        # The workers of runtimes that read models otherwise than the usual ones.
-        self._others: dict[Runtime, Frameworks] = {}
-        # Without those of limited kernels, which are the same frameworks.
-        self._identities = tuple(identity for each in self._frameworks.values() for identity in each.identities)
+        self._computing = {each: self._registry.one_of_each_format(precision=each) for each in CHOSEN_PRECISIONS}
+        # The workers of several runtimes at a time, which start when a model needs them.
+        self._frameworks: dict[object, Frameworks] = {}
+        # The identities of the frameworks, which determine the fused layers of a model. Those with limited kernels, and
+        # those of a runtime that reads models otherwise, are the same.
+        self.frameworks = tuple(it for each in CHOSEN_PRECISIONS for it in self._workers(each).identities)
         self._cache = Cache(data.cache)
         self._lock = Lock()
         self._read: OrderedDict[object, LayerGraph] = OrderedDict()
         # The last decompositions of these graphs: new results compose them again and again.
         self._cut: dict[tuple[object, Cutting], Decomposition] = {}
 
-    @property
-    def frameworks(self) -> tuple[str, ...]:
-        """The identities of the frameworks, which determine the fused layers of a model."""
-        return self._identities
-
     def open(self, spec: ModelSpec) -> Decomposition:
         """Return the decomposition of a model; a framework that was missing is tried again."""
         with self._lock:
-            self._workers(spec).retry_missing()
+            self._workers_for(spec).retry_missing()
             return self._decomposed(spec)
 
     def inputs(self, spec: ModelSpec) -> dict[str, AskedShape]:
@@ -107,7 +99,7 @@ class ModelReader:
         """
         as_written = replace(spec, level=Level.WRITTEN, shapes={}, precision=Precision.F32, kernels=USUAL_KERNELS)
         with self._lock:
-            self._workers(as_written).retry_missing()
+            self._workers_for(as_written).retry_missing()
             try:
                 found = asked_inputs(self._graph(as_written))
             except MissingShapeError as error:
@@ -126,7 +118,7 @@ class ModelReader:
         with self._lock:
             known = self._read.get(_key(spec))
             try:
-                graph = known or self._loaded(spec, self._workers(spec).loader_from_cache())
+                graph = known or self._loaded(spec, self._workers_for(spec).loader_from_cache())
             except ModelError:
                 return None
             return decompose(graph, spec.cutting, self._cache)
@@ -146,40 +138,37 @@ class ModelReader:
     def add_model(self, path: Path) -> ModelSource:
         """Add a file to the library; refuse one that is not a model."""
         with self._lock:
-            self._frameworks[Precision.F32, USUAL_KERNELS].loader_from_cache().refuse_no_model(source_of(path))
+            self._workers(Precision.F32).loader_from_cache().refuse_no_model(source_of(path))
         return self.library.add_model(path)
 
     def close(self) -> None:
         """End the processes of the frameworks."""
         # Another thread may be adding some.
-        for each in [*self._frameworks.values(), *self._others.values()]:
+        for each in list(self._frameworks.values()):
             each.interrupt()
 
-    def _workers(self, spec: ModelSpec) -> Frameworks:
-        """Return the workers of the runtimes that have the precision of a model, and its kernels where one has them."""
-        if spec.runtime is not None:
-            return self._frameworks_reading(spec.runtime)
-        graphs = spec.precision, spec.kernels
-        if graphs not in self._frameworks:
-            found = {form: self._registry.first_for({form}, lambda it: _can(it, spec)) for form in Format}
-            limited = {form: it.with_kernels(spec.kernels) for form, it in found.items() if it is not None}
-            self._runtimes[graphs] = {**self._runtimes[spec.precision, USUAL_KERNELS], **limited}
-            self._frameworks[graphs] = self._frameworks_of(*graphs)
-        return self._frameworks[graphs]
+    def _workers_for(self, spec: ModelSpec) -> Frameworks:
+        return self._workers(spec.precision, spec.kernels, spec.runtime)
 
-    def _frameworks_reading(self, runtime: Runtime) -> Frameworks:
-        if runtime not in self._others:
-            taken = {**self._registry.one_of_each_format(), runtime.traits.format: runtime}
-            self._others[runtime] = self._workers_of(taken)
-        return self._others[runtime]
-
-    def _frameworks_of(self, precision: Precision, kernels: Kernels) -> Frameworks:
-        found = {form: it.with_precision(precision) for form, it in self._runtimes[precision, kernels].items()}
-        return self._workers_of({**self._registry.one_of_each_format(), **found})
-
-    def _workers_of(self, taken: Mapping[Format, Runtime]) -> Frameworks:
-        log = self._data.log / "framework.log"
-        return Frameworks(taken, self._data.cache, log, self._memory, self._most_bytes)
+    def _workers(
+        self, precision: Precision, kernels: Kernels = USUAL_KERNELS, runtime: Runtime | None = None
+    ) -> Frameworks:
+        """Return the workers with a runtime, or else those that have a precision, and kernels where one has them."""
+        key = runtime or (precision, kernels)
+        if key not in self._frameworks:
+            taken = dict(self._registry.one_of_each_format())
+            if runtime is not None:
+                taken[runtime.traits.format] = runtime
+            else:
+                taken |= {form: it.with_precision(precision) for form, it in self._computing[precision].items()}
+            for form in Format if kernels != USUAL_KERNELS and runtime is None else ():
+                found = self._registry.first_for(
+                    {form}, lambda it: it.computes_in(precision) and it.traits.has_kernels(kernels)
+                )
+                taken |= {} if found is None else {form: found.with_kernels(kernels).with_precision(precision)}
+            log = self._data.log / "framework.log"
+            self._frameworks[key] = Frameworks(taken, self._data.cache, log, self._memory, self._most_bytes)
+        return self._frameworks[key]
 
     def _decomposed(self, spec: ModelSpec) -> Decomposition:
         key = _key(spec), spec.cutting
@@ -193,23 +182,19 @@ class ModelReader:
         key = _key(spec)
         found = self._read.get(key)
         if found is None:
-            found = self._read[key] = self._loaded(spec, self._workers(spec).loader())
+            found = self._read[key] = self._loaded(spec, self._workers_for(spec).loader())
             if len(self._read) > MOST_KEPT:
                 self._read.popitem(last=False)
         self._read.move_to_end(key)
         return found
 
     def _loaded(self, spec: ModelSpec, loader: Loader) -> LayerGraph:
-        if spec.runtime is None and spec.source.format not in self._runtimes[spec.precision, USUAL_KERNELS]:
+        if spec.runtime is None and spec.source.format not in self._computing[spec.precision]:
             raise WrongRuntimeError(
                 f"no runtime here computes {spec.source.format.value} models in {spec.precision.value}: choose another "
                 "precision"
             )
         return loader.load(spec.source, spec.level, spec.shapes, spec.values, spec.batch_size)
-
-
-def _can(runtime: Runtime, spec: ModelSpec) -> bool:
-    return runtime.computes_in(spec.precision) and runtime.traits.has_kernels(spec.kernels)
 
 
 def _key(spec: ModelSpec) -> object:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import Line, Span
+from dlbricks_tui.documents.parts import BarFigure, Figures, Part, Sentence
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.wording import runs as wording
-from dlbricks_tui.wording.numbers import duration, milliseconds, percent
+from dlbricks_tui.wording.numbers import duration, in_ms, milliseconds, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.estimate.knowledge import Latency
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 # More cores would leave no room for words.
@@ -99,3 +105,59 @@ def joined(spans: list[Span]) -> Line:
     """Return the spans with commas between them."""
     comma = Span(", ", "muted")
     return tuple(part for span in spans for part in (comma, span))[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """The progress of a run of the open model: in words, and the figures of that run so far."""
+
+    words: str = ""
+    # From all layers of the model; None until each has samples.
+    estimate: Latency | None = None
+    # The latency of the whole model.
+    end_to_end: Latency | None = None
+
+    @property
+    def has_figures(self) -> bool:
+        return self.estimate is not None or self.end_to_end is not None
+
+    def replaces(self, found: SystemEstimate) -> bool:
+        """Return whether the figures of the run tell more than the stored results: until these cover the model."""
+        return self.has_figures and not found.estimate.coverage.complete
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the figures so far, each as soon as the run has it."""
+        estimate, whole = self.estimate, self.end_to_end
+        if estimate is None:
+            yield Sentence("The whole model is timed; its layers follow.", "strong")
+        else:
+            yield Sentence(f"The estimate so far is {milliseconds(estimate.value_ms)} ms.", "strong")
+        known = [(name, it) for name, it in (("end to end", whole), ("sequential", estimate)) if it is not None]
+        figures = (BarFigure(name, in_ms(it.value_ms), it.value_ms, it.low_ms, it.high_ms) for name, it in known)
+        yield Figures(tuple(figures))
+        if estimate is not None:
+            ends = f"{milliseconds(estimate.low_ms)} to {milliseconds(estimate.high_ms)} ms"
+            yield Sentence(f"{ends}, the 95 % interval so far; more samples narrow it.", "muted")
+
+
+NOTHING_UNDER_WAY = UnderWay()
+
+
+def under_way(run: RunSnapshot, model: str) -> UnderWay:
+    """Return the progress of a run of a model; nothing if the run is of other models, has ended or is replayed."""
+    words = on_its_way(run, model)
+    if not words:
+        return NOTHING_UNDER_WAY
+    # A run in several variants has several figures, of which none is the answer.
+    estimates = [it for it in run.estimates if it.model == model]
+    wholes = [it for it in run.bricks if it.whole and model in it.used_by]
+    if len(estimates) > 1 or len(wholes) > 1:
+        return UnderWay(words)
+    # Loaded here: the first screen shows no run, and needs no NumPy.
+    from dlbricks_tui.answers.shared_estimates import estimate_so_far, latency_so_far
+
+    return UnderWay(
+        words,
+        next((estimate_so_far(it.sequential_ms, it.low_ms, it.high_ms) for it in estimates if not it.is_partial), None),
+        next((latency_so_far(it.samples_ms, it.latency_ms, it.half_width) for it in wholes), None),
+    )

@@ -207,14 +207,12 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     def action_copy_shown(self) -> None:
         from dlbricks_tui.tui.dialogs.notices import CopyScreen
 
-        screen = self.screen
-        panel = next((it for it in places_around(self) if isinstance(it, Panel)), None)
+        screen, panel = self.screen, self._panel_here
         if panel is not None and isinstance(screen, PanelledScreen):
             screen.ask(CopyScreen(panel.TITLE, self._copied_form), partial(self._copy_shown, screen, panel))
 
     def action_mark(self) -> None:
-        here, row = self.screen.focused, self._row_here()
-        panel = next((it for it in places_around(self) if isinstance(it, Panel)), None)
+        here, row, panel = self.screen.focused, self._row_here(), self._panel_here
         if panel is not None and panel.mark():
             return
         if row is None:
@@ -222,7 +220,13 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         elif isinstance(here, RowsView):
             self.marks.toggle(row)
             here.action_down()
-            self._marks_changed()
+            for screen in self.screen_stack:
+                for rows in screen.query(RowsView):
+                    rows.refresh()
+
+    @property
+    def _panel_here(self) -> Panel | None:
+        return next((it for it in places_around(self) if isinstance(it, Panel)), None)
 
     def _row_here(self) -> ComparableRow | None:
         """Return what the selected row stands for."""
@@ -235,12 +239,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         if isinstance(screen, PanelledScreen) and screen.compare_marked():
             return
         marked = screen.marked_rows if isinstance(screen, WorkbenchScreen) else self.marks.rows
-        if (
-            len(marked) == 1
-            and here is not None
-            and here.kind == marked[0].kind
-            and here.identity != marked[0].identity
-        ):
+        if len(marked) == 1 and here is not None and here.kind == marked[0].kind and not Marks(*marked).has(here):
             marked = (*marked, here)
         if len(marked) == TWO and marked[0].kind != WHAT_IF:
             self._compare(messages.ComparisonWanted(marked))
@@ -257,11 +256,6 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
             self.screen.dismiss(None)
         answer_for = first.answer_for if isinstance(first, WorkbenchScreen) else None
         self.push_screen(MarkedScreen(self._session, wanted.rows, answer_for))
-
-    def _marks_changed(self) -> None:
-        for screen in self.screen_stack:
-            for rows in screen.query(RowsView):
-                rows.refresh()
 
     def action_next_theme(self) -> None:
         self._preferences.use_next_theme()

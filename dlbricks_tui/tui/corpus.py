@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
@@ -40,7 +40,7 @@ from dlbricks_tui.wording.plain_text import TextTable
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.library_scans import GroupAccuracy
-    from dlbricks_tui.bricks.corpus import Corpus, RepeatedType
+    from dlbricks_tui.bricks.corpus import Corpus, RepeatedType, Uniqueness
 
 
 class UniquenessPanel(TablePanel[CountedLayers]):
@@ -162,81 +162,57 @@ class LikenessRows(ItemRows[int]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.corpus: Corpus | None = None
-        self.current = 0
-        self.first = 0
-        # The names as they are shown in a number of cells.
-        self._shown: tuple[int, list[str]] = (0, [])
-
-    def show(self, corpus: Corpus | None) -> None:
-        self.corpus, self._shown = corpus, (0, [])
-
-    @property
-    def pair(self) -> tuple[int, int] | None:
-        """The numbers of the models in the selected row and column."""
-        return None if self.selected is None else (self.selected, self.current)
+        self.names: tuple[str, ...] = ()
+        self.alike: Sequence[Sequence[float]] = ()
+        # The selected column, and the first one in view.
+        self.current = self.first = 0
 
     def row(self, index: int, width: int) -> Line:
-        if self.corpus is None:
-            return ()
         number = self.items[index]
-        similarities = self.corpus.jaccard[number]
+        likeness = self.alike[number]
         cells = [
-            Span(_figure(similarities[other]), "match")
+            Span(_SAME if likeness[other] >= 1.0 else f"{min(99, round(100 * likeness[other])):>{_CELL}}", "match")
             if index == self.cursor and other == self.current
-            else shaded(similarities[other], _CELL, PANEL.shades)
+            else shaded(likeness[other], _CELL, PANEL.shades)
             for other in self._columns(width)
         ]
-        name = column(self._names(width)[number], self.name_width(width))
+        room = self._name_width(width)
+        name = column(_told_apart(self.names, room)[number], room)
         return (column(f"{number + 1} ", _NUMBER, "muted", right=True), name, Span(" "), *cells)
 
     def heading(self, width: int) -> Line:
         """Return the numbers of the models, in alternating shades because no gap fits between them."""
-        numbers = [
-            column(
-                f"{(other + 1) % 100}",
-                _CELL,
-                "match" if other == self.current else "text" if other % 2 else "muted",
-                right=True,
-            )
-            for other in self._columns(width)
-        ]
-        return (column("", _NUMBER), column("model", self.name_width(width) + 1, "muted"), *numbers)
+        numbers = []
+        for other in self._columns(width):
+            style = "match" if other == self.current else "text" if other % 2 else "muted"
+            numbers.append(column(f"{(other + 1) % 100}", _CELL, style, right=True))
+        return (column("", _NUMBER), column("model", self._name_width(width) + 1, "muted"), *numbers)
 
-    def name_width(self, width: int) -> int:
+    def _name_width(self, width: int) -> int:
         """Return the cells for names: all that they need if each model keeps its column, else a share of the width."""
-        if self.corpus is None:
-            return LEAST_WIDTH
-        beside = width - _NUMBER - 1 - _CELL * len(self.corpus.models)
-        needed = longest(model.name for model in self.corpus.models)
-        return max(LEAST_WIDTH, min(needed, max(beside, width // _NAMES_SHARE)))
-
-    def _names(self, width: int) -> list[str]:
-        room = self.name_width(width)
-        if self._shown[0] != room and self.corpus is not None:
-            self._shown = (room, told_apart([model.name for model in self.corpus.models], room))
-        return self._shown[1]
+        beside = width - _NUMBER - 1 - _CELL * len(self.names)
+        return max(LEAST_WIDTH, min(longest(self.names), max(beside, width // _NAMES_SHARE)))
 
     def go_to_column(self, number: int) -> None:
         """Select the column of a model and scroll it into view."""
-        count = len(self.corpus.models) if self.corpus else 0
-        self.current = min(max(number, 0), max(0, count - 1))
-        self._reveal()
+        self.current = min(max(number, 0), max(0, len(self.names) - 1))
+        self.on_resize()
 
     def on_resize(self) -> None:
-        self._reveal()
-
-    def _reveal(self) -> None:
         there = self._columns_in(self.line_width - 1)
         self.first = min(max(self.first, self.current - there + 1), self.current)
         self.refresh()
 
     def _columns(self, width: int) -> range:
-        count = len(self.corpus.models) if self.corpus else 0
-        return range(self.first, min(count, self.first + self._columns_in(width)))
+        return range(self.first, min(len(self.names), self.first + self._columns_in(width)))
 
     def _columns_in(self, width: int) -> int:
-        return max(1, (width - _NUMBER - self.name_width(width) - 1) // _CELL)
+        return max(1, (width - _NUMBER - self._name_width(width) - 1) // _CELL)
+
+
+@lru_cache(2)
+def _told_apart(names: tuple[str, ...], room: int) -> list[str]:
+    return told_apart(names, room)
 
 
 class LikenessPanel(ItemPanel[int]):
@@ -257,6 +233,7 @@ class LikenessPanel(ItemPanel[int]):
     def __init__(self) -> None:
         self._grid = LikenessRows()
         super().__init__(self._grid)
+        self._models: Sequence[Uniqueness] = ()
         self._foot = TextLines(self._foot_lines, classes="likeness-foot")
 
     def compose(self) -> ComposeResult:
@@ -267,20 +244,19 @@ class LikenessPanel(ItemPanel[int]):
         return (Span(" "), *self._grid.heading(width - 1))
 
     def as_texts(self) -> TextTable:
-        corpus = self._grid.corpus
-        if corpus is None:
-            return TextTable(("model",), ())
-        names = [model.name for model in corpus.models]
-        rows = [[names[row], *(percent(it, 1) for it in corpus.jaccard[row])] for row in self.found]
+        names = self._grid.names
+        rows = [[names[row], *(percent(it, 1) for it in self._grid.alike[row])] for row in self.found]
         return TextTable(("model", *names), rows)
 
     def show(self, corpus: Corpus | None) -> None:
-        self._grid.show(corpus)
+        self._models = corpus.models if corpus else ()
+        self._grid.names = tuple(it.name for it in self._models)
+        self._grid.alike = corpus.jaccard if corpus else ()
         self._grid.go_to_column(self._grid.current)
-        self.show_items(range(len(corpus.models) if corpus else 0))
+        self.show_items(range(len(self._models)))
 
     def searched(self, item: int) -> str:
-        return self._grid.corpus.models[item].name if self._grid.corpus else ""
+        return self._grid.names[item]
 
     def show_counts(self) -> None:
         self.heading_changed()
@@ -296,18 +272,15 @@ class LikenessPanel(ItemPanel[int]):
         self._go(self._grid.current + step)
 
     def action_most_alike(self) -> None:
-        corpus, pair = self._grid.corpus, self._grid.pair
-        if corpus is not None and pair is not None:
-            row, _ = pair
-            others = [number for number in range(len(corpus.models)) if number != row]
-            self._go(max(others, key=lambda other: corpus.jaccard[row][other], default=row))
+        if (row := self.selected) is not None:
+            others = [number for number in range(len(self._models)) if number != row]
+            self._go(max(others, key=self._grid.alike[row].__getitem__, default=row))
 
     def action_exchange(self) -> None:
-        if self._grid.pair is not None:
-            row, current = self._grid.pair
-            if current in self.found:
-                self.select(current)
-                self._go(row)
+        row, current = self.selected, self._grid.current
+        if row is not None and current in self.found:
+            self.select(current)
+            self._go(row)
 
     def cursor_settled(self) -> None:
         super().cursor_settled()
@@ -315,35 +288,25 @@ class LikenessPanel(ItemPanel[int]):
 
     def _go(self, number: int) -> None:
         self._grid.go_to_column(number)
-        self.heading_changed()
-        self._foot.refresh()
+        self.show_counts()
 
     def _foot_lines(self, width: int) -> tuple[Line, ...]:
         return (*self._pair_lines(width), *wrapped(legend(PANEL.shades), width))
 
     def _pair_lines(self, width: int) -> tuple[Line, Line]:
-        corpus, pair = self._grid.corpus, self._grid.pair
-        if corpus is None or pair is None:
+        """Return how alike the models of the selected row and column are, and their names."""
+        row, current = self.selected, self._grid.current
+        if row is None:
             return (), ()
-        one, other = (corpus.models[number] for number in pair)
-        likeness = corpus.jaccard[pair[0]][pair[1]]
-        both = one.unique_layers + other.unique_layers
+        one, other = self._models[row], self._models[current]
+        likeness, both = self._grid.alike[row][current], one.unique_layers + other.unique_layers
         # likeness = shared / all, and shared + all = both.
         shared = round(likeness * both / (1.0 + likeness))
         verb = "is" if shared == 1 else "are"
         said = Span(f" alike: {shared:,} of their {counted(both - shared, 'brick')} {verb} in both", "muted")
-        room = max(1, (width - len(_AND) - 2) // 2)
-        names = (Span(name, "accent") for name in told_apart([one.name, other.name], room))
-        return (
-            line(Span(f" {percent(likeness, 1)}", "strong"), said),
-            line(" ", next(names), Span(_AND, "muted"), next(names)),
-        )
-
-
-def _figure(likeness: float) -> str:
-    if likeness >= 1.0:
-        return _SAME
-    return f"{min(99, round(100 * likeness)):>{_CELL}}"
+        first, second = told_apart([one.name, other.name], max(1, (width - len(_AND) - 2) // 2))
+        names = line(" ", Span(first, "accent"), Span(_AND, "muted"), Span(second, "accent"))
+        return line(Span(f" {percent(likeness, 1)}", "strong"), said), names
 
 
 QUESTION = "How many layers of these models are repeated?"

@@ -31,9 +31,6 @@ from dlbricks_tui.documents.systems import (
     system_columns,
     system_parts,
 )
-from dlbricks_tui.estimate.comparison import Candidate
-from dlbricks_tui.host.noise import Finding
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint

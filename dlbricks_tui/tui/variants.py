@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.marking import TWO
 from dlbricks_tui.tui.widgets.panel import TablePanel, TableRows, marks_text
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, PictureView, TextLines
+from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, PictureView, TextLines
 from dlbricks_tui.wording.numbers import measured_ago
 
 if TYPE_CHECKING:
@@ -102,24 +103,18 @@ class VariantsScreen(AnswerScreen[None]):
     def look(self) -> None:
         # Later only the last step is shown: cells that vanish for a moment would take the cursor with them.
         read = self._read if self._found is None else lambda: list(self._read())[-1:]
-        self.run_steps_in_thread(read, "variants", self._take, self._refused)
+        self.run_steps_in_thread(read, "variants", self._take, self._take)
 
-    def _take(self, found: Ranking) -> None:
-        self._found, self._refusal = found, ""
-        self._update()
-
-    def _refused(self, reason: str) -> None:
-        self._refusal = reason
+    def _take(self, found: Ranking | str) -> None:
+        self._refusal = found if isinstance(found, str) else ""
+        if not isinstance(found, str):
+            self._found = found
         self._update()
 
     def _update(self) -> None:
         if self._found is not None:
             self._panel.show_matrix(self._found.within(self._bound_ms), self._bound_ms)
         self.head_changed()
-
-    @property
-    def _ranking(self) -> Ranking | None:
-        return self._panel.ranking
 
     def action_other_unit(self) -> None:
         self._panel.by_rate = not self._panel.by_rate
@@ -145,7 +140,7 @@ class VariantsScreen(AnswerScreen[None]):
 
     def action_measure(self) -> None:
         """Measure the marked cells, or the selected one; with it the one that may be as fast as the best."""
-        panel, ranking = self._panel, self._ranking
+        panel, ranking = self._panel, self._panel.ranking
         cells = panel.marked or ([] if panel.cell is None else [panel.cell])
         if ranking is not None and ranking.rival is not None and not panel.marked:
             undecided = [(row_key(it.point), it.point.batch_size) for it in (ranking.combinations[0], ranking.rival)]
@@ -154,14 +149,14 @@ class VariantsScreen(AnswerScreen[None]):
 
     def action_measure_row(self) -> None:
         cell = self._panel.cell
-        self._measure_cells([] if cell is None else [(cell[0], size) for size in self._panel.shown_sizes])
+        self._measure_cells([(cell[0], size) for size in self._panel.shown_sizes] if cell else [])
 
     def action_measure_column(self) -> None:
         cell = self._panel.cell
-        self._measure_cells([] if cell is None else [(row.key, cell[1]) for row in self._panel.items])
+        self._measure_cells([(row.key, cell[1]) for row in self._panel.items] if cell else [])
 
     def _measure_cells(self, cells: Sequence[Cell]) -> None:
-        ranking = self._ranking
+        ranking = self._panel.ranking
         if ranking is None or not cells:
             self.notify("There is no cell to measure yet.")
         elif not ranking.on_this_host:
@@ -171,7 +166,7 @@ class VariantsScreen(AnswerScreen[None]):
             # Cells that lack nothing are measured again, unless others are missing.
             again = all(it.again for it in found)
             self._measure([it._replace(again=again) for it in found])
-            self._panel.unmark()
+            self._panel.mark_cells(set(self._panel.marked))
 
     def action_drop_bound(self) -> None:
         self._bound_ms = None
@@ -192,7 +187,7 @@ class VariantsScreen(AnswerScreen[None]):
         return variants_question(self._model)
 
     def answer(self) -> Iterable[Line]:
-        ranking = self._ranking
+        ranking = self._panel.ranking
         if ranking is None:
             return
         measured = sum(it.point.measured_ms is not None for it in ranking.combinations)
@@ -205,7 +200,7 @@ class VariantsScreen(AnswerScreen[None]):
             yield _OTHERS.line
 
     def state(self) -> Line:
-        ranking = self._ranking
+        ranking = self._panel.ranking
         if ranking is None:
             return line(Span(f" {self._refusal}", "warn")) if self._refusal else ()
         told = common_words(ranking), measured_ago([it.point.found for it in ranking.combinations])
@@ -215,8 +210,7 @@ class VariantsScreen(AnswerScreen[None]):
 class _CellRows(TableRows[MatrixRow]):
     """Rows of which only the selected cell has the colours of the cursor."""
 
-    def _ground(self) -> str:
-        return OWN_GROUND
+    COLOURS_CURSOR = False
 
 
 class VariantsPanel(TablePanel[MatrixRow]):
@@ -225,6 +219,7 @@ class VariantsPanel(TablePanel[MatrixRow]):
     ID = "variants"
     TITLE = "Variants"
     ROWS = _CellRows
+    IDENTITY = attrgetter("key")
     PLACEHOLDER = (Hint("Reading the model in each variant.", "muted"),)
     ABOUT = (
         "Rows are runtimes and threads, columns are batch sizes. Plain figures are measured end to end, or estimated "
@@ -306,14 +301,6 @@ class VariantsPanel(TablePanel[MatrixRow]):
     def mark_cells(self, cells: set[Cell]) -> None:
         """Mark these cells, or unmark them if all of them are marked."""
         self._marks = self._marks - cells if cells <= self._marks else self._marks | cells
-        self._marks_changed()
-
-    def unmark(self) -> None:
-        """Unmark all cells."""
-        self._marks = set()
-        self._marks_changed()
-
-    def _marks_changed(self) -> None:
         self.border_subtitle = marks_text(len(self._marks), len(self._marks))
         self.rows.refresh()
 
@@ -339,9 +326,6 @@ class VariantsPanel(TablePanel[MatrixRow]):
             return CURSOR if self.rows.has_focus else CURSOR_ELSEWHERE
         return "match" if cell in self._marks else cell_style(row, size)
 
-    def identity(self, item: MatrixRow) -> tuple[str, ...]:
-        return item.key
-
     def show_counts(self) -> None:
         self.show_title(": per second" if self.by_rate else ": ms per batch")
 
@@ -358,8 +342,7 @@ class VariantsPanel(TablePanel[MatrixRow]):
             view.show(picture)
         self._below.refresh(layout=True)
 
-    def on_resize(self) -> None:
-        self.cursor_settled()
+    on_resize = cursor_settled
 
     def _lines_below(self, width: int) -> tuple[Line, ...]:
         row, ranking = self.selected, self.ranking

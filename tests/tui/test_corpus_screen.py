@@ -96,14 +96,12 @@ async def test_the_grid_names_both_models_and_goes_to_the_most_similar_one(new: 
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "U", "3")
         grid = pilot.app.screen.query_one(LikenessPanel)
-        corpus = grid._grid.corpus
-        assert corpus is not None
+        names, alike = grid._grid.names, grid._grid.alike
         for row, keys in enumerate(((), ("j",))):
             await press(pilot, *keys)
             for column in range(2):
-                one, other = corpus.models[row], corpus.models[column]
-                assert f"{one.name} and {other.name}" in screen_text(pilot)
-                assert f"{100 * corpus.jaccard[row][column]:.1f} % alike" in screen_text(pilot)
+                assert f"{names[row]} and {names[column]}" in screen_text(pilot)
+                assert f"{100 * alike[row][column]:.1f} % alike" in screen_text(pilot)
                 await press(pilot, "h" if column else "l")
         await press(pilot, "1", "slash", '"resnet50"', "enter", "enter")
         assert "resnet50_v1 and resnet18_v1" in screen_text(pilot)

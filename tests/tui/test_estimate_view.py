@@ -16,6 +16,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.documents.estimate import EstimateDocument
 from dlbricks_tui.documents.lines import width_of
+from dlbricks_tui.documents.run import UnderWay
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import DataFolder
@@ -31,7 +32,6 @@ from dlbricks_tui.tui.workbench.estimate import (
     EstimateView,
     Headline,
     NextStep,
-    UnderWay,
     estimate_rows,
     next_step,
     setting_text,

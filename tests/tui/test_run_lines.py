@@ -16,7 +16,7 @@ from dlbricks_tui.answers.open_models import id_of
 from dlbricks_tui.answers.run_settings import WantedCombination, exactly, request_for, settings_for
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.documents.lines import Line, sparkline, width_of
-from dlbricks_tui.documents.run import on_its_way
+from dlbricks_tui.documents.run import UnderWay, on_its_way, under_way
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.load import HostLoad
@@ -38,7 +38,6 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.run.boxes import RUN_ROWS
 from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, model_heading, model_row
 from dlbricks_tui.tui.run.status import HostNow, status_line
-from dlbricks_tui.tui.workbench.estimate import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small
 from tests.runs.live_runs import MODELS, RUN, ended, in_the_middle, loaded, measured, planned, started

@@ -9,6 +9,7 @@ from dlbricks_tui.answers.choices import Choices
 from dlbricks_tui.answers.model_reading import ModelReader, Refusal
 from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.session import Session
+from dlbricks_tui.documents.run import UnderWay
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.models.frameworks import Frameworks
@@ -25,7 +26,7 @@ from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
 from dlbricks_tui.tui.language import LanguageScreen
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows, LayerStop, UnderWay, problem_note
+from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows, LayerStop, problem_note
 from dlbricks_tui.tui.workbench.model_columns import ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import FIRST_SAMPLE, WorkbenchScreen

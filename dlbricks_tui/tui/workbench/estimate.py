@@ -12,7 +12,7 @@ from dlbricks_tui.answers.choices import CHOSEN, NONE_AVAILABLE, Available, Choi
 from dlbricks_tui.documents.layout import TableLayout, laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, spread, width_of, wrapped_lines
 from dlbricks_tui.documents.parts import BLANK_LINE
-from dlbricks_tui.documents.run import on_its_way
+from dlbricks_tui.documents.run import NOTHING_UNDER_WAY, UnderWay
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL, WORKERS
 from dlbricks_tui.settings.setting import Setting
@@ -24,78 +24,14 @@ from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import NamesKeys
 from dlbricks_tui.wording.answers import combination_words, figure_text, origin_words
 from dlbricks_tui.wording.layers import bricks_words
-from dlbricks_tui.wording.numbers import counted, in_ms, measured_ago, milliseconds
+from dlbricks_tui.wording.numbers import counted, measured_ago, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dlbricks_tui.answers.followed_runs import RunSnapshot
     from dlbricks_tui.answers.shared_estimates import KnownAlready
     from dlbricks_tui.documents.estimate import EstimateDocument
-    from dlbricks_tui.documents.parts import Part
-    from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
-
-
-@dataclass(frozen=True, slots=True)
-class UnderWay:
-    """The progress of a run of the open model: in words, and the figures of that run so far."""
-
-    words: str = ""
-    # From all layers of the model; None until each has samples.
-    estimate: Latency | None = None
-    # The latency of the whole model.
-    end_to_end: Latency | None = None
-
-    @property
-    def has_figures(self) -> bool:
-        return self.estimate is not None or self.end_to_end is not None
-
-
-NOTHING_UNDER_WAY = UnderWay()
-
-
-def under_way(run: RunSnapshot, model: str) -> UnderWay:
-    """Return the progress of a run of a model; nothing if the run is of other models, has ended or is replayed."""
-    words = on_its_way(run, model)
-    if not words:
-        return NOTHING_UNDER_WAY
-    # A run in several variants has several figures, of which none is the answer.
-    estimates = [it for it in run.estimates if it.model == model]
-    wholes = [it for it in run.bricks if it.whole and model in it.used_by]
-    if len(estimates) > 1 or len(wholes) > 1:
-        return UnderWay(words)
-    # Loaded here: the first screen shows no run, and needs no NumPy.
-    from dlbricks_tui.answers.shared_estimates import estimate_so_far, latency_so_far
-
-    return UnderWay(
-        words,
-        next((estimate_so_far(it.sequential_ms, it.low_ms, it.high_ms) for it in estimates if not it.is_partial), None),
-        next((latency_so_far(it.samples_ms, it.latency_ms, it.half_width) for it in wholes), None),
-    )
-
-
-def replaces(under_way: UnderWay, found: SystemEstimate) -> bool:
-    """Return whether the figures of the run tell more than the stored results: until these cover the model."""
-    return under_way.has_figures and not found.estimate.coverage.complete
-
-
-def so_far_parts(under_way: UnderWay) -> Iterator[Part]:
-    """Yield the figures of a run in progress, each as soon as the run has it."""
-    # Loaded here: the first screen shows no run.
-    from dlbricks_tui.documents.parts import BarFigure, Figures, Sentence
-
-    estimate, whole = under_way.estimate, under_way.end_to_end
-    if estimate is None:
-        yield Sentence("The whole model is timed; its layers follow.", "strong")
-    else:
-        yield Sentence(f"The estimate so far is {milliseconds(estimate.value_ms)} ms.", "strong")
-    named = ("end to end", whole), ("sequential", estimate)
-    known = [(name, it) for name, it in named if it is not None]
-    yield Figures(tuple(BarFigure(name, in_ms(it.value_ms), it.value_ms, it.low_ms, it.high_ms) for name, it in known))
-    if estimate is not None:
-        ends = f"{milliseconds(estimate.low_ms)} to {milliseconds(estimate.high_ms)} ms"
-        yield Sentence(f"{ends}, the 95 % interval so far; more samples narrow it.", "muted")
 
 
 class NextStep(Enum):
@@ -203,10 +139,10 @@ def estimate_rows(
         lines = (each.line if isinstance(each, Hint) else each for each in content)
         return (*_plain(lines, width), EstimateRow(BLANK), *settings)
     document = content.document
-    if replaces(under_way, document.one):
+    if under_way.replaces(document.one):
         # Predictions beside the figures of the run would confuse.
         hint = Hint("{workbench.show_run} shows the run", "muted").line
-        so_far = laid_out(so_far_parts(under_way), width)
+        so_far = laid_out(under_way.parts(), width)
         return (*_plain((*so_far, hint), width), EstimateRow(BLANK), *settings)
     is_here = choices.system in (None, available.host)
     answer = _answer(content, under_way, width, "" if is_here else available.system_name(choices.system or ""))
@@ -542,7 +478,7 @@ class Headline:
             yield line(Span(" How fast does it run here?", "muted"))
         if not self.model or found is None:
             return
-        if replaces(self.under_way, found):
+        if self.under_way.replaces(found):
             so_far = self.under_way.estimate
             if so_far is None:
                 yield line(Span(" is being measured ", "muted"))

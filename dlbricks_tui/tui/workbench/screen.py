@@ -10,6 +10,7 @@ from textual import on
 from textual.containers import Container
 
 from dlbricks_tui.answers.open_models import AskedShape, GivenInputs, asked_inputs, id_of, known_latency
+from dlbricks_tui.documents.run import NOTHING_UNDER_WAY, under_way
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
@@ -19,12 +20,9 @@ from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.tui.workbench.estimate import (
-    NOTHING_UNDER_WAY,
     EstimatePanel,
     Headline,
     problem_note,
-    replaces,
-    under_way,
 )
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.part_details import PartLatencies
-    from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.dialogs.input_shapes import Inputs
     from dlbricks_tui.tui.workbench.estimate import EstimateView
@@ -54,7 +51,6 @@ if TYPE_CHECKING:
 
 # Small, with parallel branches, so that the compositions differ.
 FIRST_SAMPLE = "squeezenet1.1"
-
 
 # What to do about a model that cannot be read, by the name of the cure.
 _CURES = {
@@ -135,20 +131,19 @@ class WorkbenchScreen(ViewsScreen):
             self._models.search()
             return
         self._wants_sample = True
-        self._open_sample()
+        self._use_sample()
 
-    def _prepare_sample(self) -> None:
-        """Read the sample ahead, so that its run finds its fused layers in the cache."""
+    def _use_sample(self) -> None:
+        """Read the sample ahead, so that its run finds its fused layers in the cache, and open it if that is wanted."""
         sample = self._library.named(FIRST_SAMPLE)
-        if self._prepares_sample and sample is not None:
+        if sample is None:
+            # A quick user is here before the library is read.
+            return
+        if self._prepares_sample:
             self._prepares_sample = False
             read = partial(work.read_model, self.session, self._library.spec(sample, self.choices), self.choices)
             self.run_in_thread(read, "prepare")
-
-    def _open_sample(self) -> None:
-        # A quick user is here before the library is read.
-        sample = self._library.named(FIRST_SAMPLE)
-        if self._wants_sample and sample is not None:
+        if self._wants_sample:
             self._wants_sample = False
             self._models.put_cursor_on(sample)
             self.open(sample)
@@ -249,8 +244,7 @@ class WorkbenchScreen(ViewsScreen):
         self._index = self._indexed_cut = None
         self._models.show(listing.sources, listing.language_models)
         self._look_for_results()
-        self._prepare_sample()
-        self._open_sample()
+        self._use_sample()
         if listing.refusal is not None:
             self.app.post_message(messages.Failed(listing.refusal))
         elif told:
@@ -327,7 +321,7 @@ class WorkbenchScreen(ViewsScreen):
         if self._view is None or self._spec is None:
             return
         one, source = self._view.document.one, self._spec.source
-        is_outdated = replaces(self._progress, one)
+        is_outdated = self._progress.replaces(one)
         latencies = None if is_outdated else self._latencies
         if is_outdated:
             self._models.forget_latency(source)
@@ -347,21 +341,20 @@ class WorkbenchScreen(ViewsScreen):
 
     def _look_for_results(self) -> None:
         """Estimate the models of the library, if there are any results."""
+        choices, specs, measuring = self.choices, self._library.specs(self.choices), self.measuring
+
+        def scan() -> Iterator[tuple[ModelSource, KnownLatency | None]]:
+            from dlbricks_tui.answers.library_scans import estimate_library
+
+            return estimate_library(self.session, specs, choices, measuring=measuring)
+
+        def show(found: tuple[ModelSource, KnownLatency | None]) -> None:
+            source, latency = found
+            if latency is not None and choices == self.choices:
+                self._show_latency(source, latency)
+
         if self._has_results:
-            choices, specs = self.choices, self._library.specs(self.choices)
-            measuring = self.measuring
-
-            def scan() -> Iterator[tuple[ModelSource, KnownLatency | None]]:
-                from dlbricks_tui.answers.library_scans import estimate_library
-
-                return estimate_library(self.session, specs, choices, measuring=measuring)
-
-            self.run_steps_in_thread(scan, "latencies", partial(self._latency_found, choices))
-
-    def _latency_found(self, choices: Choices, found: tuple[ModelSource, KnownLatency | None]) -> None:
-        source, latency = found
-        if latency is not None and choices == self.choices:
-            self._show_latency(source, latency)
+            self.run_steps_in_thread(scan, "latencies", show)
 
     def _show_latency(self, source: ModelSource, latency: KnownLatency) -> None:
         """Show the answer of a model in the list, once a run of it has no better figures than the store."""
@@ -371,23 +364,21 @@ class WorkbenchScreen(ViewsScreen):
 
     def _look_for_bricks(self) -> None:
         """Index the bricks of the library, unless the index is up to date."""
-        cut_at = self.choices.cut_at
+        cut_at, specs, measuring = self.choices.cut_at, self._library.specs(self.choices), self.measuring
+
+        def scan() -> Iterator[BrickIndex]:
+            from dlbricks_tui.answers.library_scans import index_bricks
+
+            return index_bricks(self.session.reader, specs, work.is_wanted, measuring=measuring)
+
+        def take(index: BrickIndex) -> None:
+            if cut_at == self._indexed_cut:
+                self._index = index
+                self._show_details()
+
         if self._opened is not None and cut_at != self._indexed_cut:
             self._index, self._indexed_cut = None, cut_at
-            specs = self._library.specs(self.choices)
-            measuring = self.measuring
-
-            def scan() -> Iterator[BrickIndex]:
-                from dlbricks_tui.answers.library_scans import index_bricks
-
-                return index_bricks(self.session.reader, specs, work.is_wanted, measuring=measuring)
-
-            self.run_steps_in_thread(scan, "index", partial(self._bricks_indexed, cut_at))
-
-    def _bricks_indexed(self, cut_at: CutAt, index: BrickIndex) -> None:
-        if cut_at == self._indexed_cut:
-            self._index = index
-            self._show_details()
+            self.run_steps_in_thread(scan, "index", take)
 
     def _show_details(self) -> None:
         """Show the selected part and read its samples."""
@@ -401,13 +392,13 @@ class WorkbenchScreen(ViewsScreen):
         part = selected.estimated
         if part is not None and part.measured is not None and self._view is not None:
             pair, way = part.measured.pair, self._view.document.one.way
-            read = partial(self.session.estimator.measurements, pair, way)
-            self.run_in_thread(read, "samples", partial(self._brick_measured, pair))
 
-    def _brick_measured(self, pair: Pair, measured: Measurements | None) -> None:
-        part = self._details.selected.estimated if self._details.selected else None
-        if part is not None and part.source == pair:
-            self._details.show_measurements(measured)
+            def show(measured: Measurements | None) -> None:
+                now = self._details.selected.estimated if self._details.selected else None
+                if now is not None and now.source == pair:
+                    self._details.show_measurements(measured)
+
+            self.run_in_thread(partial(self.session.estimator.measurements, pair, way), "samples", show)
 
     def _headline_lines(self, width: int) -> tuple[Line, ...]:
         document = None if self._view is None else self._view.document
@@ -470,12 +461,12 @@ class WorkbenchScreen(ViewsScreen):
     def _show_shapes(self, source: ModelSource, inputs: Inputs | Callable[[], Inputs], reason: str = "") -> None:
         from dlbricks_tui.tui.dialogs.input_shapes import InputShapesScreen
 
-        self.ask(InputShapesScreen(source.name, inputs, reason), partial(self._shapes_given, source))
+        def take(given: GivenInputs) -> None:
+            self._library.take(source, given)
+            if given.shapes:
+                self.open(source)
+            else:
+                forget = partial(self.session.reader.forget_inputs, source)
+                self.run_in_thread(forget, "inputs", lambda _: self.open(source))
 
-    def _shapes_given(self, source: ModelSource, given: GivenInputs) -> None:
-        self._library.take(source, given)
-        if given.shapes:
-            self.open(source)
-        else:
-            forget = partial(self.session.reader.forget_inputs, source)
-            self.run_in_thread(forget, "inputs", lambda _: self.open(source))
+        self.ask(InputShapesScreen(source.name, inputs, reason), take)

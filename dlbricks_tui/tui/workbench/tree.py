@@ -157,12 +157,7 @@ class TreePanel(Panel):
 
     def show_layer(self, layer: int) -> None:
         """Select the sequence with a layer, and end a search."""
-        unfolded = self._list.unfolded
-        if unfolded is not None:
-            was_searched = unfolded.is_searched
-            self._changed(unfolded.reveal_layer(layer))
-            if was_searched:
-                self.search_line.end()
+        self._move(lambda unfolded, _: unfolded.reveal_layer(layer), from_a_row=False)
 
     @property
     def latencies(self) -> PartLatencies | None:
@@ -228,13 +223,14 @@ class TreePanel(Panel):
         else:
             self._move(lambda unfolded, cursor: unfolded.next_equal(cursor, step))
 
-    def _move(self, step: Callable[[Unfolded, int], int]) -> None:
+    def _move(self, step: Callable[[Unfolded, int], int], *, from_a_row: bool = True) -> None:
         """Move in the tree; a step out of the matches ends the search."""
-        if self._list.unfolded is None or self._list.node is None:
+        unfolded = self._list.unfolded
+        if unfolded is None or (from_a_row and self._list.node is None):
             return
-        was_searched = self._list.unfolded.is_searched
-        self._changed(step(self._list.unfolded, self._list.cursor))
-        if was_searched and not self._list.unfolded.is_searched:
+        was_searched = unfolded.is_searched
+        self._changed(step(unfolded, self._list.cursor))
+        if was_searched and not unfolded.is_searched:
             self.search_line.end()
 
     def _changed(self, cursor: int) -> None:
