@@ -73,7 +73,7 @@ def _add_comparing(parser: Parser, *, by: str, processes: str) -> None:
     from dlbricks_tui.answers.checks import MOST_PROCESSES, CheckOptions
 
     usual = CheckOptions()
-    by = f"{by} (default: {usual.by:.0%})".replace("%", "%%")
+    by = f"{by} (default: {100 * usual.by:g} %%)"
     parser.add_argument("--by", metavar="SHARE", type=Typed(share()), help=by)
     parser.add_count("--processes", f"{processes} (default: {usual.processes})", most=MOST_PROCESSES)
 
