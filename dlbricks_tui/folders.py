@@ -29,101 +29,58 @@ class EmptyDataFolderError(UserError):
     """The name of the data folder is empty."""
 
 
+class _Inside:
+    """A file or folder in the data folder, by its name there."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: "DataFolder", _: type) -> Path:
+        return folder.path / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class DataFolder:
     """The folder of everything that belongs to the user; nothing is created in it before the first write."""
 
     path: Path
 
-    @property
-    def cache(self) -> Path:
-        """Files that can be computed again."""
-        return self.path / "cache"
-
-    @property
-    def store(self) -> Path:
-        """The results."""
-        return self.path / "store"
-
-    @property
-    def runs(self) -> Path:
-        """A folder per run: its request, state and events."""
-        return self.path / "runs"
-
-    @property
-    def jobs(self) -> Path:
-        """A folder per load test, trace, proof and measurement of peaks in progress: its order and its messages."""
-        return self.path / "jobs"
-
-    @property
-    def scenarios(self) -> Path:
-        """A folder per load test: the logs of LoadGen."""
-        return self.path / "scenarios"
-
-    @property
-    def fleets(self) -> Path:
-        """A folder per fleet run: its request, state and events."""
-        return self.path / "fleets"
-
-    @property
-    def parcels(self) -> Path:
-        """The networks that a driver of a fleet has sent to this host, by hash."""
-        return self.path / "parcels"
-
-    @property
-    def tasks(self) -> Path:
-        """A file per task that a driver of a fleet has given to this host: the id of its run."""
-        return self.path / "tasks"
-
-    @property
-    def certificates(self) -> Path:
-        """The certificates and private keys of fleets."""
-        return self.path / "certificates"
-
-    @property
-    def traces(self) -> Path:
-        """A file per trace."""
-        return self.path / "traces"
-
-    @property
-    def config(self) -> Path:
-        """The config file."""
-        return self.path / "config.toml"
-
-    @property
-    def themes(self) -> Path:
-        """The user's own themes."""
-        return self.path / "themes"
-
-    @property
-    def pictures(self) -> Path:
-        """Pictures of screens that were saved."""
-        return self.path / "pictures"
-
-    @property
-    def view(self) -> Path:
-        """The look of the workbench that was used last, and the models that were opened lately."""
-        return self.path / "view.json"
-
-    @property
-    def copied(self) -> Path:
-        """The text that was copied last, for terminals that give no access to the clipboard."""
-        return self.path / "copied.txt"
-
-    @property
-    def allowed_signers(self) -> Path:
-        """The trusted signers of files of results, in OpenSSH's format."""
-        return self.path / "allowed_signers"
-
-    @property
-    def minisign_keys(self) -> Path:
-        """The public keys of trusted signers for minisign: `NAME.pub`."""
-        return self.path / "minisign"
-
-    @property
-    def log(self) -> Path:
-        """Tracebacks and the output of workers."""
-        return self.path / "log"
+    # Files that can be computed again.
+    cache = _Inside("cache")
+    # The results.
+    store = _Inside("store")
+    # A folder per run: its request, state and events.
+    runs = _Inside("runs")
+    # A folder per load test, trace, proof and measurement of peaks in progress: its order and its messages.
+    jobs = _Inside("jobs")
+    # A folder per load test: the logs of LoadGen.
+    scenarios = _Inside("scenarios")
+    # A folder per fleet run: its request, state and events.
+    fleets = _Inside("fleets")
+    # The networks that a driver of a fleet has sent to this host, by hash.
+    parcels = _Inside("parcels")
+    # A file per task that a driver of a fleet has given to this host: the id of its run.
+    tasks = _Inside("tasks")
+    # The certificates and private keys of fleets.
+    certificates = _Inside("certificates")
+    # A file per trace.
+    traces = _Inside("traces")
+    # The config file.
+    config = _Inside("config.toml")
+    # The user's own themes.
+    themes = _Inside("themes")
+    # Pictures of screens that were saved.
+    pictures = _Inside("pictures")
+    # The look of the workbench that was used last, and the models that were opened lately.
+    view = _Inside("view.json")
+    # The text that was copied last, for terminals that give no access to the clipboard.
+    copied = _Inside("copied.txt")
+    # The trusted signers of files of results, in OpenSSH's format.
+    allowed_signers = _Inside("allowed_signers")
+    # The public keys of trusted signers for minisign: `NAME.pub`.
+    minisign_keys = _Inside("minisign")
+    # Tracebacks and the output of workers.
+    log = _Inside("log")
 
 
 def data_folder(chosen: str | None = None, environment: Mapping[str, str] = os.environ) -> DataFolder:

@@ -1,17 +1,20 @@
 """Analyses as plain values: the JSON documents of `dlbricks analyze`, and the rows of its tables."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean, median
+from typing import NamedTuple
 
-from dlbricks_tui.analysis.bounds import GroupTimes, times_of_groups
+from dlbricks_tui.analysis.bounds import Gap, GroupTimes, times_of_groups
 from dlbricks_tui.analysis.kernels import TimedKernel
-from dlbricks_tui.analysis.tables import ModelRow, best_gains
-from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIfKind
+from dlbricks_tui.analysis.roofline import LayerPoint, Roof
+from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.answers.analysing import Analysis, MissingPart
 from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import Precision, Variant
+from dlbricks_tui.store.selections import Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +105,22 @@ class ModelAnalysis:
 def model_analysis(found: Analysis, kernels: Sequence[TimedKernel] = ()) -> ModelAnalysis:
     """Return an analysis as a document."""
     baseline, best, ratio = found.baseline, found.best, found.over_best
+    end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
     return taken(
         ModelAnalysis,
         found,
         baseline.found.variant,
         baseline.estimate,
-        **_latencies_of(found),
         model=found.source.name,
         runtime=baseline.found.way.runtime,
+        # `found` has the most threads of all executions.
+        threads=baseline.found.variant.threads,
         level=baseline.graph.level,
         batch=baseline.graph.batch_size,
-        sequential_ms=_sequential_ms(found),
+        measured_ms=None if end_to_end is None else end_to_end.value_ms,
+        sequential_ms=None if composed is None else composed.sequential_ms,
+        best_ms=None if best is None else best.latency_ms,
+        best_parallel_ms=None if best is None else milliseconds(best.parallel_ps),
         best_interval_ms=None if best is None else (best.latency.low_ms, best.latency.high_ms),
         over_best=None if ratio is None else ratio.value,
         over_best_interval=None if ratio is None else (ratio.low, ratio.high),
@@ -133,19 +141,116 @@ def model_analysis(found: Analysis, kernels: Sequence[TimedKernel] = ()) -> Mode
     )
 
 
-def _latencies_of(found: Analysis) -> dict[str, float | None]:
-    """Return the latency, measured and the best one in two compositions, under the names of documents and rows."""
-    end_to_end, best = found.baseline.found.end_to_end, found.best
-    return {
-        "measured_ms": None if end_to_end is None else end_to_end.value_ms,
-        "best_ms": None if best is None else best.latency_ms,
-        "best_parallel_ms": None if best is None else milliseconds(best.parallel_ps),
-    }
+# A change that saves all of the latency has no geometric mean. No gain counts as more than this.
+_MOST_GAIN = 1.0 - 1e-9
 
 
-def _sequential_ms(found: Analysis) -> float | None:
-    composed = found.baseline.estimate.composed
-    return None if composed is None else composed.sequential_ms
+@dataclass(frozen=True, slots=True)
+class BestGain:
+    """The change of one kind that gains most, with its predicted gain, and the measured one if it was carried out."""
+
+    what_if: str
+    predicted: float
+    # None without a proof.
+    proved: float | None
+    # True for a bound that nobody can run.
+    is_bound: bool
+
+
+class GapShares(NamedTuple):
+    """The best and the parts of the gap as shares of the latency; they add up to 1."""
+
+    best: float
+    slower_layers: float
+    conversions: float
+    # 0 without an end-to-end latency.
+    unexplained: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A model in one execution, as a row of the tables. Values are None where results are missing."""
+
+    answer: ModelAnalysis
+    table1_id: str | None
+    way: Way
+    variant: Variant
+    gap: Gap | None
+    gains: Mapping[WhatIfKind, BestGain]
+    # True if the latency of some layers is predicted.
+    predicted: bool = False
+    # True if the estimate leaves layers out.
+    partial: bool = False
+    # The layers in the roofline, if the peaks of the system are known.
+    points: tuple[LayerPoint, ...] = ()
+    roof: Roof | None = None
+
+    @property
+    def latency_ms(self) -> float | None:
+        """The end-to-end latency, or the estimate without one."""
+        return self.answer.sequential_ms if self.answer.measured_ms is None else self.answer.measured_ms
+
+    def times(self, bound_ms: float | None) -> float | None:
+        """Return the latency over a bound."""
+        return None if self.latency_ms is None or not bound_ms else self.latency_ms / bound_ms
+
+    @property
+    def shares(self) -> GapShares | None:
+        """The parts of the latency; None without a best."""
+        gap, whole_ms, best_ms = self.gap, self.latency_ms, self.answer.best_ms
+        if gap is None or best_ms is None or not whole_ms:
+            return None
+        parts = (best_ms, gap.slower_layers_ms, gap.conversions_ms, gap.unexplained_ms or 0.0)
+        return GapShares(*(part / whole_ms for part in parts))
+
+    def gain(self, kind: WhatIfKind) -> float | None:
+        """Return the best predicted gain of a kind of changes."""
+        found = self.gains.get(kind)
+        return None if found is None else found.predicted
+
+    def proof(self, kind: WhatIfKind) -> float | None:
+        """Return the measured gain of that change."""
+        found = self.gains.get(kind)
+        return None if found is None else found.proved
+
+
+def best_gains(found: Iterable[WhatIf], proved: Callable[[str], float | None]) -> dict[WhatIfKind, BestGain]:
+    """Return the change of each kind that gains most; a bound only where no change that can be run gains anything."""
+    ranked = sorted(found, key=lambda it: (it.change is not None and it.gain.value > 0, it.gain.value), reverse=True)
+    best = {it.kind: it for it in reversed(ranked)}
+    gains = ((kind, best[kind]) for kind in WhatIfKind if kind in best)
+    return {kind: BestGain(it.id, it.gain.value, proved(it.id), it.change is None) for kind, it in gains}
+
+
+def by_execution(models: Iterable[ModelRow]) -> list[list[ModelRow]]:
+    """Return the models of each execution: only latencies of one system, runtime and variant have a common mean."""
+    found: dict[object, list[ModelRow]] = {}
+    for it in models:
+        found.setdefault((it.way.system, it.way.runtime, it.way.level, it.variant), []).append(it)
+    return list(found.values())
+
+
+def known(values: Iterable[float | None]) -> list[float]:
+    """Return the values that are not missing."""
+    return [it for it in values if it is not None]
+
+
+def mean_ratio(values: Iterable[float | None]) -> float | None:
+    """Return the geometric mean of latencies over bounds; None without any."""
+    held = [it for it in known(values) if it > 0]
+    return geometric_mean(held) if held else None
+
+
+def mean_gain(values: Iterable[float | None]) -> float | None:
+    """Return the gain whose latency after the change, as a share of that before, is the geometric mean of all."""
+    held = [1.0 - min(it, _MOST_GAIN) for it in known(values)]
+    return 1.0 - geometric_mean(held) if held else None
+
+
+def middle(values: Iterable[float | None]) -> float | None:
+    """Return the median; None without any values."""
+    held = known(values)
+    return median(held) if held else None
 
 
 def model_row(found: Analysis) -> ModelRow:
@@ -157,8 +262,7 @@ def model_row(found: Analysis) -> ModelRow:
         found,
         found.source,
         baseline.found,
-        **_latencies_of(found),
-        estimate_ms=_sequential_ms(found),
+        answer=model_analysis(found),
         gains=best_gains(found.what_ifs, proofs.get),
         predicted=baseline.estimate.predicted_share > 0 or (best is not None and best.is_predicted),
         partial=baseline.estimate.is_partial,
@@ -214,13 +318,13 @@ def model_cells(it: ModelRow) -> tuple[Cell, ...]:
     """Return the model and its execution."""
     way, variant = it.way, it.variant
     settings = variant.batch, variant.threads, variant.precision.value
-    return it.name, way.system, way.runtime, way.level.value, *settings, "yes" if it.predicted else "no"
+    return it.answer.model, way.system, way.runtime, way.level.value, *settings, "yes" if it.predicted else "no"
 
 
 def bound_cells(it: ModelRow) -> tuple[Cell, ...]:
     """Return the latencies, the bounds and the ratios between them."""
-    bounds_ms = it.best_ms, it.best_parallel_ms, it.roofline_ms
-    return it.measured_ms, it.estimate_ms, *bounds_ms, it.over_best, it.over_parallel, it.over_roofline
+    bounds_ms = it.answer.best_ms, it.answer.best_parallel_ms, it.answer.roofline_ms
+    return it.answer.measured_ms, it.answer.sequential_ms, *bounds_ms, *map(it.times, bounds_ms)
 
 
 def gain_cells(it: ModelRow) -> tuple[Cell, ...]:

@@ -274,7 +274,7 @@ class Analyser:
             self._usual_sizes[usual] = graph.batch_size
         cache = estimator.readers.loader(reading.runtime).cache
         decomposition = decompose(graph.named(source.name), estimator.options.cutting, cache)
-        return Inquiry(estimator.store, decomposition, replace(estimator.compositions, measured_only=True))
+        return Inquiry(estimator.store, decomposition, estimator.compositions._replace(measured_only=True))
 
     def _graph(self, source: ModelSource, reading: _Reading) -> LayerGraph | None:
         """Return the layers of a model as a runtime has them; None if it cannot be read so."""

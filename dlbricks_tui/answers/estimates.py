@@ -15,7 +15,7 @@ from dlbricks_tui.estimate.system_estimate import FigureBasis, SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.change import Verdict
-from dlbricks_tui.wording.answers import doubts_about
+from dlbricks_tui.wording.doubts import doubts_about
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings

@@ -23,7 +23,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import AskedVariant, stated_variant
-from dlbricks_tui.wording.answers import options_of
+from dlbricks_tui.wording.doubts import options_of
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from dlbricks_tui.analysis.tables import ModelRow
-from dlbricks_tui.answers.analyses import model_row
+from dlbricks_tui.answers.analyses import ModelRow, model_row
 from dlbricks_tui.answers.analysing import Analyser
 from dlbricks_tui.answers.estimating import Remarks, measured_models, open_estimator
 from dlbricks_tui.answers.opening import InputsUsed, ModelLoaders, library

@@ -52,7 +52,8 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.wording import scenarios
 from dlbricks_tui.wording.events import doing_now, inputs_given_before, note_of
 from dlbricks_tui.wording.fleets import fleet_line, note_line
-from dlbricks_tui.wording.jobs import language_line, trace_line
+from dlbricks_tui.wording.jobs import language_line
+from dlbricks_tui.wording.scenarios import trace_line
 
 # A path, a name of the library, or `table1:ID`.
 Model = str | os.PathLike[str]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -146,8 +145,22 @@ def statements(text: str, path: str) -> list[Statement]:
         line = _ERROR_LINE.search(str(error))
         where = f"{path}:{line[1]}" if line else path
         raise ConfigError(f"{where}: this is not TOML: {_ERROR_LINE.sub('', str(error)).strip()}") from None
-    lines = dict(_lines(text))
-    return [Statement(name, value, _line_of(name, lines)) for name, value in _flat(document, "")]
+    # Neither tomllib nor tomlkit tells where a value stands.
+    lines, section = dict[str, int](), ""
+    for number, row in enumerate(text.splitlines(), 1):
+        if table := _TABLE.match(row):
+            section = f"{_plain(table[1])}."
+            lines[_plain(table[1])] = number
+        elif assignment := _ASSIGNMENT.match(row):
+            lines[section + _plain(assignment[1])] = number
+    found = []
+    for name, value in _flat(document, ""):
+        own = name
+        # A value in an inline table has the line of the table.
+        while own not in lines and "." in own:
+            own = own.rpartition(".")[0]
+        found.append(Statement(name, value, lines.get(own, 1)))
+    return found
 
 
 def _flat(table: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:
@@ -159,26 +172,8 @@ def _flat(table: Mapping[str, object], before: str) -> Iterator[tuple[str, objec
             yield f"{before}{key}", value
 
 
-def _lines(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the line of each name. Neither tomllib nor tomlkit tells where a value stands."""
-    section = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        if table := _TABLE.match(line):
-            section = f"{_plain(table[1])}."
-            yield _plain(table[1]), number
-        elif assignment := _ASSIGNMENT.match(line):
-            yield section + _plain(assignment[1]), number
-
-
 def _plain(name: str) -> str:
     return ".".join(part.strip("\"'") for part in re.findall(_PART, name))
-
-
-def _line_of(name: str, lines: Mapping[str, int]) -> int:
-    # A value in an inline table has the line of the table.
-    while name not in lines and "." in name:
-        name = name.rpartition(".")[0]
-    return lines.get(name, 1)
 
 
 COMMAND_LINE = "--set"
@@ -216,7 +211,15 @@ class Sources:
         given: dict[str, Given] = {}
         keys: dict[str, KeysGiven] = {}
         problems: list[ConfigError] = []
-        for statement in statements(self._text(), str(self.file)):
+        try:
+            text = read_text(self.file)
+        except FileNotFoundError:
+            text = ""
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{self.file} is not UTF-8 text: {error.reason} at byte {error.start}") from None
+        except OSError as error:
+            raise ConfigError(f"{self.file} cannot be read: {error.strerror}") from None
+        for statement in statements(text, str(self.file)):
             where = f"{self.file}:{statement.line}"
             section, _, rest = statement.name.partition(".")
             try:
@@ -229,24 +232,19 @@ class Sources:
         return given, keys, problems
 
     def _with_overrides(self, in_file: Mapping[str, Given], keys: Mapping[str, KeysGiven]) -> Config:
-        # An empty variable counts as unset.
-        variables = {
-            it.config: Given(_read(it, text, variable_of(it)), variable_of(it))
-            for it in CONFIGURED
-            if (text := self.environment.get(variable_of(it)))
-        }
-        chosen = dict(_of_command_line(text) for text in self.command_line)
-        return Config({**Config().given, **in_file, **variables, **chosen}, keys)
-
-    def _text(self) -> str:
-        try:
-            return read_text(self.file)
-        except FileNotFoundError:
-            return ""
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"{self.file} is not UTF-8 text: {error.reason} at byte {error.start}") from None
-        except OSError as error:
-            raise ConfigError(f"{self.file} cannot be read: {error.strerror}") from None
+        given = {**Config().given, **in_file}
+        for it in CONFIGURED:
+            # An empty variable counts as unset.
+            if text := self.environment.get(variable_of(it)):
+                given[it.config] = Given(_read(it, text, variable_of(it)), variable_of(it))
+        for text in self.command_line:
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise ConfigError(f"{COMMAND_LINE} {text}: write NAME=VALUE, such as {CONFIGURED[0].config}=light")
+            if name not in BY_NAME:
+                raise ConfigError(f"{COMMAND_LINE} {text}: {_unknown(name)}")
+            given[name] = Given(_read(BY_NAME[name], value, f"{COMMAND_LINE} {name}"), COMMAND_LINE)
+        return Config(given, keys)
 
 
 def _checked(statement: Statement, where: str) -> Any:
@@ -268,15 +266,6 @@ def _read(setting: Setting[Any], text: str, where: str) -> Any:
         raise ConfigError(f"{where}={text}: {setting.config} has to be {setting.kind.allowed}") from None
 
 
-def _of_command_line(text: str) -> tuple[str, Given]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ConfigError(f"{COMMAND_LINE} {text}: write NAME=VALUE, such as {CONFIGURED[0].config}=light")
-    if name not in BY_NAME:
-        raise ConfigError(f"{COMMAND_LINE} {text}: {_unknown(name)}")
-    return name, Given(_read(BY_NAME[name], value, f"{COMMAND_LINE} {name}"), COMMAND_LINE)
-
-
 def _keys(action: str, value: object, where: str) -> KeysGiven:
     keys = [value] if isinstance(value, str) else value
     if isinstance(keys, list) and keys and all(isinstance(key, str) and key for key in keys):
@@ -288,6 +277,9 @@ def _keys(action: str, value: object, where: str) -> KeysGiven:
 
 
 def _unknown(name: str) -> str:
+    # Loaded here: only a wrong name needs it.
+    import difflib
+
     close = difflib.get_close_matches(name, BY_NAME, 1)
     hint = f"did you mean {close[0]}?" if close else f"the settings are {', '.join(BY_NAME)}, and [{KEYS}]"
     return f"there is no setting {name}; {hint}"

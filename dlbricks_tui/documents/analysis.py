@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.analysis.bounds import speed_difference
-from dlbricks_tui.analysis.tables import by_execution, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.analyses import groups_by_loss
+from dlbricks_tui.answers.analyses import (
+    by_execution,
+    groups_by_loss,
+    known,
+    mean_gain,
+    mean_ratio,
+    middle,
+    model_analysis,
+)
 from dlbricks_tui.documents.lines import cut_start, names_in
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
@@ -51,8 +58,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes
     from dlbricks_tui.analysis.groups import MeasuredExecution
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.analysis.tables import GapShares, ModelRow
     from dlbricks_tui.analysis.what_if import MeasuredGain
+    from dlbricks_tui.answers.analyses import ModelAnalysis, ModelRow
     from dlbricks_tui.answers.analysing import Analysis
     from dlbricks_tui.documents.pictures import Plot
 
@@ -71,6 +78,34 @@ _LEAST_TOLD_MS = 0.001
 _SLOWER_FROM = 0.05
 _MOST_EXECUTIONS = 2
 _BUSY_PEAKS = "the peaks were measured on a busy host, so what layers reached counts"
+
+
+class Bound(NamedTuple):
+    """A latency of a model, or a bound below it: as a figure of one model, and as columns of tables over many."""
+
+    name: str
+    # The columns with the latency, and with that of the model over it; empty for none.
+    title: str
+    ratio: str
+    value: Callable[[ModelAnalysis], float | None]
+    note: str = ""
+
+
+# All doors show these, the highest first.
+BOUNDS: tuple[Bound, ...] = (
+    Bound("measured end to end", "MEASURED", "", lambda it: it.measured_ms),
+    Bound("estimate", "", "", lambda it: it.sequential_ms),
+    Bound("best measured", "BEST", "x BEST", lambda it: it.best_ms),
+    Bound(
+        "best, longest path",
+        "",
+        "x PATH",
+        lambda it: it.best_parallel_ms,
+        "if all branches ran at once, on cores of their own",
+    ),
+    Bound("roofline", "ROOFLINE", "x ROOFLINE", lambda it: it.roofline_ms, "arithmetic and bytes over the peaks"),
+)
+_OF_BEST = ("best measured", "best, longest path")
 
 
 class GapPart(NamedTuple):
@@ -95,7 +130,12 @@ class AnalysisDocument:
 
     def prepare(self) -> None:
         """Compute what takes long, so that drawing takes little."""
-        self.groups, self.changes  # noqa: B018 - they are kept
+        self.answer, self.groups, self.changes  # noqa: B018 - they are kept
+
+    @cached_property
+    def answer(self) -> ModelAnalysis:
+        """The analysis as plain values."""
+        return model_analysis(self.found)
 
     @cached_property
     def groups(self) -> tuple[GroupTimes, ...]:
@@ -162,24 +202,30 @@ class AnalysisDocument:
     @property
     def bounds(self) -> tuple[BarFigure, ...]:
         """The latencies of the model and the bounds below them, the highest first."""
-        baseline, best = self.found.baseline, self.found.best
-        end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
-        best_sign = PREDICTED if best is not None and best.is_predicted else ""
-        parallel_ms = None if best is None else from_picoseconds(best.parallel_ps)
-        peaks = (_BUSY_PEAKS, "warn") if self.found.lacks_peaks else ("arithmetic and bytes over the peaks",)
-        return (
-            _bound("measured end to end", None if end_to_end is None else end_to_end.value_ms),
-            _bound("estimate", None if composed is None else composed.sequential_ms, _sign_of(baseline)),
-            _bound("best measured", None if best is None else best.latency_ms, best_sign, _shares(best)),
-            _bound("best, longest path", parallel_ms, best_sign, "if all branches ran at once, on cores of their own"),
-            _bound("roofline", self.found.roofline_ms, "", *peaks),
-        )
+        best, is_predicted = self.found.best, self.found.best is not None and self.found.best.is_predicted
+        signs = {"estimate": _sign_of(self.found.baseline), **dict.fromkeys(_OF_BEST, PREDICTED * is_predicted)}
+        notes = {"best measured": _shares(best)}
+        notes |= {"roofline": _BUSY_PEAKS} if self.found.lacks_peaks else {}
+        rows = []
+        for it in BOUNDS:
+            latency_ms, note = it.value(self.answer), notes.get(it.name, it.note)
+            if latency_ms is None:
+                rows.append(BarFigure(it.name, "-"))
+            else:
+                text, style = f"{signs.get(it.name, '')}{in_ms(latency_ms)}", "warn" if note == _BUSY_PEAKS else "muted"
+                rows.append(BarFigure(it.name, text, latency_ms, remarks=(note,) * bool(note), style=style))
+        return tuple(rows)
 
     def latencies(self) -> Iterator[Part]:
-        """Yield the latencies and the bounds, and which of the executions were measured at another speed."""
+        """Yield the latencies and the bounds, and which executions of the best were measured at another speed."""
         yield Figures(self.bounds, has_bars=False)
-        if self.found.best is not None:
-            yield from _uneven(self.found.baseline, self.found.best)
+        best = self.found.best
+        won = set() if best is None else {winner.execution for winner in best.winners if winner.latency_ps}
+        for number, one in enumerate(() if best is None else best.executions):
+            share = speed_difference(self.found.baseline, one)
+            if number in won and share > _ANOTHER_SPEED:
+                speed = f"the host was {percent(share)} faster or slower"
+                yield Sentence(f"{_short_name(one)} was measured when {speed}: measure both in one run", "warn")
 
     @property
     def gap_parts(self) -> tuple[GapPart, ...]:
@@ -206,17 +252,11 @@ class AnalysisDocument:
         if with_bar:
             bar = "".join(it.sign.mark * round(max(0.0, it.share or 0.0) * _BAR) for it in parts)
             yield Sentence(f"[{bar.rjust(_BAR, BEST.mark)}]")
-        yield Figures(
-            tuple(
-                BarFigure(
-                    f"{it.sign.mark} {it.sign.name}",
-                    it.text,
-                    remarks=() if it.share is None else (f"{signed_percent(it.share):>7}",),
-                    style=it.sign.style,
-                )
-                for it in parts
-            )
-        )
+        rows = []
+        for it in parts:
+            remarks = () if it.share is None else (f"{signed_percent(it.share):>7}",)
+            rows.append(BarFigure(f"{it.sign.mark} {it.sign.name}", it.text, remarks=remarks, style=it.sign.style))
+        yield Figures(tuple(rows))
 
     @property
     def gap_sentence(self) -> str:
@@ -262,23 +302,21 @@ class AnalysisDocument:
 def layer_columns(common: str) -> tuple[Column[GroupTimes], ...]:
     """Return the columns of groups of layers, whose names all begin with some words that the title says."""
 
+    def layers(it: GroupTimes) -> str:
+        return ", ".join(name.removeprefix(common) for name in it.layers)
+
     def slower(it: GroupTimes) -> float | None:
         return it.latency_ps / it.best_ps - 1.0 if it.best_ps else None
 
+    def style(it: GroupTimes) -> str:
+        return "bad" if (slower(it) or 0.0) >= _SLOWER_FROM else "muted"
+
+    fit = each_fit(lambda text, width: names_in(text.split(", "), width))
     return (
-        Column(
-            "layers",
-            lambda it: ", ".join(name.removeprefix(common) for name in it.layers),
-            CellKind.NAME,
-            fit=each_fit(lambda text, width: names_in(text.split(", "), width)),
-        ),
+        Column("layers", layers, CellKind.NAME, fit=fit),
         Column("here ms", lambda it: milliseconds(from_picoseconds(it.latency_ps)), style="strong"),
         Column("best ms", lambda it: milliseconds(from_picoseconds(it.best_ps))),
-        Column(
-            "slower",
-            lambda it: or_dash(signed_percent, slower(it)),
-            style=lambda it: "bad" if (slower(it) or 0.0) >= _SLOWER_FROM else "muted",
-        ),
+        Column("slower", lambda it: or_dash(signed_percent, slower(it)), style=style),
         name_column("fastest", fastest_words, "muted"),
     )
 
@@ -307,12 +345,6 @@ def stacked(parts: Sequence[tuple[LegendSign, float]]) -> tuple[Piece, ...]:
     return tuple(sorted(pieces, key=lambda it: it.low - it.high))
 
 
-def _bound(name: str, latency_ms: float | None, sign: str = "", note: str = "", style: str = "muted") -> BarFigure:
-    if latency_ms is None:
-        return BarFigure(name, "-")
-    return BarFigure(name, f"{sign}{in_ms(latency_ms)}", latency_ms, remarks=(note,) * bool(note), style=style)
-
-
 def _sign_of(baseline: MeasuredExecution) -> str:
     return sign_of(partial=baseline.estimate.is_partial, predicted=baseline.estimate.predicted_share > 0)
 
@@ -328,16 +360,6 @@ def _shares(best: BestMeasured | None) -> str:
     shown, left = several[:_MOST_EXECUTIONS], len(several) - _MOST_EXECUTIONS
     told = [f"{percent(paid / best.latency_ps)} {_short_name(best.executions[it])}" for paid, it in shown]
     return ", ".join(told) + (f" and {left} more" if left > 0 else "")
-
-
-def _uneven(baseline: MeasuredExecution, best: BestMeasured) -> Iterator[Part]:
-    """Yield each execution that the best contains and that was measured at another speed of the host."""
-    won = {winner.execution for winner in best.winners if winner.latency_ps}
-    for number, one in enumerate(best.executions):
-        share = speed_difference(baseline, one)
-        if number in won and share > _ANOTHER_SPEED:
-            speed = f"the host was {percent(share)} faster or slower"
-            yield Sentence(f"{_short_name(one)} was measured when {speed}: measure both in one run", "warn")
 
 
 _UNKNOWN = "(the runtime does not tell)"
@@ -386,6 +408,7 @@ def _sum_ms(found: Sequence[TimedKernel]) -> float:
     return sum(it.latency_ms for it in found)
 
 
+_GAP_SHARES = ("BEST", "SLOWER", "CONVERSIONS")
 _LONGEST_NAME = 60
 _BOUND = "<"
 
@@ -429,20 +452,28 @@ def analyses_parts(models: Sequence[ModelRow]) -> Iterator[Part]:
 
 def bounds_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
     """Return the latencies, the bounds below them, and the ratios between them."""
-    columns = [
-        _Numbers("MEASURED", lambda it: it.measured_ms, milliseconds, text=_latency),
-        _Numbers("BEST", lambda it: it.best_ms, milliseconds, text=_best),
-        _Numbers("ROOFLINE", lambda it: it.roofline_ms, milliseconds),
-        _Numbers("x BEST", lambda it: it.over_best, "{:.2f}".format, mean_ratio),
-        _Numbers("x PATH", lambda it: it.over_parallel, "{:.2f}".format, mean_ratio),
-        _Numbers("x ROOFLINE", lambda it: it.over_roofline, "{:.2f}".format, mean_ratio),
-    ]
+
+    def text(bound: Bound, it: ModelRow) -> str:
+        value_ms = bound.value(it.answer)
+        if bound.title == "MEASURED" and value_ms is None and it.answer.sequential_ms is not None:
+            sign = sign_of(partial=it.partial, predicted=it.predicted)
+            return f"({sign}{milliseconds(it.answer.sequential_ms)})"
+        sign = PREDICTED if bound.title == "BEST" and it.predicted else ""
+        return or_dash(lambda ms: f"{sign}{milliseconds(ms)}", value_ms)
+
+    def values(bound: Bound) -> _Numbers:
+        return _Numbers(bound.title, lambda it: bound.value(it.answer), milliseconds, text=lambda it: text(bound, it))
+
+    def ratios(bound: Bound) -> _Numbers:
+        return _Numbers(bound.ratio, lambda it: it.times(bound.value(it.answer)), "{:.2f}".format, mean_ratio)
+
+    columns = [*(values(it) for it in BOUNDS if it.title), *(ratios(it) for it in BOUNDS if it.ratio)]
     return _table("BOUNDS in ms", "geometric mean", columns, models)
 
 
 def bounds_remarks(models: Sequence[ModelRow]) -> Iterator[str]:
     """Yield the models without a best, and how to get it."""
-    incomplete = dict.fromkeys(it.name for it in models if it.best_ms is None)
+    incomplete = dict.fromkeys(it.answer.model for it in models if it.answer.best_ms is None)
     if incomplete:
         how = "`dlbricks analyze MODEL --measure` measures them"
         yield f"no best of {', '.join(incomplete)}, as results of layers are missing: {how}"
@@ -464,13 +495,17 @@ def gains_remarks(models: Sequence[ModelRow]) -> Iterator[str]:
 
 
 def gaps_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
-    """Return the gap to the best, and the parts of the latency."""
+    """Return the gap to the best, and the parts of the latency in percent."""
+
+    def share(title: str, it: ModelRow) -> float | None:
+        parts, gap = it.shares, it.gap
+        if parts is None or gap is None or (title == "UNEXPLAINED" and gap.unexplained_ps is None):
+            return None
+        return 100 * dict(zip((*_GAP_SHARES, "UNEXPLAINED"), parts, strict=True))[title]
+
     columns = [
         _Numbers("GAP ms", lambda it: None if it.gap is None else from_picoseconds(it.gap.total_ps), milliseconds),
-        _share("BEST", lambda it: it.best),
-        _share("SLOWER", lambda it: it.slower_layers),
-        _share("CONVERSIONS", lambda it: it.conversions),
-        _Numbers("UNEXPLAINED", _unexplained, _percent, middle),
+        *(_Numbers(it, partial(share, it), "{:.1f}".format, middle) for it in (*_GAP_SHARES, "UNEXPLAINED")),
     ]
     return _table("GAP in % of the latency", "median", columns, models)
 
@@ -478,25 +513,24 @@ def gaps_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
 def _notes(models: Sequence[ModelRow]) -> list[str]:
     """Return what columns and signs mean, of those that the tables have."""
     gains = [gain for it in models for gain in it.gains.values()]
+    answers = [it.answer for it in models]
+    is_untimed = any(it.measured_ms is None and it.sequential_ms is not None for it in answers)
+    has_gaps = any(it.gap is not None for it in models)
     notes = {
         "x: the latency over the best, over the longest path through it, and over the roofline": True,
-        "( ) estimate: the model was not timed end to end": any(
-            it.measured_ms is None and it.estimate_ms is not None for it in models
-        ),
+        "( ) estimate: the model was not timed end to end": is_untimed,
         PREDICTED_LEGEND: any(it.predicted for it in models),
         f"{PARTLY}before a latency: the estimate leaves layers out": any(it.partial for it in models),
         "gains: the share of the latency that the best change of a kind saves, predicted/proved": bool(gains),
         f"{_BOUND} a bound that nobody can run": any(gain.is_bound for gain in gains),
-        "best + slower layers + conversions + unexplained are the whole latency": any(
-            it.gap is not None for it in models
-        ),
+        "best + slower layers + conversions + unexplained are the whole latency": has_gaps,
     }
     return [note for note, applies in notes.items() if applies]
 
 
 def _table(title: str, mean: str, numbers: Sequence[_Numbers], models: Sequence[ModelRow]) -> Table[Sequence[str]]:
     """Return a row for each model, the mean over them, and the number of models without a value."""
-    names = [*(model_label(it.name, it.table1_id, _LONGEST_NAME) for it in models), mean, "without value"]
+    names = [*(model_label(it.answer.model, it.table1_id, _LONGEST_NAME) for it in models), mean, "without value"]
     columns: list[Column[Sequence[str]]] = [Column(title, itemgetter(0), CellKind.NAME, is_named=True)]
     columns += [Column(it.title, itemgetter(at), is_named=True) for at, it in enumerate(numbers, 1)]
     return Table(tuple(columns), list(zip(names, *(it.cells(models) for it in numbers), strict=True)))
@@ -513,32 +547,6 @@ def _gain(kind: WhatIfKind) -> _Numbers:
     return _Numbers(kind.value.upper(), lambda it: it.gain(kind), _points, mean_gain, text)
 
 
-def _share(title: str, of: Callable[[GapShares], float]) -> _Numbers:
-    return _Numbers(title, lambda it: None if it.shares is None else of(it.shares), _percent, middle)
-
-
-def _unexplained(it: ModelRow) -> float | None:
-    if it.shares is None or it.gap is None or it.gap.unexplained_ps is None:
-        return None
-    return it.shares.unexplained
-
-
-def _latency(it: ModelRow) -> str:
-    if it.measured_ms is not None:
-        return milliseconds(it.measured_ms)
-    if it.estimate_ms is None:
-        return "-"
-    return f"({sign_of(partial=it.partial, predicted=it.predicted)}{milliseconds(it.estimate_ms)})"
-
-
-def _best(it: ModelRow) -> str:
-    return or_dash(lambda ms: f"{PREDICTED * it.predicted}{milliseconds(ms)}", it.best_ms)
-
-
 def _points(share: float) -> str:
     rounded = round(100 * share)
     return f"{rounded:+}" if rounded else "0"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"

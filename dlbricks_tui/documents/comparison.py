@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.answers.evaluating import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
@@ -45,15 +46,10 @@ from dlbricks_tui.wording.scenarios import kind_in_words, percentile_name
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.changes import ComparedPair, ComparedResults
-    from dlbricks_tui.answers.pairs import ComparedPart, ComparedSide, ComparedTwo
+    from dlbricks_tui.answers.pairs import ComparedPart, ComparedTwo
     from dlbricks_tui.answers.sides import NamedSelection
 
-VERDICT_STYLES = {
-    Verdict.SLOWER: "bad",
-    Verdict.FASTER: "good",
-    Verdict.SAME: "muted",
-    Verdict.UNKNOWN: "warn",
-}
+VERDICT_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.SAME: "muted", Verdict.UNKNOWN: "warn"}
 
 
 def comparison_parts(found: ComparedTwo, most: int) -> Iterator[Part]:
@@ -89,7 +85,8 @@ def side_parts(found: ComparedTwo) -> Iterator[Part]:
     """Yield the latency of each side, and how old it is."""
     for letter, side in zip("AB", (found.a, found.b), strict=True):
         latency = with_interval(side.ms, *side.interval)
-        yield Sentence(f"{letter}  {side.name}: {latency}, {side.how}{_age(side)}")
+        old = f", {age(seconds_since(side.since))} old" if side.since else ""
+        yield Sentence(f"{letter}  {side.name}: {latency}, {side.how}{old}")
 
 
 def difference_parts(found: ComparedTwo) -> Iterator[Part]:
@@ -112,7 +109,7 @@ def part_columns(found: ComparedTwo) -> tuple[Column[ComparedPart], ...]:
         Column("A ms", lambda it: or_dash(milliseconds, it.a_ms)),
         Column("B ms", lambda it: or_dash(milliseconds, it.b_ms)),
         Column("B - A", _difference, style=_style, is_optional=True, goes_last=True),
-        Column("change", _change, style=_style),
+        Column("change", lambda it: or_dash(signed_percent, it.change), style=_style),
         *((_P_COLUMN,) if any(it.p_value is not None for it in found.parts) else ()),
         *((word_column("B is", verdict_words, _style),) if has_verdicts else ()),
     )
@@ -132,14 +129,6 @@ def _style(part: ComparedPart) -> str:
 
 def _difference(part: ComparedPart) -> str:
     return f"{'+' if part.difference_ms > 0 else ''}{milliseconds(part.difference_ms)}"
-
-
-def _change(part: ComparedPart) -> str:
-    return or_dash(signed_percent, part.change)
-
-
-def _age(side: ComparedSide) -> str:
-    return f", {age(seconds_since(side.since))} old" if side.since else ""
 
 
 def _ratio(ratio: float) -> str:
@@ -250,7 +239,10 @@ def _said(found: ComparedTwo) -> str:
 
 def results_parts(result: EvaluationResult) -> Iterator[Part]:
     """Yield the name of an evaluation, its results and scenarios, and the requirements that they did not meet."""
-    name, marks = result.evaluation, _marks(result)
+    name = result.evaluation
+    # The number of each requirement that some result does not meet.
+    unmet = [*(it.unmet for it in result.results), *(it.unmet for it in result.scenarios)]
+    marks = {text: number for number, text in enumerate(dict.fromkeys(chain.from_iterable(unmet)), start=1)}
     yield Sentence(f"evaluation {name.name} ({name.file}, sha256 {name.sha256[:SHORT_HASH]})")
     if result.results:
         yield BLANK_LINE
@@ -290,13 +282,6 @@ def _grouped(title: str, words: Sequence[tuple[str, ...]], compared: Sequence[Co
         yield from (Sentence(f"  {each}") for each in told)
 
 
-def _marks(result: EvaluationResult) -> Mapping[str, int]:
-    """Return the number of each requirement that some result does not meet."""
-    of_each = [*(it.unmet for it in result.results), *(it.unmet for it in result.scenarios)]
-    unmet = (text for each in of_each for text in each)
-    return {text: number for number, text in enumerate(dict.fromkeys(unmet), start=1)}
-
-
 def _marked(it: EvaluatedResult | EvaluatedLoad, marks: Mapping[str, int]) -> str:
     return " ".join([it.model, *(f"[{marks[text]}]" for text in it.unmet)])
 
@@ -308,7 +293,7 @@ def _result_columns(marks: Mapping[str, int]) -> tuple[Column[EvaluatedResult], 
         name_column("variant", lambda it: variant_in_words(it)),
         Column("when", lambda it: _minute(it.when), CellKind.NAME, is_optional=True),
         Column("end to end", lambda it: or_dash(milliseconds, it.measured_ms)),
-        Column("95 % interval", lambda it: _interval(it.measured_interval_ms), is_optional=True),
+        Column("95 % interval", lambda it: _interval(it.measured_interval_ms, milliseconds), is_optional=True),
         Column("estimate", lambda it: or_dash(milliseconds, it.estimate_ms)),
         Column("samples", lambda it: str(it.samples) if it.samples else "-", is_optional=True),
     )
@@ -323,7 +308,7 @@ def _load_columns(marks: Mapping[str, int]) -> tuple[Column[EvaluatedLoad], ...]
         Column("percentile", lambda it: percentile_name(it.percentile)),
         Column("latency", lambda it: or_dash(milliseconds, it.measured and it.measured.percentile_ms)),
         Column("per second", lambda it: or_dash(milliseconds, it.measured and it.measured.per_second)),
-        Column("valid", _validity, is_optional=True),
+        Column("valid", lambda it: _yes(it.measured and it.measured.valid), is_optional=True),
     )
 
 
@@ -335,7 +320,7 @@ _COMPARED_COLUMNS: tuple[Column[ComparedResult], ...] = (
     Column("was", lambda it: or_dash(milliseconds, it.was_ms)),
     Column("is", lambda it: or_dash(milliseconds, it.is_ms)),
     Column("change", lambda it: or_dash(signed_percent, it.change)),
-    Column("95 % interval", lambda it: _change_interval(it.interval), is_optional=True),
+    Column("95 % interval", lambda it: _interval(it.interval, signed_percent), is_optional=True),
     Column("verdict", lambda it: it.verdict.value),
 )
 
@@ -348,17 +333,13 @@ def _scenario(it: EvaluatedLoad) -> str:
     return kind_in_words(it.kind) + ("" if it.bound_ms is None else f" within {it.bound_ms:g} ms")
 
 
-def _validity(it: EvaluatedLoad) -> str:
-    return "-" if it.measured is None else "yes" if it.measured.valid else "no"
+def _yes(value: bool | None) -> str:
+    return "-" if value is None else "yes" if value else "no"
 
 
 def _minute(when: str | None) -> str:
     return "-" if when is None else minute_of(when)
 
 
-def _interval(bounds: tuple[float, float] | None) -> str:
-    return "-" if bounds is None else f"{milliseconds(bounds[0])} to {milliseconds(bounds[1])}"
-
-
-def _change_interval(bounds: tuple[float, float] | None) -> str:
-    return "-" if bounds is None else f"{signed_percent(bounds[0])} to {signed_percent(bounds[1])}"
+def _interval(bounds: tuple[float, float] | None, written: Callable[[float], str]) -> str:
+    return "-" if bounds is None else f"{written(bounds[0])} to {written(bounds[1])}"

@@ -45,11 +45,21 @@ def load() -> None:
     import plotext  # noqa: F401
 
 
-def drawn(picture: Picture, width: int, height: int, *, fine: bool) -> tuple[Line, ...]:
-    """Return the lines of a picture without its sentence.
+def drawn(picture: Picture, width: int, height: int, *, fine: bool, beside: Plot | None = None) -> tuple[Line, ...]:
+    """Return the lines of a picture without its sentence, or of a plot beside another one with the same series.
 
-    `fine` uses blocks and points of braille; without it all signs differ by their characters.
+    `fine` uses blocks and points of braille; without it all signs differ by their characters. Two plots have `height`
+    lines, and below them all lines of one legend.
     """
+    if isinstance(picture, Plot) and beside is not None:
+        half = (width - len(_BETWEEN)) // 2
+        lefts, rights = (
+            [(Span(cut(plot.title, half), "heading"),), *_plot_lines(plot, half, height - 1, fine)]
+            for plot in (picture, beside)
+        )
+        gaps = [Span(" " * (half - width_of(spans)) + _BETWEEN) for spans in lefts]
+        lines = [(*spans, gap, *others) for spans, gap, others in zip(lefts, gaps, rights, strict=True)]
+        return (*lines, *_filled((), _meanings(picture), width, fine))
     if isinstance(picture, Plot):
         head = _heads(picture.title, [*_meanings(picture)], width, height, fine)
         return (*head, *_plot_lines(picture, width, height - len(head), fine))
@@ -59,18 +69,6 @@ def drawn(picture: Picture, width: int, height: int, *, fine: bool) -> tuple[Lin
         picture = replace(picture, title=f"{picture.title}, {fitting} of {len(picture.rows)}")
         head = _heads(picture.title, list(picture.legend), width, height, fine)
     return (*head, *_rows_lines(picture, width, height - len(head), fine))
-
-
-def drawn_beside(left: Plot, right: Plot, width: int, height: int, *, fine: bool) -> tuple[Line, ...]:
-    """Return two plots of the same series side by side, `height` lines and below them all lines of one legend."""
-    half = (width - len(_BETWEEN)) // 2
-    lefts, rights = (
-        [(Span(cut(plot.title, half), "heading"),), *_plot_lines(plot, half, height - 1, fine)]
-        for plot in (left, right)
-    )
-    gaps = [Span(" " * (half - width_of(spans)) + _BETWEEN) for spans in lefts]
-    lines = [(*spans, gap, *others) for spans, gap, others in zip(lefts, gaps, rights, strict=True)]
-    return (*lines, *_filled((), _meanings(left), width, fine))
 
 
 def _meanings(plot: Plot) -> Iterator[LegendSign]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
@@ -36,14 +36,8 @@ from dlbricks_tui.estimate.explanation import (
 from dlbricks_tui.estimate.parts import SlowPart, slowest
 from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.labels import label_of
-from dlbricks_tui.wording.answers import (
-    answer_words,
-    doubt_in_short,
-    doubts_about,
-    engine_remarks,
-    execution_words,
-    faster_words,
-)
+from dlbricks_tui.wording.answers import answer_words, execution_words, faster_words
+from dlbricks_tui.wording.doubts import doubt_in_short, doubts_about, engine_remarks
 from dlbricks_tui.wording.layers import (
     assumption,
     bricks_words,
@@ -188,7 +182,11 @@ class EstimateDocument:
         one, composed = self.one, self.one.estimate.composed
         if composed is None:
             return
-        rows = [self._sequential(composed), self._parallel(composed)]
+        # The gain of a part says little about the whole model.
+        of_part, gain = ", this part" if one.estimate.is_partial else "", parallel_gain(composed)
+        remarks = f"{gain:.2f} times as fast{of_part}", f"{gain:.2f} times{of_part}"
+        parallel = BarFigure("parallel", self._sum(composed.parallel_ms), composed.parallel_ms, remarks=remarks)
+        rows = [self._sequential(composed), parallel]
         if workers and composed.workers_ms is not None:
             name = counted(one.estimate.options.workers or 1, "worker")
             rows.append(BarFigure(name, self._sum(composed.workers_ms), composed.workers_ms))
@@ -229,7 +227,12 @@ class EstimateDocument:
         gained_ms = composed.sequential_ms - composed.parallel_ms
         saves = f"all else in parallel would save {in_ms(gained_ms)}{of_part}"
         beside = saves if gained_ms else "nothing can run beside it"
-        yield Sentence(f"critical path: {counted(len(path), 'layer')}, {_kinds(self.graph, path)}; {beside}")
+        # The most frequent kinds of layers on it.
+        numbers = Counter(self.graph.layers[index].kind.value for index in path)
+        largest = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
+        kinds = ", ".join(f"{count} {kind}" for kind, count in largest[:_MOST_NAMED])
+        kinds += " and others" if len(largest) > _MOST_NAMED else ""
+        yield Sentence(f"critical path: {counted(len(path), 'layer')}, {kinds}; {beside}")
 
     def gain(self) -> Iterator[Part]:
         """Yield what parallel layers could gain."""
@@ -256,13 +259,7 @@ class EstimateDocument:
 
     def types(self) -> Iterator[Part]:
         """Yield the latency of each kind of layer."""
-        columns: tuple[Column[Slice], ...] = (
-            name_column("type", lambda it: it.label),
-            Column("layers", lambda it: str(it.layers)),
-            Column("latency", lambda it: in_ms(it.latency_ms)),
-            Column("share", lambda it: percent(it.share, 1)),
-            bar_column(lambda it: it.share),
-        )
+        columns = _share_columns("type", lambda it: it.label, "layers", lambda it: str(it.layers))
         yield Heading("Latency by type")
         yield Table(columns, [it for it in self._slices if it.share >= _LEAST_SHARE])
 
@@ -272,27 +269,14 @@ class EstimateDocument:
         def label(it: CostlyBrick) -> str:
             return label_of(it.part.brick.canonical) or self.graph.layers[it.part.layers[0]].op
 
-        columns: tuple[Column[CostlyBrick], ...] = (
-            name_column("brick", label),
-            Column("uses", lambda it: str(it.uses)),
-            Column("latency", lambda it: f"{PREDICTED if it.part.predicted else ''}{in_ms(it.latency_ms)}"),
-            Column("share", lambda it: percent(it.share, 1)),
-            bar_column(lambda it: it.share),
-        )
         yield Heading("Costliest bricks")
-        yield Table(columns, costliest(self.one.estimate))
+        yield Table(_share_columns("brick", label, "uses", lambda it: str(it.uses)), costliest(self.one.estimate))
 
     def regions(self) -> Iterator[Part]:
         """Yield the modules and rows of layers that take most, in their order."""
         slices = by_region(self.graph, self.one.estimate)
         shown = set(sorted(slices, key=lambda it: -it.latency_ms)[:_MOST_REGIONS])
-        columns: tuple[Column[RegionSlice], ...] = (
-            name_column("region", self._region),
-            Column("layers", lambda it: str(len(it.layers))),
-            Column("latency", lambda it: in_ms(it.latency_ms)),
-            Column("share", lambda it: percent(it.share, 1)),
-            bar_column(lambda it: it.share),
-        )
+        columns = _share_columns("region", self._region, "layers", lambda it: str(len(it.layers)))
         yield Heading("Latency by region" if len(slices) <= _MOST_REGIONS else "Costliest regions")
         yield Table(columns, [it for it in slices if it in shown and it.share >= _LEAST_SHARE])
 
@@ -348,12 +332,6 @@ class EstimateDocument:
             return BarFigure("sequential", text, value_ms, remarks=(f"only {part} of its layers", f"only {part}"))
         return BarFigure("sequential", text, value_ms, low, high, (f"95 %: {ends}", ends.removesuffix(" ms")))
 
-    def _parallel(self, composed: Composed) -> BarFigure:
-        # The gain of a part says little about the whole model.
-        part, gain = ", this part" if self.one.estimate.is_partial else "", parallel_gain(composed)
-        remarks = f"{gain:.2f} times as fast{part}", f"{gain:.2f} times{part}"
-        return BarFigure("parallel", self._sum(composed.parallel_ms), composed.parallel_ms, remarks=remarks)
-
     def _sum(self, latency_ms: float) -> str:
         found = self.one.estimate
         return partly(latency_ms, part=found.is_partial, predicted=bool(found.coverage.predicted))
@@ -377,17 +355,27 @@ def _measured(one: SystemEstimate, whole: Latency, *, is_changing: bool) -> BarF
     )
 
 
+def _share_columns(
+    title: str, name: Callable[[Any], str], counts: str, number: Callable[[Any], str]
+) -> tuple[Column[Any], ...]:
+    """Return the columns of things that take a share of the latency, such as the kinds of layers."""
+
+    def latency(it: Slice | CostlyBrick | RegionSlice) -> str:
+        sign = PREDICTED if isinstance(it, CostlyBrick) and it.part.predicted else ""
+        return f"{sign}{in_ms(it.latency_ms)}"
+
+    return (
+        name_column(title, name),
+        Column(counts, number),
+        Column("latency", latency),
+        Column("share", lambda it: percent(it.share, 1)),
+        bar_column(lambda it: it.share),
+    )
+
+
 def way_words(one: SystemEstimate) -> str:
     """Return where and how a model was measured: the system, the runtime, the level and the cutting."""
     cutting = one.estimate.cutting
     cut = "" if cutting.cut.value == "chain" else f"{cutting.cut.value} cut"
     words = execution_words(one.way.runtime, one.estimate.level)
     return ", ".join(filter(None, [one.way.system, words, bricks_words(cutting.granularity), cut]))
-
-
-def _kinds(graph: LayerGraph, path: Sequence[int]) -> str:
-    """Return the most frequent kinds of layers on a path, with their numbers."""
-    numbers = Counter(graph.layers[index].kind.value for index in path)
-    largest = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
-    told = ", ".join(f"{count} {kind}" for kind, count in largest[:_MOST_NAMED])
-    return told + (" and others" if len(largest) > _MOST_NAMED else "")

@@ -23,7 +23,8 @@ from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings, accuracy,
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import remarks_on
-from dlbricks_tui.wording.answers import doubts_about, engine_remarks, runtime_words
+from dlbricks_tui.wording.answers import runtime_words
+from dlbricks_tui.wording.doubts import doubts_about, engine_remarks
 from dlbricks_tui.wording.numbers import (
     PARTLY,
     PREDICTED_LEGEND,
@@ -50,16 +51,11 @@ def estimates_parts(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
     """Yield a line for each model, doubts about them, and their agreement with end-to-end latencies."""
     workers = estimates[0].estimate.options.workers
     known = [it for it in estimates if it.estimate.composed]
-    columns = [
-        _model(),
-        _sequential(),
-        _bars(estimates),
-        _composed("parallel", lambda it: it.parallel_ms),
-    ]
+    columns = [*_MODEL_AND_SUM, _bars(estimates), _composed("parallel", lambda it: it.parallel_ms)]
     if workers is not None:
         columns.append(_composed(counted(workers, "worker"), lambda it: it.workers_ms or 0.0))
     columns += [
-        _layers(),
+        _LAYERS,
         Column("end to end", lambda it: in_ms(it.end_to_end.value_ms) if it.end_to_end else "-"),
         Column("error", lambda it: "-" if it.error is None else signed_percent(it.error)),
     ]
@@ -71,7 +67,10 @@ def estimates_parts(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
     yield Table(tuple(columns), estimates)
     yield from _marks(estimates)
     yield from _remarks(engine_remarks(estimates))
-    yield from _remarks(_doubts(estimates))
+    doubts = [(it.estimate.model, told) for it in estimates for told in doubts_about(it)]
+    shown = [f"in doubt: {printable(model)}: {told}" for model, told in doubts[:_MOST_DOUBTS]]
+    more = len(doubts) - len(shown)
+    yield from _remarks(shown + [f"{more} more: `dlbricks estimate MODEL` says which"] * bool(more))
     if judged := judged_by_way(estimates):
         yield from accuracy_parts(judged)
 
@@ -80,11 +79,10 @@ def intervals_parts(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
     """Yield a line for each model with its interval, and the share of it that is predicted."""
     known = [it for it in estimates if it.estimate.composed]
     columns: tuple[EstimateColumn, ...] = (
-        _model(),
-        _sequential(),
+        *_MODEL_AND_SUM,
         _bars(known),
         Column("95 %", _interval),
-        _layers(),
+        _LAYERS,
         Column("predicted", lambda it: percent(it.estimate.predicted_share)),
     )
     yield from (Sentence(told) for told in dict.fromkeys(map(way_words, known)))
@@ -99,17 +97,17 @@ def judged_by_way(estimates: Iterable[SystemEstimate]) -> list[tuple[SharedSetti
     return [(group, found) for group, held in groups.items() if (found := accuracy(held)) is not None]
 
 
-def _brick_size(it: tuple[SharedSettings, Accuracy]) -> str:
-    shared, _ = it
-    return counted(shared.granularity, "layer") + ("" if shared.cut.value == "chain" else f" {shared.cut.value}")
-
-
 def accuracy_parts(judged: Sequence[tuple[SharedSettings, Accuracy]]) -> Iterator[Part]:
     """Yield the agreement of estimates with end-to-end latencies, a line for each way of measuring."""
+
+    def size(it: tuple[SharedSettings, Accuracy]) -> str:
+        cut = it[0].cut.value
+        return counted(it[0].granularity, "layer") + ("" if cut == "chain" else f" {cut}")
+
     columns: tuple[Column[tuple[SharedSettings, Accuracy]], ...] = (
         name_column("system", lambda it: f"{it[0].way.system}, {runtime_words(it[0].way.runtime)}"),
         name_column("level", lambda it: it[0].way.level.value),
-        Column("bricks of", _brick_size),
+        Column("bricks of", size),
         *accuracy_columns(lambda it: it[1]),
     )
     yield Heading("Sequential estimate over end to end")
@@ -133,14 +131,6 @@ def accuracy_columns(of: Callable[[Row], Accuracy]) -> tuple[Column[Row], ...]:
     )
 
 
-def _model() -> EstimateColumn:
-    return name_column("model", lambda it: it.estimate.model)
-
-
-def _sequential() -> EstimateColumn:
-    return _composed("sequential", lambda it: it.sequential_ms)
-
-
 def _composed(title: str, of: Callable[[Composed], float]) -> EstimateColumn:
     def text(it: SystemEstimate) -> str:
         found = it.estimate
@@ -156,8 +146,11 @@ def _bars(estimates: Sequence[SystemEstimate]) -> EstimateColumn:
     return bar_column(lambda it: (it.sequential_ms or 0.0) / longest_ms)
 
 
-def _layers() -> EstimateColumn:
-    return Column("layers", lambda it: f"{it.estimate.coverage.measured}/{it.estimate.coverage.layers}")
+_MODEL_AND_SUM: tuple[EstimateColumn, ...] = (
+    name_column("model", lambda it: it.estimate.model),
+    _composed("sequential", lambda it: it.sequential_ms),
+)
+_LAYERS: EstimateColumn = Column("layers", lambda it: f"{it.estimate.coverage.measured}/{it.estimate.coverage.layers}")
 
 
 def _interval(it: SystemEstimate) -> str:
@@ -176,19 +169,17 @@ def _marks(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
     yield from _remarks(told)
 
 
-def _doubts(estimates: Sequence[SystemEstimate]) -> list[str]:
-    found = [(it.estimate.model, told) for it in estimates for told in doubts_about(it)]
-    shown = [f"in doubt: {printable(model)}: {told}" for model, told in found[:_MOST_DOUBTS]]
-    more = len(found) - len(shown)
-    return shown + [f"{more} more: `dlbricks estimate MODEL` says which"] * bool(more)
-
-
 def _remarks(told: Iterable[str]) -> Iterator[Part]:
     for each in told:
         yield BLANK_LINE
         yield Sentence(each)
 
 
+# By the name of its basis.
+_TOLD = {
+    "HISTORY": "predicted from earlier results",
+    "LEFT_OUT": "predicted from the results of other models, as there are no earlier ones",
+}
 NOTHING_TO_SCORE = (
     "no model was measured in full whose bricks could be predicted: measure two models that share operators"
 )
@@ -208,30 +199,15 @@ def score_parts(found: Sequence[Score]) -> Iterator[Part]:
     if not found:
         yield Sentence(NOTHING_TO_SCORE)
         return
-    yield from map(Sentence, _summary(found))
-    yield BLANK_LINE
-    yield Table(_COLUMNS, sorted(found, key=lambda it: -abs(it.error)))
-
-
-def _summary(found: Sequence[Score]) -> list[str]:
-    """Return sentences about all models together."""
-    # Loaded here: estimates of measured models need no prediction.
-    from dlbricks_tui.estimate.prediction.score import PredictionBasis
-
-    told = {
-        PredictionBasis.HISTORY: "predicted from earlier results",
-        PredictionBasis.LEFT_OUT: "predicted from the results of other models, as there are no earlier ones",
-    }
     errors = [abs(it.error) for it in found]
-    within = sum(error <= 0.2 for error in errors)
-    held = sum(it.holds for it in found)
-    lines = [
+    within, held = sum(error <= 0.2 for error in errors), sum(it.holds for it in found)
+    yield Sentence(
         f"{counted(len(found), 'model')}: median error {percent(median(errors), 1)}, {within} within 20 %; "
         f"the 95 % interval was right {held} of {counted(len(found), 'time')}"
-    ]
-    bases = Counter(it.basis for it in found)
-    lines += [f"{bases[basis]} {words}" for basis, words in told.items() if bases[basis]]
-    refused = sum(it.refused_share > 0 for it in found)
-    if refused:
-        lines.append(f"{refused} without some layers, of which too little was known; these do not count in the error")
-    return lines
+    )
+    bases = Counter(it.basis.name for it in found)
+    yield from (Sentence(f"{bases[basis]} {told}") for basis, told in _TOLD.items() if bases[basis])
+    if refused := sum(it.refused_share > 0 for it in found):
+        yield Sentence(f"{refused} without some layers, of which too little was known; these do not count in the error")
+    yield BLANK_LINE
+    yield Table(_COLUMNS, sorted(found, key=lambda it: -abs(it.error)))

@@ -88,7 +88,15 @@ def fleet_parts(found: FleetResult, hosts: Sequence[HostRow]) -> Iterator[Part]:
     estimates = [it for model in found.models for it in model.estimates]
     yield BLANK_LINE
     yield Table((*names, *estimate_columns()), estimates)
-    yield Sentence("; ".join(_legend(estimates, runtimes)), "muted")
+    # What the figures are, and what the signs mean that stand before some of them.
+    latencies = "".join(map(latency_on, estimates))
+    has_prices = any(it.dollars_per_million is not None and it.sequential_ms is not None for it in estimates)
+    legend = [f"by {runtime_words(min(runtimes))}"] if len(runtimes) == 1 else []
+    legend += ["latencies in milliseconds"]
+    legend += [f"{PREDICTED} is predicted in part"] if PREDICTED in latencies else []
+    legend += [f"{PARTLY}lacks layers"] if PARTLY in latencies else []
+    legend += ["prices are of a million inferences"] if has_prices else []
+    yield Sentence("; ".join(legend), "muted")
     ordered = [it for it in found.models if it.order]
     for model in ordered:
         name = f"{model.model} by {runtime_words(model.runtime)}" if len(runtimes) > 1 else model.model
@@ -96,20 +104,6 @@ def fleet_parts(found: FleetResult, hosts: Sequence[HostRow]) -> Iterator[Part]:
         yield Sentence(f"{name}: {order} ({'95 % sure' if model.settled else 'not sure yet'})")
     if ordered:
         yield Sentence("a < b: a is faster; a = b: equally fast, within 2 %", "muted")
-
-
-def _legend(estimates: Sequence[FleetEstimate], runtimes: set[str]) -> Iterator[str]:
-    """Yield what the figures are, and what the signs mean that stand before some of them."""
-    if len(runtimes) == 1:
-        yield f"by {runtime_words(min(runtimes))}"
-    yield "latencies in milliseconds"
-    told = "".join(map(latency_on, estimates))
-    if PREDICTED in told:
-        yield f"{PREDICTED} is predicted in part"
-    if PARTLY in told:
-        yield f"{PARTLY}lacks layers"
-    if any(it.dollars_per_million is not None and it.sequential_ms is not None for it in estimates):
-        yield "prices are of a million inferences"
 
 
 def host_columns(hosts: Sequence[HostRow], *, in_panel: bool = False) -> tuple[Column[HostRow], ...]:
@@ -139,11 +133,16 @@ def _time_left(it: HostRow) -> str:
 def estimate_columns(longest_ms: float = 0.0) -> tuple[Column[FleetEstimate], ...]:
     """Return the columns of a model on its hosts, with bars up to the longest latency if there is one."""
     bars: tuple[Column[FleetEstimate], ...] = (bar_column(lambda it: (it.sequential_ms or 0.0) / longest_ms),)
+
+    def interval(it: FleetEstimate) -> str:
+        ends = [it.low_ms, it.high_ms]
+        return "" if None in ends else " to ".join(milliseconds(end) for end in ends if end is not None)
+
     return (
         name_column("host", lambda it: it.host),
         Column("latency", latency_on, style="strong"),
         *(bars if longest_ms else ()),
-        Column("95 % interval", _interval),
+        Column("95 % interval", interval),
         Column("per second", lambda it: "" if it.per_second is None else f"{it.per_second:,.1f}", is_optional=True),
         Column("price", dollars),
     )
@@ -160,10 +159,6 @@ def latency_on(it: FleetEstimate) -> str:
 def dollars(it: FleetEstimate) -> str:
     """Return the cost of a million inferences; nothing without a price."""
     return "" if it.dollars_per_million is None else f"${it.dollars_per_million:,.2f}"
-
-
-def _interval(it: FleetEstimate) -> str:
-    return "" if it.low_ms is None or it.high_ms is None else f"{milliseconds(it.low_ms)} to {milliseconds(it.high_ms)}"
 
 
 def fleet_question(question: str, models: Sequence[str], hosts: int) -> str:
@@ -216,21 +211,18 @@ def hosts_picture(model: FleetModel) -> Rows | None:
     found = [it for it in model.estimates if it.sequential_ms is not None]
     if not found:
         return None
-    fastest = fastest_hosts(model)
-    rows = tuple(_row(it, is_fastest=it.host in fastest) for it in found)
+    fastest, rows = fastest_hosts(model), []
+    for it in found:
+        (mark, block), usual = (_PREDICTED, "accent") if it.predicted_layers else (_MEASURED, "bar")
+        style, said = ("good", "good") if it.host in fastest else (usual, "text")
+        ends = ((it.low_ms, "["), (it.high_ms, "]"))
+        marks = tuple(Mark(value, sign, "text") for value, sign in ends if value is not None)
+        price = "" if it.dollars_per_million is None else f", {dollars(it)} a million"
+        bar = (Piece(0.0, it.sequential_ms or 0.0, mark, block, style),)
+        rows.append(BarRow(it.host, bar, marks, f"{latency_on(it)}{price}", said))
     longest_ms = max(it.high_ms or it.sequential_ms or 0.0 for it in found)
     legend = [LegendSign(_MEASURED[0], "measured", "bar", _MEASURED[1])]
     if any(it.predicted_layers for it in found):
         legend.append(LegendSign(_PREDICTED[0], "predicted in part", "accent", _PREDICTED[1]))
     legend.append(LegendSign("[ ]", "95 % interval", "text"))
-    return Rows("ms, shorter is better", hosts_sentence(model), Axis(0.0, longest_ms), rows, tuple(legend))
-
-
-def _row(it: FleetEstimate, *, is_fastest: bool) -> BarRow:
-    (mark, block), style = (_PREDICTED, "accent") if it.predicted_layers else (_MEASURED, "bar")
-    style = "good" if is_fastest else style
-    ends = ((it.low_ms, "["), (it.high_ms, "]"))
-    marks = tuple(Mark(value, sign, "text") for value, sign in ends if value is not None)
-    price = "" if it.dollars_per_million is None else f", {dollars(it)} a million"
-    bar = (Piece(0.0, it.sequential_ms or 0.0, mark, block, style),)
-    return BarRow(it.host, bar, marks, f"{latency_on(it)}{price}", "good" if is_fastest else "text")
+    return Rows("ms, shorter is better", hosts_sentence(model), Axis(0.0, longest_ms), tuple(rows), tuple(legend))

@@ -315,17 +315,17 @@ def executions_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
     decode, *others = _figure_columns()
     prefill = _rate_column("prefill/s", lambda it: it.prefill_tokens_per_second)
     best: Column[LanguageAnswer] = word_column("best for", lambda it: marks.get(id(it), ""), "good")
-    errors = [_error_column(_decode_error)] * any(it.measured for it in ordered)
+
+    def error(it: LanguageAnswer) -> float | None:
+        if it.measured is None or it.coverage <= 0:
+            return None
+        return it.decode_tokens_per_second / it.measured.decode_tokens_per_second - 1.0
+
+    errors = [_error_column(error)] * any(it.measured for it in ordered)
     yield Table((*_differing(ordered), decode, *errors, prefill, *others, best), ordered)
     kind = _runtime_name(decoding), decoding.precision
     if told := threads_sentence([it for it in alike if (_runtime_name(it), it.precision) == kind]):
         yield Sentence(told)
-
-
-def _decode_error(it: LanguageAnswer) -> float | None:
-    if it.measured is None or it.coverage <= 0:
-        return None
-    return it.decode_tokens_per_second / it.measured.decode_tokens_per_second - 1.0
 
 
 def threads_sentence(answers: Sequence[LanguageAnswer]) -> str:
@@ -441,17 +441,13 @@ def _plot(
         Series("measured", _MEASURED, "accent", of[False]),
     )
     across = Axis(points[0].x / _BESIDE, points[-1].x * _BESIDE, True)
-    across = replace(across, ticks=tuple((x, f"{x:,.0f}") for x in _apart([it.x for it in points], across)))
+    # Numbers that do not touch: the last one, and of those before it what is far enough from the next.
+    least, kept = (across.high / across.low) ** _LEAST_APART, [points[-1].x]
+    for it in reversed(points):
+        kept += [it.x] if kept[-1] / it.x >= least else []
+    across = replace(across, ticks=tuple((x, f"{x:,.0f}") for x in reversed(kept)))
     # Ends of wide intervals stand at the upper edge.
     most = _MOST_ABOVE * max(it.value for it in points)
     highest = max([*(min(most, it.high) for it in points), *(it.value for it in levels)])
     up = Axis(min(it.low for it in points) / _ABOVE if is_log else 0.0, highest * _ABOVE, is_log)
     return Plot(title, says, across, up, tuple(it for it in series if it.points or is_mixed), levels)
-
-
-def _apart(places: Sequence[float], axis: Axis) -> list[float]:
-    """Return the last of some places, and those before it whose numbers do not touch."""
-    least, kept = (axis.high / axis.low) ** _LEAST_APART, [places[-1]]
-    for each in reversed(places):
-        kept += [each] if kept[-1] / each >= least else []
-    return kept[::-1]

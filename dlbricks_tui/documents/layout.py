@@ -41,7 +41,6 @@ from dlbricks_tui.wording.plain_text import bar
 
 if TYPE_CHECKING:
     from dlbricks_tui.documents.parts import Column, Part
-    from dlbricks_tui.documents.pictures import Plot
 
 
 class Look(NamedTuple):
@@ -156,7 +155,11 @@ class TableLayout:
         self._widths = self._fitted(needed, width)
         optional = [at for at, it in enumerate(table.columns) if it.is_optional]
         optional.sort(key=lambda at: table.columns[at].goes_last)
-        while optional and self._is_narrow(needed):
+        names = [at for at in _shortenable(table.columns) if not table.columns[at].is_optional]
+        # Columns are left out while a name has too little room, or the whole table.
+        while optional and (
+            self._whole > width or any(self._widths[at] < min(needed[at], _READABLE_NAME) for at in names)
+        ):
             left_out.append(optional.pop(0))
             self._widths = self._fitted(needed, width, left_out)
         # Where nothing is left to give up, columns move together.
@@ -233,11 +236,6 @@ class TableLayout:
         """Return the cells of a column; those of names may be fitted into the width together."""
         fit = self._table.columns[at].fit
         return self._cells[at] if fit is None or not width else fit(self._cells[at], width)
-
-    def _is_narrow(self, needed: Sequence[int]) -> bool:
-        """Return whether a name has too little room, or the whole table."""
-        names = [at for at in _shortenable(self._table.columns) if not self._table.columns[at].is_optional]
-        return self._whole > self._width or any(self._widths[at] < min(needed[at], _READABLE_NAME) for at in names)
 
     @property
     def _whole(self) -> int:
@@ -326,8 +324,13 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
             case Grid(names, shares):
                 yield from grid_lines(names, shares, width, look.shades)
             case Plots(plots, lines, sentence):
+                # Loaded here: few documents have plots.
+                from dlbricks_tui.documents import drawing
+
                 said = wrapped(line(sentence), width) if sentence else []
-                yield from (*_plotted(plots, width, lines - len(said)), *said)
+                room, beside = max(drawing.LEAST_WIDTH * len(plots), width), (*plots[1:], None)[0]
+                yield from drawing.drawn(plots[0], room, lines - len(said), fine=False, beside=beside)
+                yield from said
             case _:
                 yield from wrapped(part.line, width)
         is_first = False
@@ -355,16 +358,6 @@ def _figure_lines(figures: Figures, width: int, look: Look) -> Iterator[Line]:
         )
         if it.remarks and not remark:
             yield from wrapped(line(Span(f"{_GAP}{it.remarks[-1]}", it.style)), width)
-
-
-def _plotted(plots: Sequence[Plot], width: int, height: int) -> Sequence[Line]:
-    # Loaded here: few documents have plots.
-    from dlbricks_tui.documents import drawing
-
-    width = max(drawing.LEAST_WIDTH * len(plots), width)
-    if len(plots) == 1:
-        return drawing.drawn(plots[0], width, height, fine=False)
-    return drawing.drawn_beside(plots[0], plots[1], width, height, fine=False)
 
 
 def _interval_bar(it: BarFigure, longest: float, width: int, look: Look) -> Line:
@@ -409,9 +402,3 @@ def table_lines(table: Table[Any], width: int, look: Look = PANEL) -> Iterator[L
             yield (*led, first._replace(text=first.text[len(guides) :]), *others)
         details = () if table.details is None else table.details(row)
         yield from ((Span(_INDENT), *each) for each in laid_out(details, width - len(_INDENT), look))
-
-
-def _with_guides(spans: Line, guides: str) -> Line:
-    """Return the line of a row with its guides in a style of their own."""
-    (text, style), *others = spans
-    return (Span(text[: len(guides)], "muted"), Span(text[len(guides) :], style), *others)

@@ -112,13 +112,17 @@ def histogram_plot(test: LoadTest, latencies_ms: Sequence[float], predicted: Pre
         elif steps[-1]:
             steps.append([])
     marks = [StraightLine(f"{name} {in_us(at_ms)}", at_ms, "strong")]
+    says = f"{counted(len(ordered), 'request')}: median {in_us(percentile_of(ordered, 50.0))}, {name} {in_us(at_ms)}"
     if expected is not None:
         marks.append(StraightLine(f"predicted {name} {PREDICTED}{in_us(expected)}", expected, "accent"))
+        says += f" (predicted {PREDICTED}{in_us(expected)})"
     if test.bound_ms is not None:
         marks.append(StraightLine(f"bound {test.bound_ms:g} ms", test.bound_ms))
+        above = len(ordered) - bisect_right(ordered, test.bound_ms)
+        says += f", {above:,} above the bound of {test.bound_ms:g} ms, {percent(above / len(ordered), 2)}"
     return Plot(
         "Requests by ms",
-        _histogram_sentence(ordered, test.percentile, test.bound_ms, expected),
+        f"{says}.",
         Axis(low_ms, high_ms),
         Axis(0.0, _ABOVE * float(counts.max())),
         tuple(Series("", "#", "bar", tuple(each), "#", filled=True) for each in steps if each),
@@ -145,43 +149,18 @@ def progress_plot(
         place = column * requests / (_COLUMNS - 1), low_ms * math.exp(math.log(high_ms / low_ms) * row / (_ROWS - 1))
         crowds[next(sign for sign, _, below in _CROWDS if count < below)].append(place)
     names = dict(zip(crowds, ("few requests", "some", "many"), strict=True))
-    return Plot(
-        "ms of each request",
-        _so_far_sentence(ordered_ms, bound_ms),
-        Axis(0.0, float(requests)),
-        Axis(low_ms, high_ms, is_log=True),
-        tuple(Series(names[sign], sign, style, tuple(crowds[sign])) for sign, style, _ in _CROWDS if crowds[sign]),
-        () if bound_ms is None else (StraightLine(f"bound {bound_ms:g} ms", bound_ms),),
-    )
+    series = [Series(names[sign], sign, style, tuple(crowds[sign])) for sign, style, _ in _CROWDS if crowds[sign]]
+    told = ", ".join(f"{percentile_name(it)} {in_us(percentile_of(ordered_ms, it))}" for it in _SO_FAR)
+    bounds = [] if bound_ms is None else [StraightLine(f"bound {bound_ms:g} ms", bound_ms)]
+    says = f"{counted(len(ordered_ms), 'request')} so far: {', '.join([told, *(it.name for it in bounds)])}."
+    axes = Axis(0.0, float(requests)), Axis(low_ms, high_ms, is_log=True)
+    return Plot("ms of each request", says, *axes, tuple(series), tuple(bounds))
 
 
 def percentiles_of(load: PredictedLoad | MeasuredLoad) -> tuple[float, ...]:
     """Return the four percentiles in milliseconds."""
     found = (load.p50_ms, load.p90_ms, load.p99_ms, load.p999_ms)
     return tuple(it if isinstance(it, float) else it.value for it in found)
-
-
-def _histogram_sentence(
-    ordered_ms: Sequence[float], percentile: float, bound_ms: float | None, predicted_ms: float | None
-) -> str:
-    """Return the median, the percentile beside the predicted one, and how many requests exceed the bound."""
-    name = percentile_name(percentile)
-    words = [
-        f"{counted(len(ordered_ms), 'request')}: median {in_us(percentile_of(ordered_ms, 50.0))}",
-        f"{name} {in_us(percentile_of(ordered_ms, percentile))}"
-        + ("" if predicted_ms is None else f" (predicted {PREDICTED}{in_us(predicted_ms)})"),
-    ]
-    if bound_ms is not None:
-        above = len(ordered_ms) - bisect_right(ordered_ms, bound_ms)
-        words.append(f"{above:,} above the bound of {bound_ms:g} ms, {percent(above / len(ordered_ms), 2)}")
-    return ", ".join(words) + "."
-
-
-def _so_far_sentence(ordered_ms: Sequence[float], bound_ms: float | None) -> str:
-    """Return the percentiles of a test in progress."""
-    words = [f"{percentile_name(it)} {in_us(percentile_of(ordered_ms, it))}" for it in _SO_FAR]
-    bound = "" if bound_ms is None else f", bound {bound_ms:g} ms"
-    return f"{counted(len(ordered_ms), 'request')} so far: {', '.join(words)}{bound}."
 
 
 # Requests per second with the latency of a percentile.
@@ -257,8 +236,15 @@ def predicted_plot(answer: ScenarioAnswer, ended: Sequence[LoadTestDone] | None)
 
 
 def load_plot(curve: LoadCurve, scenario: Scenario) -> Plot:
-    """Return the latency of a percentile by requests per second; both axes begin where something is drawn."""
-    across, up = _axes(curve)
+    """Return the latency of a percentile by requests per second."""
+    # Both axes begin where something is drawn.
+    least_ms = min(latency_ms for _, latency_ms in curve.points)
+    most_ms = max((curve.bound_ms or 0.0) * _OVER_BOUND, least_ms * _OVER_LEAST)
+    within = [rate for rate, latency_ms in curve.predicted if latency_ms <= most_ms]
+    running = curve.running[0] if curve.running else 0.0
+    most_rate = max([*within, *(it.rate for it in curve.tests), running, curve.highest or 0.0])
+    lowest_ms = min(least_ms, curve.bound_ms or least_ms) / _UNDER_LEAST
+    across, up = Axis(0.0, most_rate * _BEYOND_MOST or 1.0), Axis(lowest_ms, most_ms, is_log=True)
     name = percentile_name(scenario.percentile)
     # The prediction leaves the picture at its upper edge; tests stay there.
     predicted = tuple((rate, ms) for rate, ms in curve.predicted if ms <= up.high)
@@ -269,24 +255,10 @@ def load_plot(curve: LoadCurve, scenario: Scenario) -> Plot:
         Series("now", _RUNNING, "strong", () if curve.running is None else (curve.running,)),
     )
     levels = () if curve.bound_ms is None else (StraightLine(f"bound {curve.bound_ms:g} ms", curve.bound_ms),)
-    highest = curve.highest
-    uprights = (
-        ()
-        if highest is None
-        else (StraightLine(f"highest rate {PREDICTED}{milliseconds(highest)}", highest, "accent"),)
-    )
+    highest = [] if curve.highest is None else [curve.highest]
+    uprights = tuple(StraightLine(f"highest rate {PREDICTED}{milliseconds(it)}", it, "accent") for it in highest)
     drawn = tuple(it for it in series if it.points)
     return Plot("ms by requests per second", _sentence(curve, name), across, up, drawn, levels, uprights)
-
-
-def _axes(curve: LoadCurve) -> tuple[Axis, Axis]:
-    least_ms = min(latency_ms for _, latency_ms in curve.points)
-    most_ms = max((curve.bound_ms or 0.0) * _OVER_BOUND, least_ms * _OVER_LEAST)
-    within = [rate for rate, latency_ms in curve.predicted if latency_ms <= most_ms]
-    running = curve.running[0] if curve.running else 0.0
-    most_rate = max([*within, *(it.rate for it in curve.tests), running, curve.highest or 0.0])
-    lowest_ms = min(least_ms, curve.bound_ms or least_ms) / _UNDER_LEAST
-    return Axis(0.0, most_rate * _BEYOND_MOST or 1.0), Axis(lowest_ms, most_ms, is_log=True)
 
 
 def _sentence(curve: LoadCurve, name: str) -> str:

@@ -184,7 +184,22 @@ class Outline:
         self._around: dict[Region, Region] = {}
         self._leaves: dict[int, Leaf] = {}
         self._equal: dict[int, list[Region]] = {}
-        self._walk()
+        # One walk over all regions.
+        pending = [self.root.region]
+        while pending:
+            region = pending.pop()
+            self._starts[region] = len(self.sequences)
+            self._equal.setdefault(region.key, []).append(region)
+            if isinstance(region, Leaf):
+                self.sequences.append(region.layer)
+                self._leaves[region.layer] = region
+                continue
+            if self._is_module(region):
+                self.name_module(region)
+            inside = _parts(region)
+            for part in inside:
+                self._around[part] = region
+            pending += reversed(inside)
 
     def leaf(self, sequence: int) -> Leaf:
         return self._leaves[sequence]
@@ -232,7 +247,8 @@ class Outline:
         for numbers in self._numbers_by_brick.values():
             # Sequences of one brick have the same operators and kinds.
             indices = self.decomposition.occurrences[numbers[0]].sequence.layers
-            common = " ".join(_searched(self.layers[index]) for index in indices).casefold()
+            layers = [self.layers[index] for index in indices]
+            common = " ".join(f"{layer_title(it)} {it.op} {it.kind.value}" for it in layers).casefold()
             found: Sequence[int] = numbers
             for word in words:
                 if word not in common:
@@ -251,23 +267,6 @@ class Outline:
     def _names(self) -> list[str]:
         names = [layer.name.casefold() for layer in self.layers]
         return [" ".join([names[index] for index in it.sequence.layers]) for it in self.decomposition.occurrences]
-
-    def _walk(self) -> None:
-        pending = [self.root.region]
-        while pending:
-            region = pending.pop()
-            self._starts[region] = len(self.sequences)
-            self._equal.setdefault(region.key, []).append(region)
-            if isinstance(region, Leaf):
-                self.sequences.append(region.layer)
-                self._leaves[region.layer] = region
-                continue
-            if self._is_module(region):
-                self.name_module(region)
-            inside = _parts(region)
-            for part in inside:
-                self._around[part] = region
-            pending += reversed(inside)
 
     def _is_module(self, region: Region) -> bool:
         around = self._around.get(region)
@@ -295,10 +294,6 @@ def shape_of(region: Region) -> str:
     return "crossing branches" if isinstance(region, Irregular) else ""
 
 
-def _searched(layer: Layer) -> str:
-    return f"{layer_title(layer)} {layer.op} {layer.kind.value}"
-
-
 def _counted(module: str, times: int) -> str:
     return f"{module} x{times}" if times > 1 else module
 
@@ -320,9 +315,5 @@ def _repeated(region: Region) -> Region:
 
 def _letters(number: int) -> str:
     """Return A to Z, then AA, AB and so on, for 0, 1, 2."""
-    text = ""
-    number += 1
-    while number:
-        number, place = divmod(number - 1, len(ascii_uppercase))
-        text = ascii_uppercase[place] + text
-    return text
+    around, place = divmod(number, len(ascii_uppercase))
+    return (_letters(around - 1) if around else "") + ascii_uppercase[place]

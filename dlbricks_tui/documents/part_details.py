@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import accumulate
+from operator import add
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import Span
@@ -20,7 +20,7 @@ from dlbricks_tui.wording.layers import input_text, layer_title, shape_text
 from dlbricks_tui.wording.numbers import CANNOT, LEFT_OUT, UNKNOWN, WIDE, counted, milliseconds, percent, sign_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from dlbricks_tui.answers.shared_estimates import Measurements
     from dlbricks_tui.bricks.regions import Region
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.estimate.estimate import Estimate
     from dlbricks_tui.estimate.parts import Part as EstimatePart
-    from dlbricks_tui.models.graph import Layer, Operator, Params, TensorType
+    from dlbricks_tui.models.graph import Layer, TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +86,18 @@ class PartLatencies:
         on_path = [sequence.layers[0] in critical for sequence in sequences]
         self._total_ms = composed.sequential_ms if composed else 0.0
         self._parts = dict(zip(outline.sequences, parts, strict=True))
-        self._paid_ps = _sums(parts, lambda part: part.paid_ps if part.counts else 0)
-        self._half_widths_ms = list(accumulate(map(_half_width_ms, parts), initial=0.0))
-        self._layers = _sums(parts, lambda part: len(part.layers))
-        self._predicted = _sums_of(parts, Standing.PREDICTED)
-        self._missing = _sums_of(parts, Standing.MISSING)
-        self._unmeasurable = _sums_of(parts, Standing.UNMEASURABLE)
-        self._critical = list(accumulate(on_path, initial=0))
+        self._sums: list[tuple[float, ...]] = [(0.0, 0, 0, 0, 0, 0, 0)]
+        for part, is_critical in zip(parts, on_path, strict=True):
+            added: Sequence[float] = (0, is_critical, 0, 0, 0, 0, 0)
+            if part is not None:
+                standing, count = part.standing, len(part.layers)
+                # Half of the interval of what the model pays for a measured part.
+                half_ms = part.times * (part.latency.high_ms - part.latency.low_ms) / 2
+                half_ms = half_ms if standing is Standing.MEASURED else 0.0
+                kinds = (Standing.PREDICTED, Standing.MISSING, Standing.UNMEASURABLE)
+                counts = [count if standing is kind else 0 for kind in kinds]
+                added = (half_ms, is_critical, part.paid_ps if part.counts else 0, count, *counts)
+            self._sums.append(tuple(map(add, self._sums[-1], added)))
         # Positions in the outline.
         self.critical = tuple(place for place, each in enumerate(on_path) if each)
         self.missing = tuple(place for place, part in enumerate(parts) if part is not None and not part.known)
@@ -113,39 +118,16 @@ class PartLatencies:
     def of(self, region: Region) -> PartLatency:
         """Return the latency of a region."""
         inside = self.outline.span_of(region)
-
-        def within(sums: list[int]) -> int:
-            return sums[inside.stop] - sums[inside.start]
-
-        latency_ms = from_picoseconds(within(self._paid_ps))
+        ends = zip(self._sums[inside.stop], self._sums[inside.start], strict=True)
+        half_width_ms, critical, paid_ps, *counts = (end - begin for end, begin in ends)
+        latency_ms = from_picoseconds(int(paid_ps))
         if region is self.outline.root.region and not self._total_ms:
             # Too few layers make no figure of the model.
             latency_ms = 0.0
-        return PartLatency(
-            latency_ms,
-            latency_ms / self._total_ms if self._total_ms else 0.0,
-            within(self._layers),
-            within(self._predicted),
-            within(self._missing),
-            within(self._unmeasurable),
-            within(self._critical) > 0,
-            is_wide(latency_ms, self._half_widths_ms[inside.stop] - self._half_widths_ms[inside.start]),
-        )
-
-
-def _half_width_ms(part: EstimatePart | None) -> float:
-    """Return half of the interval of what the model pays for a measured part."""
-    if part is None or part.standing is not Standing.MEASURED:
-        return 0.0
-    return part.times * (part.latency.high_ms - part.latency.low_ms) / 2
-
-
-def _sums(parts: list[EstimatePart | None], value: Callable[[EstimatePart], int]) -> list[int]:
-    return list(accumulate((0 if part is None else value(part) for part in parts), initial=0))
-
-
-def _sums_of(parts: list[EstimatePart | None], standing: Standing) -> list[int]:
-    return _sums(parts, lambda part: len(part.layers) if part.standing is standing else 0)
+        share = latency_ms / self._total_ms if self._total_ms else 0.0
+        layers, predicted, missing, unmeasurable = map(int, counts)
+        wide = is_wide(latency_ms, half_width_ms)
+        return PartLatency(latency_ms, share, layers, predicted, missing, unmeasurable, critical > 0, wide)
 
 
 _KEY_DIGITS = 12
@@ -178,7 +160,10 @@ class PartDetails:
         yield from self.facts(other_models)
         if measured is not None:
             yield from sample_parts(measured.newest)
-            yield from _history(measured)
+            if len(measured.history_ms) > 1:
+                values = ", ".join(map(milliseconds, measured.history_ms[-_MOST_HISTORY:]))
+                yield Fact("history", f"{len(measured.history_ms)} runs: {values} ms", style="muted")
+            yield from (Fact("flagged", flag, style="warn") for flag in measured.newest.flags)
         if len(self._layers) > 1:
             yield from self.layers()
 
@@ -186,10 +171,18 @@ class PartDetails:
         """Yield all but the layers of a longer sequence; the other models are None before they are known."""
         yield Sentence(self.node.title, "strong")
         yield from self._latency()
-        yield from self._named()
+        if self.node.names and not self._is_whole:
+            yield Fact("from" if self.node.sequence is None else "name", self.node.names)
+        if len(self._layers) == 1:
+            yield from _layer(self._layers[0])
         yield from self._identity()
         yield from self._whole()
-        yield from self._other_models(other_models)
+        if self.node.sequence is not None and other_models:
+            names, left = ", ".join(other_models[:_MOST_MODELS]), len(other_models) - _MOST_MODELS
+            more = f" and {left:,} more" if left > 0 else ""
+            yield Fact("elsewhere", f"{counted(len(other_models), 'model')}: ", names + more)
+        elif self.node.sequence is not None and other_models is not None:
+            yield Fact("elsewhere", "in no other model of the library", style="muted")
 
     def layers(self) -> Iterator[Part]:
         """Yield each layer of a sequence."""
@@ -209,12 +202,6 @@ class PartDetails:
     @property
     def _is_whole(self) -> bool:
         return self.node.region is self.node.outline.root.region
-
-    def _named(self) -> Iterator[Part]:
-        if self.node.names and not self._is_whole:
-            yield Fact("from" if self.node.sequence is None else "name", self.node.names)
-        if len(self._layers) == 1:
-            yield from _layer(self._layers[0])
 
     def _latency(self) -> Iterator[Part]:
         if self.latencies is None or self.node.layer is not None:
@@ -272,15 +259,6 @@ class PartDetails:
                 layer = graph.layers[head.layer]
                 yield Fact("output", f"{_types([layer.outputs[head.output]])} ", layer.name)
 
-    def _other_models(self, names: Sequence[str] | None) -> Iterator[Part]:
-        if self.node.sequence is None or names is None:
-            return
-        if not names:
-            yield Fact("elsewhere", "in no other model of the library", style="muted")
-            return
-        more = f" and {len(names) - _MOST_MODELS:,} more" if len(names) > _MOST_MODELS else ""
-        yield Fact("elsewhere", f"{counted(len(names), 'model')}: ", ", ".join(names[:_MOST_MODELS]) + more)
-
 
 def _once(part: EstimatePart) -> Iterator[Part]:
     low, high = milliseconds(part.latency.low_ms), milliseconds(part.latency.high_ms)
@@ -308,14 +286,6 @@ def _lacking(part: EstimatePart | None, latency: PartLatency) -> Iterator[Part]:
         yield Fact("cannot run", f"{counted(latency.unmeasurable, 'layer')}, marked !", style="bad")
 
 
-def _history(measured: Measurements) -> Iterator[Part]:
-    if len(measured.history_ms) > 1:
-        values = ", ".join(map(milliseconds, measured.history_ms[-_MOST_HISTORY:]))
-        yield Fact("history", f"{len(measured.history_ms)} runs: {values} ms", style="muted")
-    for flag in measured.newest.flags:
-        yield Fact("flagged", flag, style="warn")
-
-
 def _layer(layer: Layer) -> Iterator[Part]:
     yield Fact("layer", f"{layer.index}", f", {layer.kind.value}")
     if layer.times > 1:
@@ -329,29 +299,20 @@ def _layer(layer: Layer) -> Iterator[Part]:
     for operator in layer.operators:
         # Whole graphs in ONNX Runtime's packed layout have a domain of their own.
         packed = ", in a packed layout" if ".nchwc." in operator.op else ""
-        yield Fact("operator", plain_name(operator.op), f"{_params(operator.params)}{packed}")
-        yield from _compiled(operator)
+        told, compiled = "", dict(operator.params).get(COMPILED)
+        for name, value in operator.params:
+            if name != COMPILED:
+                told += f" {name}={'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
+        yield Fact("operator", plain_name(operator.op), f"{told}{packed}")
+        # The kernel of OpenVINO, and for a conversion between memory layouts these.
+        for text in compiled if isinstance(compiled, tuple) else ():
+            kind, kernel, *layouts = str(text).split()
+            if kind == CONVERSION:
+                yield Fact("layout", " ".join(layouts), ": the order of the dimensions in memory")
+            else:
+                yield Fact("kernel", kernel, ", in a packed layout" if {*layouts[:-1]} - {"plain", "->"} else "")
         if operator.parts and operator.parts != (operator.op,):
             yield Fact("", f"fused from {', '.join(operator.parts)}", style="muted")
-
-
-def _compiled(operator: Operator) -> Iterator[Part]:
-    """Yield the kernel of OpenVINO, and for a conversion between memory layouts these."""
-    found = dict(operator.params).get(COMPILED)
-    for text in found if isinstance(found, tuple) else ():
-        kind, kernel, *layouts = str(text).split()
-        if kind == CONVERSION:
-            yield Fact("layout", " ".join(layouts), ": the order of the dimensions in memory")
-        else:
-            yield Fact("kernel", kernel, ", in a packed layout" if {*layouts[:-1]} - {"plain", "->"} else "")
-
-
-def _params(params: Params) -> str:
-    return "".join(f" {name}={_value(value)}" for name, value in params if name != COMPILED)
-
-
-def _value(value: object) -> str:
-    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _types(types: Sequence[TensorType]) -> str:

@@ -64,8 +64,10 @@ AXES = (
 
 def ranking_parts(ranking: Ranking) -> Iterator[Part]:
     """Yield a row for each combination, with a column for everything that differs, and what its words mean."""
-    yield Table(ranking_columns(ranking), ranking.combinations, missing=lambda it: missing_figures(it.point))
-    if remarks := list(ranking_remarks(ranking)):
+    found = ranking.combinations
+    yield Table(ranking_columns(ranking), found, missing=lambda it: missing_figures(it.point))
+    reasons = dict.fromkeys(it.change.reason for it in found if it.change is not None and it.change.reason)
+    if remarks := [*(Sentence(f"unknown: {reason}") for reason in reasons), *figure_remarks(ranking)]:
         yield BLANK_LINE
         yield from remarks
 
@@ -77,34 +79,20 @@ def ranking_columns(ranking: Ranking) -> tuple[Column[Ranked], ...]:
     def of_combination(column: Column[Point]) -> Column[Ranked]:
         return Column(column.title, lambda it: column.cell(it.point), column.kind, _style, is_key=True)
 
+    def rate(it: Ranked) -> str:
+        return PREDICTED * it.comparable.is_predicted + or_dash(milliseconds, it.per_second)
+
     are_measured = all(it.point.measured_ms is not None for it in found if it.ratio is not None)
     against: Column[Ranked] = Column("against best", against_best, style=_style)
     return (
         *(of_combination(axis.column) for axis in differing(found)),
-        Column(
-            "estimate",
-            lambda it: estimate_text(it.point),
-            style=_style,
-            is_optional=are_measured,
-            goes_last=True,
-        ),
+        Column("estimate", lambda it: estimate_text(it.point), style=_style, is_optional=are_measured, goes_last=True),
         Column("95 %", _interval, style=_style, is_optional=True),
         Column("measured", lambda it: or_dash(in_ms, it.point.measured_ms), style=_style),
-        Column(
-            "per second",
-            lambda it: PREDICTED * it.comparable.is_predicted + or_dash(milliseconds, it.per_second),
-            style=_style,
-        ),
-        *[against] * (not _is_alone(found)),
+        Column("per second", rate, style=_style),
+        # A single combination that is known well is compared with nothing.
+        *[against] * (len(found) > 1 or not all(it.is_best for it in found)),
     )
-
-
-def ranking_remarks(ranking: Ranking) -> Iterator[Part]:
-    """Yield what the words and marks mean, and what the figures leave out."""
-    found = ranking.combinations
-    for reason in dict.fromkeys(it.change.reason for it in found if it.change is not None and it.change.reason):
-        yield Sentence(f"unknown: {reason}")
-    yield from figure_remarks(ranking)
 
 
 def figure_remarks(ranking: Ranking) -> Iterator[Part]:
@@ -117,11 +105,6 @@ def figure_remarks(ranking: Ranking) -> Iterator[Part]:
 
 def _style(it: Ranked) -> str:
     return "good" if it.is_best else "text"
-
-
-def _is_alone(found: Sequence[Ranked]) -> bool:
-    """Return whether there is only one combination, and it is known well."""
-    return len(found) == 1 and found[0].is_best
 
 
 def ranking_heading(ranking: Ranking) -> str:
@@ -173,7 +156,11 @@ def ranking_answer(ranking: Ranking, bound_ms: float | None = None) -> str:
     told = f"; of {counted(len(others), 'other')}{measured} {counts}" if others else ""
     by = " by throughput" if len({it.point.batch_size for it in ranking.combinations}) > 1 else ""
     verdict = f"{'is predicted to be' if best.comparable.is_predicted else 'is'} best{by}"
-    usual = "" if under else _usual_answer(ranking, best)
+    # The answer of all other places, if the best combination is another one.
+    usual, answer = "", ranking.answer
+    if not under and answer is not None and answer is not best and answer.comparable.latency is not None:
+        named = combination_name(answer, ranking.combinations)
+        usual = f" At batch {ranking.own_batch}, as the model is: {in_ms(answer.comparable.latency.value_ms)}, {named}."
     return f"{under}{name} {verdict}: {figures}{told}.{_quicker_prediction(ranking)}{usual}"
 
 
@@ -190,15 +177,6 @@ def _quicker_prediction(ranking: Ranking) -> str:
     if quicker is None:
         return ""
     return f" {combination_name(quicker, ranking.combinations)} is predicted to be faster: {_figures(quicker)}."
-
-
-def _usual_answer(ranking: Ranking, best: Ranked) -> str:
-    """Return the answer of all other places as a sentence, if the best combination is another one."""
-    answer = ranking.answer
-    if answer is None or answer is best or answer.comparable.latency is None:
-        return ""
-    name = combination_name(answer, ranking.combinations)
-    return f" At batch {ranking.own_batch}, as the model is: {in_ms(answer.comparable.latency.value_ms)}, {name}."
 
 
 def differing(found: Sequence[Ranked]) -> list[VariantAxis]:
@@ -289,11 +267,12 @@ def matrix_columns(
     measured = {it.point.batch_size for it in ranking.combinations if it.point.measured_ms is not None}
 
     def of_size(size: int) -> Column[MatrixRow]:
+        unknown, is_optional = UNKNOWN if ranking.is_read else UNREAD, size not in kept
         return Column(
             batch_in_words(size) if size == sizes[0] else str(size),
-            lambda row: cell_text(row.cells.get(size), by_rate=by_rate, unknown=UNKNOWN if ranking.is_read else UNREAD),
+            lambda row: cell_text(row.cells.get(size), by_rate=by_rate, unknown=unknown),
             style=lambda row: (style or cell_style)(row, size),
-            is_optional=size not in kept,
+            is_optional=is_optional,
             goes_last=size in measured,
         )
 

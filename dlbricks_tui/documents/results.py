@@ -191,7 +191,10 @@ def result_parts(
     else:
         yield from sample_parts(result)
     if layers:
-        columns = name_column("layer", _layer_name), Column("latency", _layer_latency)
+        columns: tuple[Column[tuple[str, float]], ...] = (
+            name_column("layer", lambda it: it[0]),
+            Column("latency", lambda it: in_ms(it[1])),
+        )
         yield Heading(f"Mean of {counted(len(layers), 'layer')}")
         yield Table(columns, layers)
     yield Heading("How it was measured")
@@ -274,14 +277,6 @@ def _listed(facts: Facts) -> str:
 
 def _overlap(one: Summary, other: Summary) -> bool:
     return one.low_ms <= other.high_ms and other.low_ms <= one.high_ms
-
-
-def _layer_name(it: tuple[str, float]) -> str:
-    return it[0]
-
-
-def _layer_latency(it: tuple[str, float]) -> str:
-    return in_ms(it[1])
 
 
 # The columns of a list where none are named, and those that it leaves out where the terminal is narrow, in this order.

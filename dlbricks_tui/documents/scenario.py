@@ -104,6 +104,11 @@ def load_test_parts(test: LoadTest) -> Iterator[Part]:
 def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest], ...]:
     """Return the columns of stored load tests: of one scenario, or of several."""
     own: tuple[Column[LoadTest], ...]
+
+    def role(test: LoadTest) -> str:
+        # What it has decided: about the highest rate, a given rate or a batch size.
+        return "highest" if test.sought else f"batch {test.batch_size}" if test.rate is None else "at rate"
+
     if scenario is None:
         latency = "ms"
         own = (
@@ -112,7 +117,7 @@ def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest
         )
     else:
         latency = f"{percentile_name(scenario.percentile)} (ms)"
-        own = name_column("when (UTC)", lambda it: minute_of(it.when)), name_column("test", _role)
+        own = name_column("when (UTC)", lambda it: minute_of(it.when)), name_column("test", role)
     return (
         *own,
         Column("per second", lambda it: milliseconds(it.found_per_second), style="strong"),
@@ -126,13 +131,6 @@ def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest
 def verdict_of(test: LoadTest) -> str:
     """Return LoadGen's verdict: whether the test keeps the bound, and had enough requests to tell."""
     return "passed" if test.valid else "failed"
-
-
-def _role(test: LoadTest) -> str:
-    """Return what a test has decided: about the highest rate, a given rate or a batch size."""
-    if test.sought:
-        return "highest"
-    return f"batch {test.batch_size}" if test.rate is None else "at rate"
 
 
 def load_question(model: str) -> str:
@@ -217,17 +215,27 @@ class _Row(NamedTuple):
 
 def outcome_table(scenario: Scenario, predicted: PredictedLoad | None, test: LoadTest | None = None) -> Table[_Row]:
     """Return percentiles and throughput: predicted, measured, or both with their difference."""
+
+    def value(it: _Row) -> str:
+        return "-" if it.predicted is None else f"{PREDICTED}{it.written(it.predicted.value)}"
+
+    def interval(it: _Row) -> str:
+        unit, found = " ms" if it.is_latency else "/s", it.predicted
+        ends = () if found is None else (it.written(each).removesuffix(unit) for each in (found.low, found.high))
+        return " to ".join(ends) or "-"
+
+    def difference(it: _Row) -> str:
+        if it.predicted is None or not it.measured:
+            return "-"
+        return signed_percent(it.predicted.value / it.measured - 1)
+
     columns: list[Column[_Row]] = [Column("", lambda it: it.name, Holds.NAME, is_key=True)]
     if predicted is not None:
-        columns += [Column("predicted", _predicted_text), Column("95 %", _interval, is_optional=True)]
+        columns += [Column("predicted", value), Column("95 %", interval, is_optional=True)]
     if test is not None:
         columns.append(Column("measured", lambda it: or_dash(it.written, it.measured)))
     if predicted is not None and test is not None:
-        columns.append(Column("difference", _difference))
-    return Table(tuple(columns), _rows(scenario, predicted, test))
-
-
-def _rows(scenario: Scenario, predicted: PredictedLoad | None, test: LoadTest | None) -> list[_Row]:
+        columns.append(Column("difference", difference))
     measured = None if test is None else measured_load(test)
 
     def row(name: str, field: str, is_latency: bool = True) -> _Row:
@@ -243,25 +251,8 @@ def _rows(scenario: Scenario, predicted: PredictedLoad | None, test: LoadTest | 
     if test is not None:
         own = _Row(percentile_name(scenario.percentile), None, percentile_ms(test))
         latencies.setdefault(scenario.percentile, own)
-    return [row(throughput, "per_second", is_latency=False), *(latencies[each] for each in sorted(latencies))]
-
-
-def _predicted_text(row: _Row) -> str:
-    return "-" if row.predicted is None else f"{PREDICTED}{row.written(row.predicted.value)}"
-
-
-def _interval(row: _Row) -> str:
-    if row.predicted is None:
-        return "-"
-    unit = " ms" if row.is_latency else "/s"
-    low, high = (row.written(it).removesuffix(unit) for it in (row.predicted.low, row.predicted.high))
-    return f"{low} to {high}"
-
-
-def _difference(row: _Row) -> str:
-    if row.predicted is None or not row.measured:
-        return "-"
-    return signed_percent(row.predicted.value / row.measured - 1)
+    rows = [row(throughput, "per_second", is_latency=False), *(latencies[each] for each in sorted(latencies))]
+    return Table(tuple(columns), rows)
 
 
 def prediction_sentence(scenario: Scenario, predicted: PredictedLoad) -> Sentence:
@@ -275,8 +266,16 @@ def prediction_sentence(scenario: Scenario, predicted: PredictedLoad) -> Sentenc
 
 def verdict_parts(test: LoadTest, logs: str = "") -> Iterator[Sentence]:
     """Yield LoadGen's verdict with its reasons, whether the bound is met, and what the verdict rests on."""
-    own = "valid" if test.valid else "invalid"
-    yield Sentence(f"{verdict_of(test)} (LoadGen: {own}), {_evidence(test)}")
+    own, is_offline = "valid" if test.valid else "invalid", test.kind == ScenarioKind.OFFLINE.value
+    evidence = f"{counted(test.queries, 'sample' if is_offline else 'request')} in {duration(test.seconds)}"
+    # An offline test has no percentile, and a negative verdict has its reasons.
+    if test.valid and not is_offline:
+        needed, name = fewest_queries(test.percentile), percentile_name(test.percentile)
+        if test.queries < needed:
+            evidence += f", too few for {percent(CONFIDENCE)} confidence in {name}, which needs {needed:,}"
+        else:
+            evidence += f", enough for {percent(CONFIDENCE)} confidence in {name}"
+    yield Sentence(f"{verdict_of(test)} (LoadGen: {own}), {evidence}")
     yield from (Sentence(f"  {_REASONS.get(reason, reason)}") for reason in test.reasons)
     if test.bound_ms is not None:
         verdict, name = "is met" if meets_bound(test) else "is not met", percentile_name(test.percentile)
@@ -290,16 +289,3 @@ def verdict_parts(test: LoadTest, logs: str = "") -> Iterator[Sentence]:
         yield Sentence(f"after a pause a request takes {in_us(test.wake_up_ms)} longer")
     if logs:
         yield Sentence(f"the logs of LoadGen are in {logs}")
-
-
-def _evidence(test: LoadTest) -> str:
-    """Return the number of requests and the confidence of the verdict."""
-    what = "sample" if test.kind == ScenarioKind.OFFLINE.value else "request"
-    told = f"{counted(test.queries, what)} in {duration(test.seconds)}"
-    # An offline test has no percentile, and a negative verdict has its reasons.
-    if test.kind == ScenarioKind.OFFLINE.value or not test.valid:
-        return told
-    needed, name = fewest_queries(test.percentile), percentile_name(test.percentile)
-    if test.queries < needed:
-        return f"{told}, too few for {percent(CONFIDENCE)} confidence in {name}, which needs {needed:,}"
-    return f"{told}, enough for {percent(CONFIDENCE)} confidence in {name}"

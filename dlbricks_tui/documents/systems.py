@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.store_contents import KnownSystem
@@ -42,9 +43,17 @@ _FACTS = {"quota_cores": "limit of cores", "governor": "frequency", "vectors": "
 
 def system_columns(known: Sequence[KnownSystem]) -> tuple[Column[KnownSystem], ...]:
     """Return the columns of a list of systems; those of their peaks only if one of them has any."""
+
+    def arithmetic(it: KnownSystem) -> str:
+        return speed(max((value for each in it.peaks for _, value in each.arithmetic), default=None))
+
+    def bandwidth(it: KnownSystem) -> str:
+        memory = [value for each in it.peaks for level, value in each.bandwidth if level == MEMORY]
+        return speed(max(memory, default=None))
+
     peaks: tuple[Column[KnownSystem], ...] = (
-        Column("gflop/s", lambda it: speed(_highest_arithmetic(it)), is_optional=True),
-        Column("memory GB/s", lambda it: speed(_highest_bandwidth(it)), is_optional=True),
+        Column("gflop/s", arithmetic, is_optional=True),
+        Column("memory GB/s", bandwidth, is_optional=True),
     )
     return (
         name_column("system", lambda it: f"{'this host ' if it.is_host else ''}{it.system.id}"),
@@ -57,15 +66,6 @@ def system_columns(known: Sequence[KnownSystem]) -> tuple[Column[KnownSystem], .
         Column("bricks", lambda it: str(it.bricks), style="strong"),
         Column("models", lambda it: str(it.models)),
     )
-
-
-def _highest_arithmetic(it: KnownSystem) -> float | None:
-    return max((value for each in it.peaks for _, value in each.arithmetic), default=None)
-
-
-def _highest_bandwidth(it: KnownSystem) -> float | None:
-    memory = [value for each in it.peaks for level, value in each.bandwidth if level == MEMORY]
-    return max(memory, default=None)
 
 
 def system_parts(known: KnownSystem, runtimes: Mapping[str, RuntimeRecord]) -> Iterator[Part]:
@@ -125,22 +125,17 @@ def comparison_parts(ranked: Mapping[str, Sequence[Candidate]]) -> Iterator[Part
         everything = sorted((it for found in ranked.values() for it in found), key=lambda it: it.latency_ms)
         yield Table(machine_columns("model", everything), everything)
     else:
-        yield Table(_grid_columns(compared), list(ranked.items()))
 
-
-def _grid_columns(compared: Sequence[str]) -> tuple[Column[tuple[str, Sequence[Candidate]]], ...]:
-    def on(system: str) -> Column[tuple[str, Sequence[Candidate]]]:
-        def text(row: tuple[str, Sequence[Candidate]]) -> str:
+        def on(system: str, row: tuple[str, Sequence[Candidate]]) -> str:
             return next((latency_text(it) for it in row[1] if it.estimate.way.system == system), "-")
 
-        return Column(system, text, is_named=True)
-
-    return (
-        name_column("model", lambda row: row[0]),
-        *(on(system) for system in compared),
-        name_column("quickest", lambda row: _system_of(quickest(row[1]))),
-        name_column("cheapest", lambda row: _system_of(cheapest(row[1]))),
-    )
+        columns: tuple[Column[tuple[str, Sequence[Candidate]]], ...] = (
+            name_column("model", lambda row: row[0]),
+            *(Column(system, partial(on, system), is_named=True) for system in compared),
+            name_column("quickest", lambda row: _system_of(quickest(row[1]))),
+            name_column("cheapest", lambda row: _system_of(cheapest(row[1]))),
+        )
+        yield Table(columns, list(ranked.items()))
 
 
 def latency_text(it: Candidate) -> str:

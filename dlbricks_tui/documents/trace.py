@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, groupby
+from itertools import accumulate, count, groupby
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,8 +26,16 @@ from dlbricks_tui.traces.trace import (
     together,
 )
 from dlbricks_tui.wording.answers import execution_words, runtime_words
-from dlbricks_tui.wording.jobs import signed_ms
-from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, minute_of, or_dash, percent, signed_percent
+from dlbricks_tui.wording.numbers import (
+    counted,
+    in_ms,
+    milliseconds,
+    minute_of,
+    or_dash,
+    percent,
+    signed_ms,
+    signed_percent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -161,13 +169,11 @@ class SpanTimes:
             wide = [index for index in range(first, beyond) if self.ends[index] - self.starts[index] >= cell_ns]
             if len(wide) == beyond - first:
                 # The cell belongs to the span that covers most of it.
-                return CellRun(1, max(wide, key=lambda index: self._part(index, begin, end)), 1)
+                parts = [min(end, self.ends[index]) - max(begin, self.starts[index]) for index in wide]
+                return CellRun(1, wide[parts.index(max(parts))], 1)
         covered = self._covered[beyond] - self._covered[first]
         covered -= max(0, begin - self.starts[first]) + max(0, self.ends[beyond - 1] - end)
         return CellRun(1, first, beyond - first, min(1.0, max(0.0, covered / cell_ns)))
-
-    def _part(self, index: int, begin: int, end: int) -> int:
-        return min(end, self.ends[index]) - max(begin, self.starts[index])
 
 
 # Neighbouring spans differ.
@@ -185,28 +191,24 @@ def span_row(
         is_selected = selected is not None and run.first <= selected < run.first + run.spans
         if not run.spans:
             yield Span(" " * run.cells)
+        elif run.share is None and is_selected and run.cells == 1:
+            # A full block would look like narrow spans that cover the cell.
+            yield Span(_SELECTED_CELL, _SELECTED)
         elif run.share is None:
+            begin, body = (_SELECTED_BEGINS, _SELECTED_BODY) if is_selected else (_BEGINS, _BODY)
+            room = run.cells - 1
+            label = cut(name(run.first), room)
+            label = "" if room < _LEAST_NAME and label.endswith(ELLIPSIS) else label
+            # A blank keeps the name apart from the rest.
+            rest = room - width_of([Span(label)])
+            label += f" {body * (rest - 1)}" if rest and label else body * rest
             style = _SELECTED if is_selected else styles[run.first % 2]
-            yield Span(_bar(run, name(run.first), is_selected), style)
+            yield Span((begin if run.begins else body) + label, style)
         elif is_selected and not has_cells:
             yield Span(_SELECTED_CELL, _SELECTED)
         else:
             shade = _SHADES[min(int(run.share * len(_SHADES)), len(_SHADES) - 1)]
             yield Span(shade, "bar")
-
-
-def _bar(run: CellRun, name: str, is_selected: bool) -> str:
-    if is_selected and run.cells == 1:
-        # A full block would look like narrow spans that cover the cell.
-        return _SELECTED_CELL
-    begin, body = (_SELECTED_BEGINS, _SELECTED_BODY) if is_selected else (_BEGINS, _BODY)
-    begin, room = (begin if run.begins else body), run.cells - 1
-    shown = cut(name, room)
-    if room < _LEAST_NAME and shown.endswith(ELLIPSIS):
-        shown = ""
-    # A blank keeps the name apart from the rest.
-    rest = room - width_of([Span(shown)])
-    return begin + shown + (f" {body * (rest - 1)}" if rest and shown else body * rest)
 
 
 def counter_row(
@@ -239,9 +241,11 @@ class TimeAxis(NamedTuple):
 
 def axis(window: TimeWindow, width: int) -> TimeAxis:
     """Return the axis of a window, with as many labelled times as have room."""
-    longest = max(abs(window.start_ns), abs(window.time(width)))
-    unit, unit_ns = next((it for it in _UNITS if longest >= it[1]), _UNITS[-1])
-    step_ns = next(it for it in _steps() if it >= window.cell_ns * (2 + _longest_label(window, width, unit_ns, it)))
+    ends = window.start_ns, window.time(width)
+    unit, unit_ns = next((it for it in _UNITS if max(map(abs, ends)) >= it[1]), _UNITS[-1])
+    steps = (digit * 10**power for power in count() for digit in (1, 2, 5))
+    longest = ((it, max(len(_label(end, unit_ns, it)) for end in ends)) for it in steps)
+    step_ns = next(it for it, cells in longest if it >= window.cell_ns * (2 + cells))
     cells = [" "] * width
     first = -(-window.start_ns // step_ns) * step_ns
     for time_ns in range(first, window.time(width), step_ns):
@@ -249,17 +253,6 @@ def axis(window: TimeWindow, width: int) -> TimeAxis:
         if place + len(text) <= width:
             cells[place : place + len(text)] = text
     return TimeAxis(unit, "".join(cells))
-
-
-def _steps() -> Iterator[int]:
-    power = 1
-    while True:
-        yield from (power, 2 * power, 5 * power)
-        power *= 10
-
-
-def _longest_label(window: TimeWindow, width: int, unit_ns: int, step_ns: int) -> int:
-    return max(len(_label(it, unit_ns, step_ns)) for it in (window.start_ns, window.time(width)))
 
 
 def _label(time_ns: int, unit_ns: int, step_ns: int) -> str:
@@ -299,9 +292,9 @@ _KINDS = {
 def stored_columns(shown: str | None = None) -> tuple[Column[StoredTrace], ...]:
     """Return the columns of stored traces; with the id of the trace that a panel shows, those of one model."""
     in_panel = shown is not None
-    model = name_column("model", lambda it: it.header.model) if not in_panel else _mark(shown or "")
+    mark: Column[StoredTrace] = Column("", lambda it: "*" if it.header.id == shown else "", style="mark")
     return (
-        model,
+        mark if in_panel else name_column("model", lambda it: it.header.model),
         Column("trace", lambda it: it.header.id[:_KEY_DIGITS], is_optional=in_panel),
         Column("when (UTC)", lambda it: minute_of(it.header.when)),
         name_column(
@@ -313,10 +306,6 @@ def stored_columns(shown: str | None = None) -> tuple[Column[StoredTrace], ...]:
         Column("batch", lambda it: f"{it.header.batch_size}"),
         Column("size", lambda it: f"{it.size_bytes / 1000:,.0f} kB", is_optional=in_panel),
     )
-
-
-def _mark(shown: str) -> Column[StoredTrace]:
-    return Column("", lambda it: "*" if it.header.id == shown else "", style="mark")
 
 
 def trace_words(trace: Trace) -> str:
@@ -343,9 +332,17 @@ def trace_parts(trace: Trace) -> Iterator[Part]:
         yield Sentence(f"{', '.join(those)} {'level' if len(those) == 1 else 'levels'}: {told}")
     if not times:
         return
+    everything = together("all layers", times)
     yield BLANK_LINE
-    yield _kinds(times, whole_ms)
-    yield Sentence(_comparison(trace, times))
+    yield _kinds(times, everything, whole_ms)
+    if not everything.compared:
+        how = f"`dlbricks run {trace.model}` measures them"
+        yield Sentence(f"no brick is stored under the same conditions: {how}")
+    else:
+        lacking = everything.layers - everything.compared
+        left_out = f"; {counted(lacking, 'layer')} without a stored brick left out" if lacking else ""
+        told = "IN MODEL includes what the profiler adds to each layer; BRICKS is the layers measured alone"
+        yield Sentence(f"{told}{left_out}")
     yield BLANK_LINE
     yield _slowest(times[:_MOST_LAYERS], whole_ms)
     if len(times) > _MOST_LAYERS:
@@ -362,17 +359,16 @@ _LEVEL_COLUMNS: tuple[Column[LevelTrace], ...] = (
 
 def _remarks(level: LevelTrace) -> Iterator[str]:
     """Yield what to know about a level."""
-    if level.totals:
-        yield ", ".join(_total(name, value) for name, value in level.totals)
+    totals = []
+    for name, value in level.totals:
+        if name == PLAIN_MS and isinstance(value, float):
+            totals.append(f"{in_ms(value)} per inference without the profiler")
+        elif type(value) is int:
+            totals.append(f"{name} {value:,}")
+        else:
+            totals.append(f"{name} {milliseconds(value, precise=True) if isinstance(value, float) else value}")
+    yield from [", ".join(totals)] if totals else []
     yield from level.notes
-
-
-def _total(name: str, value: object) -> str:
-    if name == PLAIN_MS and isinstance(value, float):
-        return f"{in_ms(value)} per inference without the profiler"
-    if type(value) is int:
-        return f"{name} {value:,}"
-    return f"{name} {milliseconds(value, precise=True) if isinstance(value, float) else value}"
 
 
 def missing_words(missing: MissingLevel) -> str:
@@ -380,9 +376,8 @@ def missing_words(missing: MissingLevel) -> str:
     return f"{missing.level.value} level: not traced: {missing.reason}"
 
 
-def _kinds(times: Sequence[LayerTime], whole_ms: float | None) -> Table[KindTime]:
+def _kinds(times: Sequence[LayerTime], everything: KindTime, whole_ms: float | None) -> Table[KindTime]:
     """Return where the time of an inference goes: the layers of each kind, all of them, and the rest."""
-    everything = together("all layers", times)
     rest_ms = 0.0 if whole_ms is None else whole_ms - everything.in_model_ms
     rest = [KindTime("outside of layers", 0, rest_ms, 0, 0.0, 0.0)] if rest_ms > 0 else []
     columns: tuple[Column[KindTime], ...] = (
@@ -394,16 +389,6 @@ def _kinds(times: Sequence[LayerTime], whole_ms: float | None) -> Table[KindTime
         Column("difference", lambda it: _difference(it.compared_in_model_ms, it.brick_ms if it.compared else None)),
     )
     return Table(columns, [*by_kind(times), everything, *rest])
-
-
-def _comparison(trace: Trace, times: Sequence[LayerTime]) -> str:
-    """Return what the times of bricks are compared with."""
-    everything = together("", times)
-    if not everything.compared:
-        return f"no brick is stored under the same conditions: `dlbricks run {trace.model}` measures them"
-    told = "IN MODEL includes what the profiler adds to each layer; BRICKS is the layers measured alone"
-    lacking = everything.layers - everything.compared
-    return f"{told}; {counted(lacking, 'layer')} without a stored brick left out" if lacking else told
 
 
 def _slowest(times: Sequence[LayerTime], whole_ms: float | None) -> Table[LayerTime]:
@@ -486,26 +471,22 @@ def span_parts(
         number = (span.inference or 0) + 1
         yield Fact("began", f"{span_time(span.start_ns - whole.start_ns)} after the start of inference {number:,}")
     if layer is not None:
-        yield from _layer_facts(layer, time)
+        yield Fact("layer", layer.name, f", {layer.kind}")
+        if time is not None:
+            yield Fact("in model", in_ms(time.in_model_ms), " (median at the layer level)")
+        if layer.brick_ms is None:
+            yield Fact("brick time", "not measured in this way")
+        else:
+            yield Fact("brick time", in_ms(layer.brick_ms), " (stored, alone)")
+        if difference := None if time is None else beside_brick(time):
+            yield Fact("difference", difference)
+        yield Fact("brick", layer.brick[:_KEY_DIGITS])
+        yield Fact("context", layer.context)
     if span.details:
         yield BLANK_LINE
     words: Mapping[object, str] = {None: "unknown", True: "yes", False: "no"}
     for name, value in span.details:
         yield Fact(name.replace("_", " "), words[value] if value is None or isinstance(value, bool) else str(value))
-
-
-def _layer_facts(layer: TracedLayer, time: LayerTime | None) -> Iterator[Part]:
-    yield Fact("layer", layer.name, f", {layer.kind}")
-    if time is not None:
-        yield Fact("in model", in_ms(time.in_model_ms), " (median at the layer level)")
-    if layer.brick_ms is None:
-        yield Fact("brick time", "not measured in this way")
-    else:
-        yield Fact("brick time", in_ms(layer.brick_ms), " (stored, alone)")
-    if difference := None if time is None else beside_brick(time):
-        yield Fact("difference", difference)
-    yield Fact("brick", layer.brick[:_KEY_DIGITS])
-    yield Fact("context", layer.context)
 
 
 def counter_parts(counter: Counter, number: int | None) -> Iterator[Part]:

@@ -77,7 +77,11 @@ def tree(decomposition: Decomposition, width: int, times: Sequence[SequenceTime]
         more = counted(len(lines) - MOST_LINES, "more line")
         yield Sentence(f"... and {more}; `--json` has everything", "strong")
     yield BLANK_LINE
-    yield from (Sentence(each, "muted") for each in _legend(lines, times))
+    told = [meaning for sign, meaning in _MEANINGS.items() if any(sign in line.text for line in lines)]
+    told += ["MS, SHARE: the time in this place, of all copies in a row"] if times else []
+    if any(each.by_roofline for each in times):
+        told.append(f"{PREDICTED} a share of a fused layer by roofline, and not by measured times")
+    yield from (Sentence(each, "muted") for each in told)
 
 
 def written_tree(found: Analysis, cutting: Cutting, width: int) -> Iterator[Part]:
@@ -137,12 +141,15 @@ def _columns(width: int, times: Sequence[SequenceTime]) -> tuple[Column[TreeLine
     def style(it: TreeLine) -> str:
         return "heading" if it.sequence is None else "bad" if it.sequence.is_unmeasurable else "text"
 
+    def brick(it: OutlineNode) -> str:
+        return it.occurrence.brick.key[:_BRICK_DIGITS] if it.occurrence else ""
+
     return (
         Column("region", text, CellKind.NAME, style),
         *((Column("ms", latency), Column("share", share)) if times else ()),
         Column("output", _of_sequence(lambda it: it.output), CellKind.WORD),
         Column("occurs", _of_sequence(lambda it: f"x{it.occurs}")),
-        Column("brick", _of_sequence(_brick), CellKind.WORD, "muted"),
+        Column("brick", _of_sequence(brick), CellKind.WORD, "muted"),
         *((Column("layer", _of_sequence(lambda it: it.names), CellKind.NAME),) if with_names else ()),
     )
 
@@ -152,68 +159,48 @@ def _of_sequence(cell: Callable[[OutlineNode], str]) -> Callable[[TreeLine], str
     return lambda it: "" if it.sequence is None else cell(it.sequence)
 
 
-def _brick(it: OutlineNode) -> str:
-    return it.occurrence.brick.key[:_BRICK_DIGITS] if it.occurrence else ""
-
-
-def _legend(lines: Sequence[TreeLine], times: Sequence[SequenceTime]) -> Iterator[str]:
-    yield from (meaning for sign, meaning in _MEANINGS.items() if any(sign in line.text for line in lines))
-    if times:
-        yield "MS, SHARE: the time in this place, of all copies in a row"
-    if any(each.by_roofline for each in times):
-        yield f"{PREDICTED} a share of a fused layer by roofline, and not by measured times"
-
-
 def tree_lines(outline: Outline, deepest: int) -> list[TreeLine]:
     """Return the lines of the whole tree; deeper parts are drawn below it, under headings."""
-    return _Drawing(outline, deepest).lines()
+    lines: list[TreeLine] = []
+    # The modules that were drawn, or will be below.
+    drawn: set[int] = set()
+    below: deque[tuple[str, Copies]] = deque([("", (outline.root,))])
 
-
-class _Drawing:
-    def __init__(self, outline: Outline, deepest: int) -> None:
-        self._outline, self._deepest = outline, deepest
-        # The modules that were drawn, or will be below.
-        self._drawn: set[int] = set()
-        self._below: deque[tuple[str, Copies]] = deque()
-        self._lines: list[TreeLine] = []
-
-    def lines(self) -> list[TreeLine]:
-        self._draw_inside((self._outline.root,), "")
-        while self._below:
-            heading, copies = self._below.popleft()
-            self._lines += [TreeLine(), TreeLine(heading, copies=copies)]
-            self._draw_inside(copies, "")
-        return self._lines
-
-    def _draw_inside(self, copies: Copies, guides: str) -> None:
-        parts = _equal_parts(copies)
-        for part in parts:
-            self._draw(part, guides + (_LAST_BRANCH if part is parts[-1] else _BRANCH))
-
-    def _draw(self, copies: Copies, guides: str) -> None:
+    def draw(copies: Copies, guides: str) -> None:
         node = copies[0]
         if isinstance(node.region, Repeat):
             copies = tuple([instance for each in copies for instance in each.inside])
         region = copies[0].region
         if isinstance(region, Leaf) or not region.size:
-            self._lines.append(TreeLine(node.title, guides, copies if region.size else ()))
+            lines.append(TreeLine(node.title, guides, copies if region.size else ()))
             return
         # The branches of a module need room as well.
-        room = self._deepest - isinstance(region, Parallel)
+        room = deepest - isinstance(region, Parallel)
         is_too_deep = region.size >= SMALLEST_MODULE and len(guides) // len(_BRANCH) >= room
-        name = self._outline.name_module(region) if is_too_deep else node.module
-        is_drawn = bool(name) and region.key in self._drawn
-        self._drawn.add(region.key)
+        name = outline.name_module(region) if is_too_deep else node.module
+        is_drawn = bool(name) and region.key in drawn
+        drawn.add(region.key)
         if is_drawn or is_too_deep:
-            words = (
-                (f"{name} again", node.in_a_row, node.size) if is_drawn else (name, node.in_a_row, node.size, "below")
+            words = _listed(
+                f"{name} again" if is_drawn else name, node.in_a_row, node.size, "" if is_drawn else "below"
             )
-            self._lines.append(TreeLine(node.label + _listed(*words), guides, copies))
+            lines.append(TreeLine(node.label + words, guides, copies))
         else:
-            self._lines.append(TreeLine(node.title, guides, copies))
-            self._draw_inside(copies, guides[: -len(_GAP)] + (_GAP if guides.endswith(_LAST_BRANCH) else _PASSING))
+            lines.append(TreeLine(node.title, guides, copies))
+            draw_inside(copies, guides[: -len(_GAP)] + (_GAP if guides.endswith(_LAST_BRANCH) else _PASSING))
         if is_too_deep and not is_drawn:
-            self._below.append((_listed(name, shape_of(region), node.size), copies))
+            below.append((_listed(name, shape_of(region), node.size), copies))
+
+    def draw_inside(copies: Copies, guides: str) -> None:
+        parts = _equal_parts(copies)
+        for part in parts:
+            draw(part, guides + (_LAST_BRANCH if part is parts[-1] else _BRANCH))
+
+    while below:
+        heading, copies = below.popleft()
+        lines += [TreeLine(), TreeLine(heading, copies=copies)] if heading else []
+        draw_inside(copies, "")
+    return lines
 
 
 def _equal_parts(copies: Copies) -> list[Copies]:

@@ -19,8 +19,8 @@ from dlbricks_tui.runtime.variant import (
     remarks_on,
     threads_in_words,
 )
-from dlbricks_tui.wording.answers import engine_remarks
 from dlbricks_tui.wording.checks import combination_words
+from dlbricks_tui.wording.doubts import engine_remarks
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     PREDICTED_LEGEND,

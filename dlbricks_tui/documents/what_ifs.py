@@ -177,16 +177,16 @@ def what_ifs_parts(changes: Sequence[ShownWhatIf]) -> Iterator[Part]:
     if not changes:
         yield Sentence(f"what-ifs: {NO_WHAT_IFS}")
         return
-    yield Table(what_if_columns(changes), changes, _how)
+
+    def how(it: ShownWhatIf) -> Iterator[Part]:
+        yield Sentence(it.what_if.how if it.is_bound else f"{it.what_if.how} (--prove {it.what_if.id})")
+        if it.what_if.layers:
+            yield Names(it.what_if.layers)
+
+    yield Table(what_if_columns(changes), changes, how)
     doubts = {it.what_if.doubt for it in changes if it.proof is None}
     if told := [name for doubt, (name, _) in _DOUBTS.items() if name and doubt in doubts]:
         yield Sentence(f"to be proved first: {', '.join(told)}")
-
-
-def _how(it: ShownWhatIf) -> Iterator[Part]:
-    yield Sentence(it.what_if.how if it.is_bound else f"{it.what_if.how} (--prove {it.what_if.id})")
-    if it.what_if.layers:
-        yield Names(it.what_if.layers)
 
 
 def change_facts(it: ShownWhatIf) -> Iterator[Part]:
@@ -285,7 +285,7 @@ def roofline_plot(points: Sequence[LayerPoint], roof: Roof) -> Plot:
     total_ms = sum(it.times * it.latency_ms for it in points) or 1.0
     placed: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for it in sorted(drawn, key=lambda each: each.times * each.latency_ms):
-        letter = _letter_of(it)
+        letter = next((_LETTERS[kind] for kind in it.kinds if kind in _LETTERS), "o")
         is_large = it.times * it.latency_ms >= _LARGE_SHARE * total_ms
         placed[letter.upper() if is_large else letter].append((it.work.intensity, it.billions_per_second))
     series = [*_roofs(roof, across, up)]
@@ -322,10 +322,6 @@ def _roofs(roof: Roof, across: Axis, up: Axis) -> list[Series]:
         line = ((speed / widest, speed), (across.high, speed))
         found.append(Series(f"{name} {speed:,.0f} GFLOP/s", _ARITHMETIC, "muted", line, _ARITHMETIC))
     return found
-
-
-def _letter_of(point: LayerPoint) -> str:
-    return next((_LETTERS[kind] for kind in point.kinds if kind in _LETTERS), "o")
 
 
 def _sentence(points: Sequence[LayerPoint], roof: Roof) -> str:

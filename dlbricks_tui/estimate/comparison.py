@@ -25,16 +25,10 @@ _HOURS_PER_MS = 1.0 / 3_600_000.0
 _HIGHEST = 1_000_000
 
 # On demand, Linux, us-east-1, when the paper's experiments were made (2019 and 2020).
-DELIVERED: Mapping[str, float] = {
-    "c4.xlarge": 0.199,
-    "c4.2xlarge": 0.398,
-    "c5.xlarge": 0.17,
-    "c5.2xlarge": 0.34,
-}
+DELIVERED: Mapping[str, float] = {"c4.xlarge": 0.199, "c4.2xlarge": 0.398, "c5.xlarge": 0.17, "c5.2xlarge": 0.34}
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
+class Prices(NamedTuple):
     """Dollars per hour by the id, the name or the instance type of a system."""
 
     per_hour: Mapping[str, float]
@@ -80,8 +74,7 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A model on a system: its answer there, or the sum of some layers, and the cost of a million inferences.
 
     `complete` is False if not all layers were measured.

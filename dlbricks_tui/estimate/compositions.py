@@ -6,7 +6,6 @@ unlimited workers exactly the time of the critical path.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -24,8 +23,7 @@ def milliseconds(latency_ps: int) -> float:
     return latency_ps / PICOSECONDS_PER_MS
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
+class Sharing(NamedTuple):
     """The limits of a task that runs beside others. Tasks with equal `Sharing` count together towards `at_most`."""
 
     parallel: bool = True
@@ -39,8 +37,7 @@ class Sharing:
 FREELY = Sharing()
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceTask:
+class SequenceTask(NamedTuple):
     """A sequence to execute: its latency by itself, and the earlier tasks that must end before it begins."""
 
     latency_ps: int
@@ -135,7 +132,16 @@ class _ListScheduling:
             started = self._start()
             for number in started:
                 begins[number] = self.now_ps
-            self._settle(started)
+            crowded = len(self.running) > 1
+            if crowded != self.crowded:
+                # At most one task goes on: with more of them `crowded` would not have changed. It runs by itself now,
+                # or no longer does.
+                for number in self.running.keys() - set(started):
+                    left_ps = self.running[number] - self.now_ps
+                    self._expect(number, left_ps if crowded else left_ps / self.tasks[number].sharing.slowdown, crowded)
+                self.crowded = crowded
+            for number in started:
+                self._expect(number, self.tasks[number].latency_ps, crowded)
             for number in self._finish():
                 ends[number] = self.now_ps
                 for reader in readers[number]:
@@ -158,18 +164,6 @@ class _ListScheduling:
             self.running[entry[1]] = self.now_ps
             started.append(entry[1])
         return started
-
-    def _settle(self, started: Sequence[int]) -> None:
-        """Set the ends of started tasks, and update that of a task that runs by itself now, or no longer does."""
-        crowded = len(self.running) > 1
-        if crowded != self.crowded:
-            # At most one task goes on: with more of them `crowded` would not have changed.
-            for number in self.running.keys() - set(started):
-                left_ps = self.running[number] - self.now_ps
-                self._expect(number, left_ps if crowded else left_ps / self.tasks[number].sharing.slowdown, crowded)
-            self.crowded = crowded
-        for number in started:
-            self._expect(number, self.tasks[number].latency_ps, crowded)
 
     def _expect(self, number: int, alone_ps: int | Fraction, crowded: bool) -> None:
         slowdown = self.tasks[number].sharing.slowdown if crowded else 1

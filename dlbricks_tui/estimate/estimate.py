@@ -24,8 +24,7 @@ _CONTROL_FLOW = frozenset(["onnx.If", "onnx.Loop", "onnx.Scan", "_foreach", "_wh
 _LEAST_SHARE = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """Options: a composition for some workers, rules for parallel layers, and whether missing bricks are predicted.
 
     With `any_part` a sum of fewer than half of the layers is made, too: it says nothing about the model.
@@ -37,8 +36,7 @@ class Options:
     any_part: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Composed:
+class Composed(NamedTuple):
     """The latency by each composition; the interval is the sequential one's."""
 
     sequential_ms: float
@@ -157,11 +155,7 @@ def estimate(decomposition: Decomposition, knowledge: Knowledge, options: Option
 
 
 def _compose(
-    graph: LayerGraph,
-    parts: Sequence[Part],
-    edges: Iterable[tuple[int, int]],
-    knowledge: Knowledge,
-    options: Options,
+    graph: LayerGraph, parts: Sequence[Part], edges: Iterable[tuple[int, int]], knowledge: Knowledge, options: Options
 ) -> Composed:
     after: list[list[int]] = [[] for _ in parts]
     for source, reader in edges:

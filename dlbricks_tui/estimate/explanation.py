@@ -5,6 +5,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
+from typing import NamedTuple
 
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.regions import Leaf, Region, Repeat, layers_in, region_tree
@@ -28,8 +29,7 @@ _FEW_SAMPLES = 8
 _MICROSECONDS = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(NamedTuple):
     """The part of the sequential latency that the layers of one type take."""
 
     label: str
@@ -38,8 +38,7 @@ class Slice:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class RegionSlice:
+class RegionSlice(NamedTuple):
     """The part of the sequential latency that a module, or plain layers in a row, of the outermost chain take."""
 
     layers: tuple[int, ...]
@@ -49,8 +48,7 @@ class RegionSlice:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class CostlyBrick:
+class CostlyBrick(NamedTuple):
     """A brick in a context, and its part in the latency of a model."""
 
     part: Part
@@ -100,8 +98,7 @@ class Clue(str, Enum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Disagreement:
+class Disagreement(NamedTuple):
     """A measured latency outside of the interval of its estimate, and the one of the two to doubt."""
 
     suspect: Suspect
@@ -242,8 +239,7 @@ def disagreement(one: SystemEstimate) -> Disagreement | None:
     return Disagreement(Suspect.EITHER, Clue.NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class Slowdown:
+class Slowdown(NamedTuple):
     """The factors by which the host was slower than usual for the bricks and for the whole model; 1 if not known."""
 
     bricks: float

@@ -83,10 +83,7 @@ class Inquiry:
         return self._results.offers
 
     def on(
-        self,
-        system: str,
-        runtime: str | None,
-        counts: Callable[[str], bool] | None = None,
+        self, system: str, runtime: str | None, counts: Callable[[str], bool] | None = None
     ) -> SystemEstimate | None:
         """Return the estimate on a system; None if there are no results.
 
@@ -172,11 +169,7 @@ class Inquiry:
         return None if newest is None else Way(system, newest.runtime, graph.level, newest.protocol)
 
     def empty(
-        self,
-        system: str,
-        runtime: str,
-        counts: Callable[[str], bool] | None = None,
-        precision: Precision | None = None,
+        self, system: str, runtime: str, counts: Callable[[str], bool] | None = None, precision: Precision | None = None
     ) -> SystemEstimate:
         """Return the estimate of a model without results there: of predictions, or of nothing.
 

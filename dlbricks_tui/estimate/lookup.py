@@ -73,11 +73,7 @@ class BrickResults:
         """Return the measurements of one way."""
         measured = self._measured(way)
         lacking = self._decomposition.suite - measured.keys()
-        return Knowledge(
-            measured,
-            self._failed(way, lacking) if lacking else {},
-            method_doubt(way.protocol),
-        )
+        return Knowledge(measured, self._failed(way, lacking) if lacking else {}, method_doubt(way.protocol))
 
     def _measured(self, way: Way) -> dict[Pair, MeasuredLatency]:
         kin = self._kin if way.protocol == PUBLISHED else {}
@@ -164,11 +160,7 @@ def beside(found: SystemEstimate, timed: Summary | None) -> SystemEstimate:
     latency = Latency(value_ms, max(0.0, value_ms - below_ms), value_ms + above_ms)
     moment = round(datetime.fromisoformat(timed.when).timestamp() * 1_000_000)
     return replace(
-        found,
-        end_to_end=latency,
-        reference_ms=timed.reference_ms,
-        timed_when=moment,
-        timed_samples=timed.samples,
+        found, end_to_end=latency, reference_ms=timed.reference_ms, timed_when=moment, timed_samples=timed.samples
     )
 
 

@@ -104,8 +104,10 @@ def parts_of(decomposition: Decomposition, knowledge: Knowledge) -> tuple[Part, 
     found = [_part(graph, occurrence, knowledge) for occurrence in decomposition.occurrences]
     if decomposition.cutting.cut is Cut.OVERLAP:
         windows = [Window(len(part.layers), part.paid_ps if part.known else None) for part in found]
+        cover = [(found[begin], known) for begin, known in minimum_cover(windows)]
         found = [
-            found[begin] if known else _first_layer(graph, found[begin]) for begin, known in minimum_cover(windows)
+            part if known else replace(part, layers=part.layers[:1], times=times_paid(graph, part.layers[:1]))
+            for part, known in cover
         ]
     if all(part.known for part in found):
         return tuple(found)
@@ -187,10 +189,6 @@ def minimum_cover(windows: Sequence[Window]) -> tuple[Chosen, ...]:
     return tuple(reversed(cover))
 
 
-def _first_layer(graph: LayerGraph, part: Part) -> Part:
-    return replace(part, layers=part.layers[:1], times=times_paid(graph, part.layers[:1]))
-
-
 def _with_predictions(graph: LayerGraph, parts: Sequence[Part], predictor: Predictor) -> Iterator[Part]:
     """Yield the parts, of which those without a measurement have a predicted latency if one is possible.
 
@@ -225,8 +223,7 @@ def _unmeasured(graph: LayerGraph, part: Part) -> Sequence[Unmeasured]:
     return [Unmeasured(brick_of(graph, (layer,)).canonical, part.context) for layer in layers]
 
 
-@dataclass(frozen=True, slots=True)
-class SlowPart:
+class SlowPart(NamedTuple):
     """A sequence of layers, its part in the sequential latency, and the part of it and of all slower ones together."""
 
     part: Part
@@ -235,8 +232,7 @@ class SlowPart:
     cumulative: float
 
 
-@dataclass(frozen=True, slots=True)
-class Slowest:
+class Slowest(NamedTuple):
     """The slowest sequences, the slowest first, of all sequences of a model with their latency."""
 
     parts: tuple[SlowPart, ...]

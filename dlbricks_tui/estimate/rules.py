@@ -3,11 +3,10 @@
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dlbricks_tui import regular_files
 from dlbricks_tui.estimate.compositions import FREELY, Sharing
@@ -23,8 +22,7 @@ _KEYS = (*_PATTERNS, "parallel", "at_most", "slowdown")
 _MOST_SLOWDOWN = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """Patterns of layers, and how these share the machine; an empty pattern list matches all layers."""
 
     sharing: Sharing
@@ -45,8 +43,7 @@ class Rule:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(NamedTuple):
     """The rules of a file in order; the first one that covers a layer counts."""
 
     rules: tuple[Rule, ...] = ()

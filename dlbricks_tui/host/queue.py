@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
 from dlbricks_tui.errors import UserError
 
@@ -113,8 +114,7 @@ class WorkKind(str, Enum):
     EXPORT = "suite export"
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedWork:
+class QueuedWork(NamedTuple):
     """Work that needs the host: its kind, its models, and where its data is."""
 
     kind: WorkKind

@@ -78,11 +78,13 @@ def _new_reader(hint: Any, reading: ReadingRules) -> _Read:
     if hint is str:
         return _text_reader(reading)
     if hint in _NUMBERS:
-        return _number_reader(hint, reading)
+        # Not isinstance: true is an int in Python.
+        kinds, largest = _NUMBERS[hint], reading.largest
+        return _checked(lambda value: type(value) in kinds and -largest <= value <= largest, hint)
     if origin in (UnionType, Union):
         return _union_reader(arguments, reading)
     if origin is Literal:
-        return _checked(lambda value: value in arguments, lambda value: value)
+        return _checked(lambda value: value in arguments)
     if origin in (tuple, frozenset, Sequence):
         return _list_reader(origin, arguments, reading)
     if origin is Mapping:
@@ -101,23 +103,11 @@ def _new_reader(hint: Any, reading: ReadingRules) -> _Read:
 _reader: Callable[[Any, ReadingRules], _Read] = cache(_new_reader)
 
 
-def _checked(is_right: Callable[[Any], bool], made: Callable[[Any], Any]) -> _Read:
+def _checked(is_right: Callable[[Any], bool], made: Callable[[Any], Any] = lambda value: value) -> _Read:
     def read(value: Any, name: str) -> Any:
         if not is_right(value):
             raise ValueError(f"has an impossible {name}")
         return made(value)
-
-    return read
-
-
-def _number_reader(hint: type, reading: ReadingRules) -> _Read:
-    # Not isinstance: true is an int in Python.
-    kinds, largest = _NUMBERS[hint], reading.largest
-
-    def read(value: Any, name: str) -> Any:
-        if type(value) not in kinds or not -largest <= value <= largest:
-            raise ValueError(f"has an impossible {name}")
-        return hint(value)
 
     return read
 
@@ -201,7 +191,7 @@ def _named_tuple_reader(of: Any, reading: ReadingRules) -> _Read:
 def _mapping_reader(arguments: tuple[Any, ...], reading: ReadingRules) -> _Read:
     if arguments[1] is Any:
         # Others check what it holds.
-        return _checked(lambda value: isinstance(value, dict), lambda value: value)
+        return _checked(lambda value: isinstance(value, dict))
     key, each = (_reader(it, reading) for it in arguments)
     return lambda value, name: {
         key(it, name): each(found, name) for it, found in _bounded(value, dict, name, reading).items()

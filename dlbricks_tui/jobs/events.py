@@ -78,14 +78,11 @@ def from_line(line: bytes, kinds: EventKinds) -> Event | str:
         values = json.loads(line)
         name = str(values["event"])
         found = decoded(kinds[name], values)
-        return found if _is_moment(found.when) and "when" in values else name
+        # A time that can be compared with others.
+        is_moment = "when" in values and datetime.fromisoformat(found.when).tzinfo is not None
+        return found if is_moment else name
     except (ValueError, KeyError, TypeError, RecursionError):
         return name
-
-
-def _is_moment(when: str) -> bool:
-    """Return whether a text is a time that can be compared with others; raise ValueError if it is none."""
-    return datetime.fromisoformat(when).tzinfo is not None
 
 
 class EventWriter:

@@ -253,18 +253,8 @@ class FolderList(Generic[AnyFolder]):
         # This process owns the job until another one works on it.
         began = now.isoformat(timespec="microseconds")
         number = 1 + max((it.number for it in self.stored().states), default=0)
-        folder.set_state(
-            JobState(
-                folder.run,
-                State.STARTING,
-                this_process(),
-                models,
-                began,
-                began,
-                number=number,
-                kind=kind or folder.kind,
-            )
-        )
+        owner, kind = this_process(), kind or folder.kind
+        folder.set_state(JobState(folder.run, State.STARTING, owner, models, began, began, number=number, kind=kind))
         return folder
 
     def stored(self) -> StoredJobs:

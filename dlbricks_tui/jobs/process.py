@@ -26,14 +26,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import ProcessIdentity, identity_of, this_process
 from dlbricks_tui.jobs.control import JobStopped, StopSignals, only_process
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.events import (
-    Event,
-    EventReader,
-    EventWriter,
-    JobEnded,
-    JobStarted,
-    Waiting,
-)
+from dlbricks_tui.jobs.events import Event, EventReader, EventWriter, JobEnded, JobStarted, Waiting
 from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.jobs.kinds import JobKind, refuse_in_demonstration
 from dlbricks_tui.regular_files import open_log, read_bytes

@@ -66,12 +66,11 @@ class Alone:
         self._tell = tell
         self._side_by_side = side_by_side
         self._noise = noise
-        self._rule = rule
         self._pace = Pace(rule, noise, others)
         self._clock = clock
         self._usual_reference_ms: float | None = None
         self._references_at_first_ms: list[float] | None = None
-        # The jobs of the current batch by their names in the worker.
+        # The jobs of the current batch by their names in the worker; a model may be in several batches.
         self._batch: dict[str, Job] = {}
         self._rounds = Rounds(rule)
         self._batch_noise = BatchNoise()
@@ -100,11 +99,13 @@ class Alone:
             self._results.save_counts()
 
     def _measure_batch(self, batch: Batch, later: Sequence[Job]) -> None:
-        self._rounds = Rounds(self._rule)
+        # The models of the batch before are still loaded.
+        to_load = batch.jobs if batch.part == 1 else batch.bricks
+        self._rounds.begin(batch)
         self._batch = {job.name: job for job in batch.jobs}
         self._batch_noise, self._restarts, self._to_try_alone = BatchNoise(), 0, []
         try:
-            for job in batch.jobs:
+            for job in to_load:
                 self._control.checkpoint()
                 began = self._clock()
                 self._load(job)
@@ -120,7 +121,7 @@ class Alone:
         except Stopped:
             self._results.keep_unfinished(self._rounds.added_to(), self._batch_noise.facts)
             raise
-        self._worker.clear()
+        self._worker.clear(keep=self._rounds.unfinished)
         self._note_drift()
 
     def _load(self, job: Job) -> None:

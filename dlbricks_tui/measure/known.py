@@ -29,8 +29,7 @@ MOST_TRIES = 3
 DISTURBED_ROUNDS, UNFINISHED = "disturbed_rounds", "unfinished"
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(NamedTuple):
     """The system, runtime and method of a run: results under other conditions are not reused."""
 
     system: str

@@ -9,9 +9,10 @@ always ran next to an end would be timed in quieter moments than the others.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby
+from math import fsum
 from operator import itemgetter
 from statistics import median
 from typing import NamedTuple, TypeVar
@@ -42,22 +43,43 @@ class BatchLimits:
     round_ms: float = 4000.0
 
 
-class _SharedRounds(NamedTuple):
-    """Models that are timed in the same rounds, and the bricks that share these with them."""
+class Portion(NamedTuple):
+    """The part of a job's samples that is taken in a batch, and in all batches up to it; 1 is all of them."""
 
-    wholes: Sequence[Job]
-    bricks: Sequence[Job]
+    here: float
+    so_far: float
 
 
-class Batch(NamedTuple):
-    """Bricks that are timed in the same rounds, and the whole models, if any, that are timed with them."""
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Bricks that are timed in the same rounds, and the whole models, if any, that are timed with them.
+
+    A model whose bricks take several batches is in each of them as one job. Its samples are divided among the batches
+    in proportion to its bricks there.
+    """
 
     bricks: tuple[Job, ...]
     wholes: tuple[Job, ...] = ()
+    # The number of the batch among those with the same whole models, from 1, and the number of these.
+    part: int = 1
+    parts: int = 1
+    # The portion of each whole model; the same in each batch if it is missing.
+    portions: Mapping[Job, Portion] = field(default_factory=dict)
 
     @property
     def jobs(self) -> tuple[Job, ...]:
         return (*self.wholes, *self.bricks)
+
+    @property
+    def last(self) -> bool:
+        """True for the last batch of its whole models."""
+        return self.part == self.parts
+
+    def portion(self, job: Job) -> Portion:
+        """Return the portion of a job."""
+        if not job.whole:
+            return Portion(1.0, 1.0)
+        return self.portions.get(job) or Portion(1 / self.parts, self.part / self.parts)
 
 
 def single(job: Job) -> Batch:
@@ -65,7 +87,7 @@ def single(job: Job) -> Batch:
 
 
 def batches(jobs: Sequence[Job], limits: BatchLimits) -> tuple[Batch, ...]:
-    """Cut the jobs into batches, in their order; a whole model shares the rounds of most of its bricks."""
+    """Cut the jobs into batches, in their order; a whole model shares the rounds of the first of its bricks."""
     groups = _by_models(jobs) if any(job.whole for job in jobs) else [jobs]
     shared = [it for group in groups for it in _divided(group, limits)]
     return tuple(batch for it in shared for batch in _batches_of(it, limits))
@@ -104,7 +126,7 @@ def _by_models(jobs: Sequence[Job]) -> list[Sequence[Job]]:
     return [list(group) for _, group in groupby(sorted(jobs, key=group_of), key=group_of)]
 
 
-def _divided(jobs: Sequence[Job], limits: BatchLimits) -> list[_SharedRounds]:
+def _divided(jobs: Sequence[Job], limits: BatchLimits) -> list[Batch]:
     """Divide a group so that its models leave room for bricks; a model that leaves none is timed without bricks."""
     bricks = [job for job in jobs if not job.whole]
     largest = max(map(_needed_bytes, bricks), default=0)
@@ -118,11 +140,11 @@ def _divided(jobs: Sequence[Job], limits: BatchLimits) -> list[_SharedRounds]:
             shared.append([whole])
         else:
             by_themselves.append(whole)
-    dealt = _dealt(bricks, shared) if shared else [_SharedRounds((), bricks)]
-    return [*dealt, *(_SharedRounds((whole,), ()) for whole in by_themselves)]
+    dealt = _dealt(bricks, shared) if shared else [Batch(tuple(bricks))]
+    return [*dealt, *map(single, by_themselves)]
 
 
-def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[_SharedRounds]:
+def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[Batch]:
     """Assign each brick to the models that need it and have the least work so far."""
     names = [{whole.uses[0].model for whole in group} for group in shared]
     parts: list[list[Job]] = [[] for _ in shared]
@@ -133,7 +155,7 @@ def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[_Shar
         place = min(wanting, key=taken_ms.__getitem__)
         parts[place].append(brick)
         taken_ms[place] += brick.expected_ms
-    return [_SharedRounds(*it) for it in zip(shared, parts, strict=True)]
+    return [Batch(tuple(part), tuple(wholes)) for wholes, part in zip(shared, parts, strict=True)]
 
 
 def _has_room(group: Sequence[Job], whole: Job, brick_bytes: int, limits: BatchLimits) -> bool:
@@ -147,18 +169,33 @@ def _has_room(group: Sequence[Job], whole: Job, brick_bytes: int, limits: BatchL
     )
 
 
-def _batches_of(group: _SharedRounds, limits: BatchLimits) -> Iterator[Batch]:
-    """Fill batches with bricks in their order; models are timed beside the first ones, which matter most to them."""
-    wholes, bricks = tuple(group.wholes), list[Job]()
+def _batches_of(group: Batch, limits: BatchLimits) -> list[Batch]:
+    """Fill batches with bricks in their order; the models are in each of them."""
+    filled: list[list[Job]] = []
     for brick in group.bricks:
-        if bricks and not _fits([*bricks, brick], wholes, limits):
-            yield Batch(tuple(bricks), wholes)
-            wholes, bricks = (), []
-        bricks.append(brick)
-    if bricks:
-        yield Batch(tuple(bricks), wholes)
-    else:
-        yield from map(single, wholes)
+        if not filled or not _fits([*filled[-1], brick], group.wholes, limits):
+            filled.append([])
+        filled[-1].append(brick)
+    if not filled:
+        return [single(whole) for whole in group.wholes]
+    portions = {whole: _portions(whole, filled) for whole in group.wholes}
+    return [
+        Batch(tuple(bricks), group.wholes, part, len(filled), {job: of_it[part - 1] for job, of_it in portions.items()})
+        for part, bricks in enumerate(filled, start=1)
+    ]
+
+
+def _portions(whole: Job, filled: Sequence[Sequence[Job]]) -> list[Portion]:
+    """Return for each batch its bricks' expected share of the time that all batches' bricks take in a model."""
+
+    def expected_ms(brick: Job) -> float:
+        return brick.expected_ms * sum(use.times for use in brick.uses if use.model == whole.uses[0].model)
+
+    lasting = [fsum(map(expected_ms, bricks)) for bricks in filled]
+    if not any(lasting):
+        lasting = [1.0] * len(filled)
+    everything = fsum(lasting)
+    return [Portion(here / everything, fsum(lasting[:part]) / everything) for part, here in enumerate(lasting, start=1)]
 
 
 def _fits(bricks: Sequence[Job], wholes: Sequence[Job], limits: BatchLimits) -> bool:
@@ -191,9 +228,12 @@ class JobSamples:
     first_run_ms: float
     earlier_ms: tuple[float, ...] = ()
     samples_ms: list[float] = field(default_factory=list)
+    # The number of samples that were taken before this batch.
+    before: int = 0
 
     def __post_init__(self) -> None:
         self.samples_ms = [*self.earlier_ms, *self.samples_ms]
+        self.before = len(self.samples_ms)
 
     @property
     def usual_ms(self) -> float:
@@ -205,24 +245,32 @@ class JobSamples:
         return self.job.untimed_runs(self.usual_ms)
 
     def is_due(self, expected: float) -> bool:
-        """True if it has fewer samples of this run than `expected`; jobs are staggered, so that not all are due."""
+        """True if it has fewer samples of this batch than `expected`; jobs are staggered, so that not all are due."""
         stagger = self.job.number * _GOLDEN_RATIO % 1
-        return len(self.samples_ms) - len(self.earlier_ms) + stagger < expected
+        return len(self.samples_ms) - self.before + stagger < expected
 
 
 class Rounds:
-    """The jobs of a batch, which are timed in turns, by their names in the worker."""
+    """The jobs that are timed in turns, batch after batch, by their names in the worker."""
 
     def __init__(self, rule: StoppingRule) -> None:
         self._rule = rule
         self._unfinished: dict[str, JobSamples] = {}
+        # The jobs that were finished in this batch.
         self._finished: dict[str, JobSamples] = {}
-        # The samples of all rounds that count.
+        self._batch = Batch(())
+        # The samples of all rounds of the batch that count.
         self._taken_ms: list[Mapping[str, Sequence[float]]] = []
 
     @property
     def unfinished(self) -> Mapping[str, JobSamples]:
         return self._unfinished
+
+    def begin(self, batch: Batch) -> None:
+        """Begin a batch; jobs that are not finished go on in it."""
+        self._batch, self._finished, self._taken_ms = batch, {}, []
+        for it in self._unfinished.values():
+            it.before = len(it.samples_ms)
 
     def add(self, samples: JobSamples) -> None:
         """Let a job take part."""
@@ -235,9 +283,18 @@ class Rounds:
 
     def due(self) -> list[str]:
         """Return the jobs of the next round; none when the batch is finished."""
-        if len({it.job.whole for it in self._unfinished.values()}) < 2:
+        wholes = [it for it in self._unfinished.values() if it.job.whole]
+        if len(wholes) == len(self._unfinished):
+            # Before its last batch a whole model takes only its share of the samples; in the last it takes all that are
+            # missing.
+            return list(self._unfinished) if self._batch.last else []
+        if not wholes:
             return list(self._unfinished)
-        quotas = {name: self._rule.most_samples(it.usual_ms, it.job.share) for name, it in self._unfinished.items()}
+        quotas = {
+            name: self._rule.most_samples(it.usual_ms, it.job.share) * self._batch.portion(it.job).here
+            for name, it in self._unfinished.items()
+            if not it.job.whole or self._batch.parts == 1 or self._lacks_its_share(it)
+        }
         passed = (len(self._taken_ms) + 1) / max(quotas.values())
         return [name for name, quota in quotas.items() if self._unfinished[name].is_due(quota * passed)]
 
@@ -261,15 +318,17 @@ class Rounds:
         return finished
 
     def restart(self, latest: int) -> list[Job]:
-        """Let only this many of the latest rounds count; return the jobs that were finished."""
+        """Let only this many of the latest rounds of the batch count; return the jobs that were finished in it."""
         del self._taken_ms[: max(0, len(self._taken_ms) - latest)]
         reopened = [it.job for it in self._finished.values()]
         self._unfinished |= self._finished
         self._finished = {}
         for name, it in self._unfinished.items():
             # The host has changed since the earlier run.
+            del it.samples_ms[: len(it.earlier_ms)]
+            it.before -= len(it.earlier_ms)
             it.earlier_ms = ()
-            it.samples_ms = [ms for taken in self._taken_ms for ms in taken.get(name, ())]
+            it.samples_ms[it.before :] = chain.from_iterable(taken.get(name, ()) for taken in self._taken_ms)
         return reopened
 
     def so_far(self) -> list[tuple[Job, Samples]]:
@@ -283,16 +342,20 @@ class Rounds:
         return [(job, samples) for job, samples in self.so_far() if job.name in more]
 
     def _shares_later_rounds(self, it: JobSamples) -> bool:
-        """True for a quick model beside unfinished bricks, even if it has enough samples for now.
+        """True for a whole model that is to be timed in later rounds too, even if it has enough samples for now.
 
-        More of its samples cost next to nothing, and it is to see the same noise as its bricks.
+        In a single batch that holds for quick models: more of their samples cost next to nothing, and they are to see
+        the same noise as their bricks.
         """
-        return (
-            it.job.whole
-            and self._rule.is_quick(it.usual_ms)
-            and any(not other.job.whole for other in self._unfinished.values())
-            and len(it.samples_ms) < self._rule.most_samples(it.usual_ms)
-        )
+        if not it.job.whole or (self._batch.parts == 1 and not self._rule.is_quick(it.usual_ms)):
+            return False
+        bricks_go_on = any(not other.job.whole for other in self._unfinished.values())
+        return not self._batch.last or (bricks_go_on and self._lacks_its_share(it))
+
+    def _lacks_its_share(self, whole: JobSamples) -> bool:
+        """True if a model has fewer samples than the batches so far are to give it."""
+        most = self._rule.most_samples(whole.usual_ms)
+        return len(whole.samples_ms) < most * self._batch.portion(whole.job).so_far
 
 
 def in_turn(items: Sequence[T], lasting: Sequence[float], number: int) -> list[T]:

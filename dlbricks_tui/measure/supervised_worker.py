@@ -3,7 +3,7 @@
 The program that was asked for last is blamed for the loss of a worker, and unloaded.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -186,10 +186,11 @@ class SupervisedWorker:
         losses, self._losses = self._losses, {}
         return losses
 
-    def clear(self) -> None:
-        """Unload all programs except fixtures."""
-        names = tuple(self._programs)
-        self._programs = {}
+    def clear(self, keep: Collection[str] = ()) -> None:
+        """Unload all programs except fixtures and those to keep."""
+        names = tuple(name for name in self._programs if name not in keep)
+        for name in names:
+            del self._programs[name]
         self._unexplained_losses = 0
         if names:
             try:

@@ -23,9 +23,9 @@ from dlbricks_tui.answers.sides import Side, SideFact, value_in_words
 from dlbricks_tui.documents.comparison import VERDICT_STYLES
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Rows, round_ticks
 from dlbricks_tui.printable import printable
-from dlbricks_tui.report.drawing import draw
+from dlbricks_tui.report.drawing import draw, series_meaning
 from dlbricks_tui.report.page import CsvTable, Exhibit, PageHeading, Report, Section, written
-from dlbricks_tui.report.paper import marked, series_meaning, thin_line
+from dlbricks_tui.report.paper import marked, thin_line
 from dlbricks_tui.store.change import BRICKS, FEWEST_PROCESSES, MOST_APART, USUAL_SHARE, Verdict
 from dlbricks_tui.wording.checks import verdict_counts
 from dlbricks_tui.wording.numbers import counted, names_of, percent

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from html import escape
-from typing import NamedTuple
 
 from dlbricks_tui.documents.layout import MEANINGS, shade_of
 from dlbricks_tui.documents.parts import Grid
@@ -45,13 +44,6 @@ class Ink(Enum):
         self.css_name = css_name
         self.light = light
         self.dark = dark
-
-
-class SeriesStyle(NamedTuple):
-    """The style of a series, and its sign, by which it is told apart without colours."""
-
-    style: str
-    sign: str
 
 
 _INKS = {
@@ -101,10 +93,10 @@ Elements = list[str]
 Drawn = tuple[Elements, float]
 
 
-def series_style(number: int) -> SeriesStyle:
-    """Return the style and sign of a series; from the seventh on the signs get other colours."""
+def series_meaning(number: int, name: str) -> LegendSign:
+    """Return the meaning of the sign of a series; from the seventh on the signs get other colours."""
     rounds, place = divmod(number, len(_SERIES_STYLES))
-    return SeriesStyle(_SERIES_STYLES[place], _SERIES_SIGNS[(place + rounds) % len(_SERIES_SIGNS)])
+    return LegendSign(_SERIES_SIGNS[(place + rounds) % len(_SERIES_SIGNS)], name, _SERIES_STYLES[place])
 
 
 def escaped(words: str) -> str:
@@ -119,16 +111,15 @@ def style_sheet(dark: bool) -> str:
 
 def for_pages(svg: str) -> str:
     """Return a drawing that uses the colours of a page's style sheet and shrinks with the page."""
-    svg = _PAGE_SIZE.sub(_limits, svg, count=1)
+    size = _PAGE_SIZE.search(svg)
+    if size is not None:
+        # The width is at most as drawn, and large enough to read; a narrower page scrolls.
+        points = float(size[1])
+        limits = f' style="max-width: {points:.0f}pt; min-width: {_LEAST * points:.0f}pt"'
+        svg = svg.replace(size[0], limits, 1)
     for ink in Ink:
         svg = svg.replace(ink.light, f"var(--{ink.css_name})")
     return svg
-
-
-def _limits(size: re.Match[str]) -> str:
-    """Limit the width: at most as drawn, and large enough to read; a narrower page scrolls."""
-    points = float(size[1])
-    return f' style="max-width: {points:.0f}pt; min-width: {_LEAST * points:.0f}pt"'
 
 
 def draw(name: str, title: str, *pictures: Rows | Plot | Grid, says: str = "") -> str:
@@ -154,16 +145,12 @@ def svg_document(name: str, title: str, description: str, width: float, height: 
     The ids inside begin with `name`, so that one page can hold several drawings.
     """
     size = f'width="{_number(width)}pt" height="{_number(height)}pt" viewBox="0 0 {_number(width)} {_number(height)}"'
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{_FONTS}" role="img" '
-            f'aria-labelledby="{name}-title {name}-desc" stroke-linejoin="round">',
-            f'<title id="{name}-title">{escaped(title)}</title>',
-            f'<desc id="{name}-desc">{escaped(description)}</desc>',
-            *elements,
-            "</svg>\n",
-        ]
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{_FONTS}" role="img" '
+        f'aria-labelledby="{name}-title {name}-desc" stroke-linejoin="round">'
     )
+    told = f'<title id="{name}-title">{escaped(title)}</title>', f'<desc id="{name}-desc">{escaped(description)}</desc>'
+    return "\n".join([head, *told, *elements, "</svg>\n"])
 
 
 def svg_text(x: float, y: float, words: str, ink: Ink = Ink.TEXT, *, anchor: str = "start", size: float = _SIZE) -> str:

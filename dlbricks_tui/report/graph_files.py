@@ -150,19 +150,6 @@ def lay_out(predecessors: Sequence[Sequence[int]], spine: Collection[int] = (), 
     """Lay out a topologically sorted graph, with lines of at most `line` ranks."""
     digraph = digraph_of(predecessors)
     readers = [list(digraph[layer]) for layer in digraph]
-    ranks = _ranks(predecessors, readers, digraph)
-    chains = _chains(predecessors, set(spine or nx.dag_longest_path(digraph)))
-    following = {source: reader for chain in chains for source, reader in pairwise(chain)}
-    lanes, passing = _lanes(chains, following, readers, ranks)
-    wires = tuple(
-        _wire(source, reader, ranks, lanes, lanes[source] if following.get(source) == reader else passing[source])
-        for reader, found in enumerate(predecessors)
-        for source in found
-    )
-    return GraphLayout(tuple(ranks), tuple(lanes), wires, tuple(_breaks(wires, max(ranks, default=0) + 1, line)))
-
-
-def _ranks(predecessors: Sequence[Sequence[int]], readers: Sequence[Sequence[int]], digraph: nx.DiGraph) -> list[int]:
     ranks = [0] * len(predecessors)
     for rank, layers in enumerate(nx.topological_generations(digraph)):
         for layer in layers:
@@ -171,7 +158,28 @@ def _ranks(predecessors: Sequence[Sequence[int]], readers: Sequence[Sequence[int
         # A stored array is placed next to its reader.
         if not sources and readers[layer]:
             ranks[layer] = max(0, min(ranks[reader] for reader in readers[layer]) - 1)
-    return ranks
+    chains = _chains(predecessors, set(spine or nx.dag_longest_path(digraph)))
+    following = {source: reader for chain in chains for source, reader in pairwise(chain)}
+    lanes, passing = _lanes(chains, following, readers, ranks)
+    wires = []
+    for reader, found in enumerate(predecessors):
+        for source in found:
+            begin, end = ranks[source], ranks[reader]
+            beside = lanes[source] if following.get(source) == reader else passing[source]
+            points = [(begin, lanes[source]), (begin + 1, beside), (end - 1, beside), (end, lanes[reader])]
+            points = points if end > begin + 1 else [points[0], points[-1]]
+            wires.append(DrawnEdge(source, reader, tuple(points)))
+    # A line ends where it cuts few edges, in its last quarter.
+    count_of_ranks = max(ranks, default=0) + 1
+    crossing = [0] * (count_of_ranks + 1)
+    for wire in wires:
+        for rank in range(wire.points[0][0] + 1, wire.points[-1][0] + 1):
+            crossing[rank] += 1
+    breaks = [0]
+    while count_of_ranks - breaks[-1] > line:
+        last = breaks[-1] + line
+        breaks.append(min(range(last, last - line // 4, -1), key=crossing.__getitem__))
+    return GraphLayout(tuple(ranks), tuple(lanes), tuple(wires), tuple(breaks))
 
 
 def _lanes(
@@ -226,26 +234,6 @@ def _fit(wanted: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
                 held.append((first, last))
                 yield number, lane
                 break
-
-
-def _wire(source: int, reader: int, ranks: Sequence[int], lanes: Sequence[int], passing: int) -> DrawnEdge:
-    begin, end = ranks[source], ranks[reader]
-    points = [(begin, lanes[source]), (begin + 1, passing), (end - 1, passing), (end, lanes[reader])]
-    return DrawnEdge(source, reader, tuple(points if end > begin + 1 else (points[0], points[-1])))
-
-
-def _breaks(wires: Iterable[DrawnEdge], ranks: int, line: int) -> Iterator[int]:
-    """Yield the first rank of each line; a line ends where it cuts few edges, in its last quarter."""
-    crossing = [0] * (ranks + 1)
-    for wire in wires:
-        for rank in range(wire.points[0][0] + 1, wire.points[-1][0] + 1):
-            crossing[rank] += 1
-    begin = 0
-    while True:
-        yield begin
-        if ranks - begin <= line:
-            return
-        begin = min(range(begin + line, begin + line - line // 4, -1), key=crossing.__getitem__)
 
 
 _GZIP_MAGIC = b"\x1f\x8b"

@@ -5,10 +5,18 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
-from dlbricks_tui.analysis.tables import ModelRow, by_execution, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.answers import analyses as results
-from dlbricks_tui.answers.analyses import Cell, model_cells
+from dlbricks_tui.answers.analyses import (
+    Cell,
+    ModelRow,
+    by_execution,
+    known,
+    mean_gain,
+    mean_ratio,
+    middle,
+    model_cells,
+)
 from dlbricks_tui.answers.reported import LONGEST_LABEL, ReportContents, file_name
 from dlbricks_tui.documents.analysis import (
     BEST,
@@ -25,9 +33,9 @@ from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Plot, Rows
 from dlbricks_tui.documents.what_ifs import roofline_plot
 from dlbricks_tui.printable import printable
-from dlbricks_tui.report.drawing import draw
+from dlbricks_tui.report.drawing import draw, series_meaning
 from dlbricks_tui.report.page import CsvTable, Exhibit, Section
-from dlbricks_tui.report.paper import bar_from_zero, command, marked, series_meaning
+from dlbricks_tui.report.paper import bar_from_zero, command, marked
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import stated_threads, threads_in_words
 from dlbricks_tui.scenarios.scenario import latencies_ms, measured_load, meets_bound, percentile_ms
@@ -61,7 +69,7 @@ class _Executed(NamedTuple):
     @property
     def labels(self) -> list[str]:
         """The names of the models as figures show them."""
-        return [model_label(it.name, it.table1_id, LONGEST_LABEL) for it in self.models]
+        return [model_label(it.answer.model, it.table1_id, LONGEST_LABEL) for it in self.models]
 
     @property
     def counted(self) -> str:
@@ -70,8 +78,8 @@ class _Executed(NamedTuple):
 
 def analysis_sections(models: Sequence[ModelRow]) -> tuple[Section, ...]:
     """Return the sections of the analysis; one that says what to do if there is nothing to analyse."""
-    shown = [it for it in models if it.best_ms is not None or it.measured_ms is not None]
-    if not any(it.best_ms is not None for it in shown):
+    shown = [it for it in models if it.answer.best_ms is not None or it.answer.measured_ms is not None]
+    if not any(it.answer.best_ms is not None for it in shown):
         how = command("analyze", "MODEL", "--measure")
         line = f"No bounds, gains and gaps: no model has results of all of its layers. {how} measures what they need."
         about = "How fast the models could be, and why they are not."
@@ -117,10 +125,9 @@ def analysis_sections(models: Sequence[ModelRow]) -> tuple[Section, ...]:
 
 
 def _bounds(group: _Executed) -> Exhibit:
-    bounds = [
-        [1.0 / it if it else None for it in (row.over_best, row.over_parallel, row.over_roofline)]
-        for row in group.models
-    ]
+    answers = [(it, it.answer) for it in group.models]
+    ratios = [[*map(it.times, (own.best_ms, own.best_parallel_ms, own.roofline_ms))] for it, own in answers]
+    bounds = [[1.0 / it if it else None for it in held] for held in ratios]
     rows = []
     for label, (sequential, *others) in zip(group.labels, bounds, strict=True):
         pieces = () if sequential is None else (bar_from_zero(sequential, _BOUNDS[0]),)
@@ -194,7 +201,7 @@ def _exhibit(
 ) -> Exhibit:
     name = f"figure-{what}-{group.slug}"
     models = zip(group.models, cells, strict=True)
-    rows = [(it.table1_id, it.name, *held, *model_cells(it)[1:]) for it, held in models]
+    rows = [(it.table1_id, it.answer.model, *held, *model_cells(it)[1:]) for it, held in models]
     exact = CsvTable(("table1_id", "model", *columns, *_EXECUTION_COLUMNS), rows)
     return Exhibit(name, group.title, picture.says, exact, draw(name, group.title, picture), table)
 
@@ -234,7 +241,7 @@ def _roofline(group: _Executed, roof: Roof, models: Sequence[ModelRow]) -> Exhib
             work, share = point.work, point.times * point.latency_ms / total_ms
             if share >= _LEAST_SHARE and work.operations and work.bytes:
                 points.append(point)
-                of_layer = it.table1_id, it.name, point.layers[0], len(point.layers), point.times
+                of_layer = it.table1_id, it.answer.model, point.layers[0], len(point.layers), point.times
                 moved = work.operations, work.tensor_bytes, work.weight_bytes, work.intensity
                 reached = point.billions_per_second, point.latency_ms, point.least_ms, share
                 rows.append((*of_layer, *moved, *reached, *model_cells(it)[1:]))

@@ -22,7 +22,7 @@ from dlbricks_tui.documents.estimates import accuracy_columns
 from dlbricks_tui.documents.parts import Column, Table, name_column
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.estimate.comparison import Accuracy
-from dlbricks_tui.report.drawing import draw, series_style
+from dlbricks_tui.report.drawing import draw, series_meaning
 from dlbricks_tui.report.page import CsvTable, Exhibit, Section
 from dlbricks_tui.wording.numbers import or_dash, percent, task_words
 
@@ -49,12 +49,6 @@ def command(*words: str) -> str:
 def run_command(contents: ReportContents, *options: str) -> str:
     """Return the command that measures the models of a report."""
     return command("run", *contents.asked, *options)
-
-
-def series_meaning(number: int, name: str) -> LegendSign:
-    """Return the meaning of the sign of a series."""
-    found = series_style(number)
-    return LegendSign(found.sign, name, found.style)
 
 
 def marked(meaning: LegendSign, value: float, most: float = float("inf")) -> Mark:

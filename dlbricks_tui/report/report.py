@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from dlbricks_tui.analysis.tables import ModelRow
+from dlbricks_tui.answers.analyses import ModelRow
 from dlbricks_tui.answers.reported import ReportContents, ReportedModel
 from dlbricks_tui.report.measured import analysis_sections, origins_section, scenarios_section
 from dlbricks_tui.report.page import PageHeading, Report, written
@@ -62,29 +62,24 @@ def make_report(
 
 def _lead(contents: ReportContents) -> tuple[str, ...]:
     models = counted(len(contents.reported_models), "model")
-    if not contents.series:
+    whole = [it for it in contents.series if it.measured]
+    series = whole or contents.series
+    ways = f"{counted(len(series), 'way')}: {'; '.join(it.title for it in series)}"
+    measured = len(frozenset[ReportedModel]().union(*(it.measured for it in whole)))
+    if not series:
         about = (
             f"{models}. None of them was measured yet. The figures without latencies are here; each other figure names "
             "the command that measures its data."
         )
+    elif not measured:
+        about = f"{models}, none of them measured. Some of their bricks were measured in other models, in {ways}."
+    elif measured == len(contents.reported_models):
+        about = f"{models}, measured in {ways}."
     else:
-        about = _measured(contents, models)
+        about = f"{models}, {measured} of them measured, in {ways}."
     paper = (
         "The tables and figures are those of DLBricks: Composable Benchmark Generation to Reduce Deep Learning "
         "Benchmarking Effort on CPUs (Li, Dakkak, Xiong and Hwu, ICPE 2020, arXiv:1911.07967), from the results in "
         "this store, beside the published values."
     )
     return (paper, about)
-
-
-def _measured(contents: ReportContents, models: str) -> str:
-    """Return a sentence with the number of measured models and the ways of measuring."""
-    whole = [it for it in contents.series if it.measured]
-    series = whole or contents.series
-    ways = f"{counted(len(series), 'way')}: {'; '.join(it.title for it in series)}"
-    measured = len(frozenset[ReportedModel]().union(*(it.measured for it in whole)))
-    if not measured:
-        return f"{models}, none of them measured. Some of their bricks were measured in other models, in {ways}."
-    if measured == len(contents.reported_models):
-        return f"{models}, measured in {ways}."
-    return f"{models}, {measured} of them measured, in {ways}."

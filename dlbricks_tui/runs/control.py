@@ -107,7 +107,8 @@ class Control:
     def checkpoint(self) -> None:
         """Raise `JobStopped` if the run is to end; wait while it is paused."""
         self._signals.check()
-        self._check_budget()
+        if self.seconds_left == 0.0:
+            raise self._budget_spent()
         if self._folder.pause_file.exists():
             self._pause()
 
@@ -137,10 +138,6 @@ class Control:
         finally:
             self._folder.set_state(self._state)
         return self._state
-
-    def _check_budget(self) -> None:
-        if self.seconds_left == 0.0:
-            raise self._budget_spent()
 
     def _budget_spent(self) -> JobStopped:
         return JobStopped(State.FINISHED, f"its time budget of {self._budget_seconds:g} s is spent")

@@ -36,8 +36,10 @@ def with_onednn(found: Provenance, runtime: Runtime, cache: Path, log: Path, pro
     """Return where results come from, with the version of oneDNN from the cache or from a worker, if it tells one."""
     known = _known(found, runtime, cache)
     if known is None:
+        network = reference_program(runtime.traits.format).network
         try:
-            known = _ask(runtime, log, program)
+            with Worker(replace(runtime, settings=UNTUNED).for_explaining(), log, program) as worker:
+                known = version_told(it.line for it in worker.ask(Explain(network), _SECONDS).lines)
         except WorkerError:
             # Not kept in the cache: the next run asks again.
             return found
@@ -53,12 +55,6 @@ def version_told(lines: Iterable[str]) -> str:
     if told is None:
         return ""
     return f"{told[1]} (commit {told[2][:_COMMIT_DIGITS]})" if told[2] else told[1]
-
-
-def _ask(runtime: Runtime, log: Path, program: Path) -> str:
-    network = reference_program(runtime.traits.format).network
-    with Worker(replace(runtime, settings=UNTUNED).for_explaining(), log, program) as worker:
-        return version_told(it.line for it in worker.ask(Explain(network), _SECONDS).lines)
 
 
 def _known(found: Provenance, runtime: Runtime, cache: Path) -> str | None:

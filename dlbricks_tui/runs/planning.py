@@ -3,8 +3,8 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import reduce
+from contextlib import suppress
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
@@ -167,22 +167,19 @@ def loaded_graph(
             f"{source.name} is an {source.format.value} model, and runtime {runtime.name} runs those of "
             f"{runtime.traits.format.value}; choose another runtime, or none"
         )
+
+    def loaded(level: Level) -> LayerGraph:
+        inputs, values = dict(request.inputs), dict(request.values)
+        # Another cause may have ended the worker, so try once more; a second loss is the model's fault.
+        with suppress(WorkerLostError):
+            return loader.load(source, level, inputs, values, batch_size)
+        return loader.load(source, level, inputs, values, batch_size)
+
     try:
-        return _loaded(loader, source, batch_size, request, request.level)
+        return loaded(request.level)
     except FusionRefusedError as refused:
         tell(LevelLowered(model=source.name, reason=str(refused)))
-        return _loaded(loader, source, batch_size, request, Level.WRITTEN)
-
-
-def _loaded(
-    loader: Loader, source: ModelSource, batch_size: int | None, request: RunRequest, level: Level
-) -> LayerGraph:
-    inputs, values = dict(request.inputs), dict(request.values)
-    try:
-        return loader.load(source, level, inputs, values, batch_size)
-    except WorkerLostError:
-        # Another cause may have ended the worker, so try once more; a second loss is the model's fault.
-        return loader.load(source, level, inputs, values, batch_size)
+        return loaded(Level.WRITTEN)
 
 
 def plan_run(
@@ -200,9 +197,10 @@ def plan_run(
         workload.models, known, request.rule, request.end_to_end, workload.bricks, request.method, first_number=first
     )
     if not request.bricks:
-        found = _whole_models(found)
+        found = _part(found, lambda key: not key.brick)
     if request.only:
-        found = _only(found, frozenset(request.only), end_to_end=request.end_to_end)
+        only = frozenset(request.only)
+        found = _part(found, lambda key: key.brick in only if key.brick else request.end_to_end)
     if request.probe_bricks is not None:
         found = replace(found, jobs=_informative(session, workload, found.jobs, store, request.probe_bricks))
     jobs = with_earlier(found.jobs, store, conditions, known)
@@ -213,22 +211,8 @@ def plan_run(
     return PlannedRun(replace(found, jobs=jobs), seconds)
 
 
-def _whole_models(found: Plan) -> Plan:
-    """Return the part of a plan that is about whole models."""
-    return Plan(
-        tuple([job for job in found.jobs if job.whole]),
-        frozenset(key for key in found.reused if not key.brick),
-        {job: why for job, why in found.failed.items() if job.whole},
-        found.again,
-    )
-
-
-def _only(found: Plan, bricks: Collection[str], *, end_to_end: bool) -> Plan:
-    """Return the part of a plan that is about some bricks, and about whole models if they are to be timed."""
-
-    def is_wanted(key: JobKey) -> bool:
-        return key.brick in bricks if key.brick else end_to_end
-
+def _part(found: Plan, is_wanted: Callable[[JobKey], bool]) -> Plan:
+    """Return the part of a plan that is about some bricks and models."""
     return Plan(
         tuple([job for job in found.jobs if is_wanted(job.key)]),
         frozenset(filter(is_wanted, found.reused)),
@@ -266,13 +250,10 @@ def tell_plans(sessions: Sequence[RunSession], workloads: Sequence[Workload], pl
         told += _combinations(session, workload, planned)
     for number, event in enumerate(told, start=1):
         sessions[0].tell(replace(event, number=number, of=len(told)))
-    counts = RunCounts(*(reduce(_added, tallies) for tallies in zip(*[each.counts for each in plans], strict=True)))
+    tallies = zip(*[each.counts for each in plans], strict=True)
+    counts = RunCounts(*(Tally(*map(sum, zip(*map(astuple, those), strict=True))) for those in tallies))
     sessions[0].control.count(*counts)
     return counts
-
-
-def _added(one: Tally, other: Tally) -> Tally:
-    return Tally(**{each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(Tally)})
 
 
 def _combinations(session: RunSession, workload: Workload, planned: PlannedRun) -> Iterator[Planned]:
@@ -365,13 +346,6 @@ class TargetedJobs:
             yield step
 
     def _next(self, system: str, runtime: str) -> Sequence[Job]:
-        wanted = self._needed(system, runtime)
-        step = wanted[: max(_FEWEST, math.ceil(len(wanted) * _PART))]
-        taken = {job.key for job in step}
-        self.left = [job for job in self.left if job.key not in taken]
-        return step
-
-    def _needed(self, system: str, runtime: str) -> list[Job]:
         by_brick: dict[str, list[Job]] = {}
         for job in self.left:
             by_brick.setdefault(job.key.brick, []).append(job)
@@ -385,7 +359,10 @@ class TargetedJobs:
                 jobs = by_brick.get(brick, ())
                 # Inside of a network, a brick has no context of its own.
                 found.update(dict.fromkeys(job for job in jobs if job.key.context in (ANY_CONTEXT, context)))
-        return list(found)
+        step = list(found)[: max(_FEWEST, math.ceil(len(found) * _PART))]
+        taken = {job.key for job in step}
+        self.left = [job for job in self.left if job.key not in taken]
+        return step
 
 
 # More samples of a brick would tell less than another brick does.
@@ -416,11 +393,19 @@ def informative(
     held = {(job.key.brick, job.key.context): job for job in wanted.values()}
     latencies_ms = {brick.pair: fmean(brick.latencies_ms.values()) for brick in known.values()}
     if method is Method.INSIDE:
-        trials = [_trial_inside(carrier, held, latencies_ms) for carrier in _carriers(models)]
+        trials = [
+            _trial_inside(carrier_of(graph) or whole(graph), held, latencies_ms)
+            for graph in (model.decomposition.graph for model in models)
+            if graph.level is Level.FUSED or not graph.traits.always_fuses
+            if all(layer.unmeasurable is None for layer in graph.layers)
+        ]
         # Carriers hold many bricks: time is what they lack.
         limit = limit._replace(bricks=len(held))
     else:
-        trials = [Trial((pair,), _seconds_alone(held[pair], latency_ms)) for pair, latency_ms in latencies_ms.items()]
+        trials = []
+        for pair, latency_ms in latencies_ms.items():
+            runs = (held[pair].untimed_runs(latency_ms) + 1) * _RUNS_WITH_PRODUCER
+            trials.append(Trial((pair,), _LOAD_SECONDS + _SAMPLES * runs * latency_ms / 1000))
     seconds = _PLANNED_SHARE * max(0.0, limit.seconds - WORKER_START_SECONDS)
     uses = [
         {(key.brick, key.context): float(times) for key, times in of_one.items()}
@@ -431,15 +416,6 @@ def informative(
     quickest = sorted((trial for trial in trials if trial.pairs), key=lambda trial: trial.seconds)[:1]
     chosen = most_informative(system, uses, trials, limit._replace(seconds=seconds)) or quickest
     return [held[pair] for pair in dict.fromkeys(pair for trial in chosen for pair in trial.pairs)]
-
-
-def _carriers(models: Sequence[CutModel]) -> Iterator[Carrier]:
-    """Yield the models without repeated modules, if they can run."""
-    for model in models:
-        graph = model.decomposition.graph
-        fused_away = graph.level is Level.WRITTEN and graph.traits.always_fuses
-        if not fused_away and all(layer.unmeasurable is None for layer in graph.layers):
-            yield carrier_of(graph) or whole(graph)
 
 
 def _trial_inside(carrier: Carrier, jobs: Mapping[Pair, Job], latencies_ms: Mapping[Pair, float]) -> Trial:
@@ -455,8 +431,3 @@ def _trial_inside(carrier: Carrier, jobs: Mapping[Pair, Job], latencies_ms: Mapp
     seconds = runs * taken_ms / 1000
     rounds = min(_ROUNDS, max(_FEWEST_ROUNDS, _SECONDS_OF_A_SLOW_ONE / seconds))
     return Trial(tuple(dict.fromkeys(held)), _COPIES * _LOAD_SECONDS + rounds * seconds)
-
-
-def _seconds_alone(job: Job, latency_ms: float) -> float:
-    runs = (job.untimed_runs(latency_ms) + 1) * _RUNS_WITH_PRODUCER
-    return _LOAD_SECONDS + _SAMPLES * runs * latency_ms / 1000

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.estimate import Estimate, estimate
+from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
@@ -144,23 +144,19 @@ class LiveEstimates:
         now = estimate(self._decompositions[model], replace(known, measured={**so_far, **known.measured}))
         settled = {layer for part in now.parts if part.pair in known.measured for layer in part.layers}
         sampled = {layer for part in now.parts if part.pair in so_far for layer in part.layers} - settled
-        return _told(model, now, len(sampled))
-
-
-def _told(model: str, now: Estimate, sampled_layers: int) -> EstimateChanged:
-    composed, coverage = now.composed, now.coverage
-    return EstimateChanged(
-        model=model,
-        sequential_ms=None if composed is None else composed.sequential_ms,
-        parallel_ms=None if composed is None else composed.parallel_ms,
-        low_ms=None if composed is None else composed.interval.low_ms,
-        high_ms=None if composed is None else composed.interval.high_ms,
-        measured_layers=coverage.measured - sampled_layers,
-        sampled_layers=sampled_layers,
-        predicted_layers=coverage.predicted,
-        missing_layers=coverage.missing,
-        unmeasurable_layers=coverage.unmeasurable,
-    )
+        composed, coverage = now.composed, now.coverage
+        return EstimateChanged(
+            model=model,
+            sequential_ms=None if composed is None else composed.sequential_ms,
+            parallel_ms=None if composed is None else composed.parallel_ms,
+            low_ms=None if composed is None else composed.interval.low_ms,
+            high_ms=None if composed is None else composed.interval.high_ms,
+            measured_layers=coverage.measured - len(sampled),
+            sampled_layers=len(sampled),
+            predicted_layers=coverage.predicted,
+            missing_layers=coverage.missing,
+            unmeasurable_layers=coverage.unmeasurable,
+        )
 
 
 class RunCounts(NamedTuple):
@@ -226,13 +222,14 @@ class RunResults(ResultSink):
             # Its carriers decided when to stop. The reason tells if this brick's interval became narrow by then.
             wide = is_wide(statistics.trimmed_mean_ms, half_width_ms(statistics))
             stop = Stop.MOST_SAMPLES if wide else Stop.NARROW
-            self._tell(_measured(job, statistics, stop) if finished else _unfinished(job, statistics))
+            told = _measured(job, statistics, stop) if finished else ProgramUnfinished(**_figures(job, statistics))
+            self._tell(told)
 
     def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
         self._store_all(stopped, noise)
         for job, samples in stopped:
             self._count(job, unfinished=1)
-            self._tell(_unfinished(job, samples.statistics))
+            self._tell(ProgramUnfinished(**_figures(job, samples.statistics)))
 
     def reopen(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
@@ -260,10 +257,6 @@ class RunResults(ResultSink):
         tally = self.counts.whole_models if job.whole else self.counts.bricks
         counted = replace(tally, **{name: getattr(tally, name) + number for name, number in more.items()})
         self.counts = self.counts._replace(**{"whole_models" if job.whole else "bricks": counted})
-
-
-def _unfinished(job: Job, statistics: Statistics) -> ProgramUnfinished:
-    return ProgramUnfinished(**_figures(job, statistics))
 
 
 def _measured(

@@ -174,8 +174,7 @@ def _train(sessions: Sequence[RunSession], workloads: Sequence[Workload], store:
         conditions, predictors = session.conditions, Predictors(store, session.place.data.cache)
         graphs = {model.decomposition.graph.level: model.decomposition.graph for model in workload.models}
         for level, graph in graphs.items():
-            way = conditions.at(level)
-            predictors.of(way, graph.traits)
+            predictors.of(conditions.at(level), graph.traits)
 
 
 def _steps(

@@ -158,11 +158,7 @@ def _measure_alone(session: RunSession, jobs: Sequence[Job], results: ResultSink
 
 
 def measure(
-    session: RunSession,
-    models: Sequence[CutModel],
-    jobs: Sequence[Job],
-    counts: RunCounts,
-    store: ResultsDatabase,
+    session: RunSession, models: Sequence[CutModel], jobs: Sequence[Job], counts: RunCounts, store: ResultsDatabase
 ) -> RunCounts:
     """Measure the jobs of a plan, and return the counts of the run after that.
 
@@ -211,11 +207,7 @@ def find_onednn(session: RunSession, store: ResultsDatabase) -> None:
 
 
 def _measure_inside(
-    session: RunSession,
-    models: Sequence[CutModel],
-    jobs: Sequence[Job],
-    results: RunResults,
-    store: ResultsDatabase,
+    session: RunSession, models: Sequence[CutModel], jobs: Sequence[Job], results: RunResults, store: ResultsDatabase
 ) -> None:
     """Time whole models, then carriers, and at last alone the bricks that no carrier holds."""
     request = session.request

@@ -199,10 +199,7 @@ class LoadTeller:
         if latencies_ms:
             self.write(
                 LoadProgress(
-                    number=self._number,
-                    queries=end - self.first,
-                    seconds=now - self.began,
-                    latencies_ms=latencies_ms,
+                    number=self._number, queries=end - self.first, seconds=now - self.began, latencies_ms=latencies_ms
                 )
             )
 
@@ -333,19 +330,14 @@ class LoadTests:
             raise ScenarioError(f"LoadGen failed: {test.error}; its logs are in {test.folder}")
         progress.look()
         self.tests += len(log.tests)
-        return _Ended(test, progress, self._note_clock_step(difference))
-
-    def _note_clock_step(self, difference: float) -> str:
-        """Return a warning if the clock of the host was set during a test; empty if it was not."""
-        step = self.clocks.difference - difference
-        if abs(step) <= _CLOCK_STEP_SECONDS:
-            return ""
-        warning = (
-            f"the clock of this host jumped by {step:+,.1f} s during a test, and LoadGen measures latencies with this "
-            "clock: measure again"
-        )
-        self.warnings.append(warning)
-        return warning
+        step, warning = self.clocks.difference - difference, ""
+        if abs(step) > _CLOCK_STEP_SECONDS:
+            warning = (
+                f"the clock of this host jumped by {step:+,.1f} s during a test, and LoadGen measures latencies with "
+                "this clock: measure again"
+            )
+            self.warnings.append(warning)
+        return _Ended(test, progress, warning)
 
     def _warn(self, found: LoadFinding, folder: Path) -> None:
         if found.verdict.errors:

@@ -104,33 +104,26 @@ def measure_scenario(
     _Measuring(order, place, signals, write, rule or LoadRule.of(order.scenario), clocks or Clocks()).measure(queue)
 
 
+@dataclass
 class _Measuring:
     """The measurement of a scenario."""
 
-    def __init__(
-        self,
-        order: ScenarioOrder,
-        place: Workplace,
-        signals: StopSignals,
-        write: Callable[[Event], None],
-        rule: LoadRule,
-        clocks: Clocks,
-    ) -> None:
-        self._order = order
-        self._scenario = order.scenario
-        self._place = place
-        self._signals = signals
-        self._tell = write
+    order: ScenarioOrder
+    place: Workplace
+    signals: StopSignals
+    tell: Callable[[Event], None]
+    rule: LoadRule
+    clocks: Clocks
+
+    def __post_init__(self) -> None:
+        self._scenario, self._uuid = self.order.scenario, new_uuid()
         self._ticket: Ticket | None = None
         self._seconds_left: float | None = None
         self._test: LoadTestStarted | None = None
-        self._rule = rule
-        self._clocks = clocks
-        self._uuid = new_uuid()
         # Of LoadGen's logs.
-        self._folder = place.data.scenarios / self._uuid
+        self._folder = self.place.data.scenarios / self._uuid
         self._warnings: list[str] = []
-        self._log = place.data.log / _LOG
+        self._log = self.place.data.log / _LOG
         # Milliseconds of a batch by its size.
         self._batch_ms: dict[int, float] = {}
         self._single = SingleRequests(0.0, 0.0, 0.0)
@@ -141,7 +134,7 @@ class _Measuring:
         """Read the model, and carry out the scenario once it is its turn on this host."""
         system, arrived = fingerprint(), arrival()
         # Before the turn: models and inputs that are no good are refused at once.
-        with self._signals.waiting():
+        with self.signals.waiting():
             jobs = self._jobs()
         needed = self._scenario.instances * sum(job.memory_bytes for job in jobs.values())
         if needed > _MOST_MEMORY * system.memory_bytes:
@@ -150,12 +143,8 @@ class _Measuring:
                 f"{needed / 2**30:.1f} GiB, and this host has {system.memory_bytes / 2**30:.1f} GiB: choose fewer "
                 "instances, or a smaller largest batch"
             )
-        task = QueuedWork(WorkKind.LOAD_TEST, [self._order.source.name], self._place.data.path)
-
-        def tell(ahead: str) -> None:
-            self._write(Waiting(holder=ahead))
-
-        with turn_on_host(queue, task, self._signals, tell, arrived) as ticket:
+        task = QueuedWork(WorkKind.LOAD_TEST, [self.order.source.name], self.place.data.path)
+        with turn_on_host(queue, task, self.signals, lambda it: self._write(Waiting(holder=it)), arrived) as ticket:
             self._ticket = ticket
             self._measure(jobs, system)
 
@@ -168,11 +157,11 @@ class _Measuring:
                 untimed = untimed_runs(first_run_ms, whole=True)
                 self._batch_ms[size] = max(median(it.run(size, untimed, _TIMED_BATCHES)) for it in instances)
             with Serving(instances, changed) as serving:
-                seconds = self._rule.warm_seconds, self._rule.pause_seconds
-                single = single_requests(serving, *seconds, self._clocks.steady, self._signals.waiting)
+                seconds = self.rule.warm_seconds, self.rule.pause_seconds
+                single = single_requests(serving, *seconds, self.clocks.steady, self.signals.waiting)
                 self._single, self._batch_ms[1] = single, single.service_ms
                 self._write(LoadReady(**single._asdict(), logs=str(self._folder)))
-                tests = LoadTests(serving, self._folder, changed, self._write, self._signals.waiting, self._clocks)
+                tests = LoadTests(serving, self._folder, changed, self._write, self.signals.waiting, self.clocks)
                 try:
                     found = self._carry_out(tests)
                 except Exception as error:
@@ -187,7 +176,7 @@ class _Measuring:
         if isinstance(message, LoadTestStarted):
             message = self._with_all_tests(message)
             self._seconds_left, self._test = message.seconds_left, message
-        self._tell(message)
+        self.tell(message)
         if self._ticket is not None and self._test is not None and self._seconds_left:
             # As many seconds for each test.
             tests_left = self._test.tests - self._test.number + 1
@@ -244,8 +233,8 @@ class _Measuring:
             self._warnings.append("the disk is full: LoadGen's traces were deleted to store the result")
 
     def _add(self, system: System, *records: LoadTest) -> None:
-        with ResultsDatabase(self._place.data.store) as store:
-            runtime = runtime_record(self._order.execution.runtime, system)
+        with ResultsDatabase(self.place.data.store) as store:
+            runtime = runtime_record(self.order.execution.runtime, system)
             # They belong to no run.
             told = [(self._origin, it) for it in records] if self._origin is not None else []
             origins = (replace(origin, run=it.uuid, uuid=new_uuid(), when=it.when) for origin, it in told)
@@ -256,8 +245,8 @@ class _Measuring:
         # Single requests are measured too, and the last ones may not fill a batch.
         sizes = sorted({1, *self._scenario.batch_sizes})
         # The file's own batch size is not a choice: the results of plain runs have it.
-        order, execution = self._order, self._order.execution
-        how = self._place, self._log, order.inputs, order.values
+        order, execution = self.order, self.order.execution
+        how = self.place, self._log, order.inputs, order.values
         own = job_of(executed_model(order.source, execution, *how))
         found = {}
         for size in sizes:
@@ -274,8 +263,8 @@ class _Measuring:
             # Requests cannot wait until another worker has loaded the model.
             raise ScenarioError(reason)
 
-        execution, limits = self._order.execution, self._rule.limits
-        how = self._place, self._log, self._waiting, give_up, system.memory_bytes, limits
+        execution, limits = self.order.execution, self.rule.limits
+        how = self.place, self._log, self._waiting, give_up, system.memory_bytes, limits
         with execution_worker(execution, *how) as worker:
             if self._origin is None:
                 self._origin = self._provenance(worker.describe(), jobs, system)
@@ -291,7 +280,7 @@ class _Measuring:
     def _waiting(self) -> AbstractContextManager[None]:
         """Let a signal interrupt the main thread where it waits for a worker."""
         is_main = threading.current_thread() is threading.main_thread()
-        return self._signals.waiting() if is_main else nullcontext()
+        return self.signals.waiting() if is_main else nullcontext()
 
     def _carry_out(self, tests: LoadTests) -> LoadFinding:
         kind, largest = self._scenario.kind, max(self._scenario.batch_sizes)
@@ -301,7 +290,7 @@ class _Measuring:
             settings = self._settings(self._batch_ms[1])
             if self._scenario.rate is None:
                 return RateSearch(tests, settings, largest, self._capacity, self._single.passing_ms).find(
-                    self._order.first_rate
+                    self.order.first_rate
                 )
             return tests.run(replace(settings, rate=self._scenario.rate), largest)
         expected_ms = self._batch_ms[1] if kind is ScenarioKind.SINGLE else SAMPLES_PER_QUERY * 1000 / self._capacity
@@ -315,7 +304,7 @@ class _Measuring:
             for attempt in range(1, _MOST_OFFLINE_TESTS + 1):
                 settings = replace(
                     self._settings(1000 / per_second / _SLACK**attempt),
-                    queries=max(self._rule.offline_samples, _FEWEST_BATCHES * size * self._scenario.instances),
+                    queries=max(self.rule.offline_samples, _FEWEST_BATCHES * size * self._scenario.instances),
                 )
                 tested = tests.run(settings, size)
                 if tested.verdict.valid or tested.latencies.seconds >= settings.seconds:
@@ -336,14 +325,14 @@ class _Measuring:
             kind=scenario.kind,
             percentile=scenario.percentile,
             queries=fewest_queries(scenario.percentile),
-            seconds=self._rule.seconds,
+            seconds=self.rule.seconds,
             expected_ms=expected_ms,
             bound_ms=scenario.bound_ms,
         )
 
     def _provenance(self, described: Described, jobs: Mapping[int, Job], system: System) -> Provenance:
         """Return where the results will come from. The first measurement of a framework asks for its oneDNN."""
-        order, runtime, place = self._order, self._order.execution.runtime, self._place
+        order, runtime, place = self.order, self.order.execution.runtime, self.place
         path = order.source.in_format(runtime.traits.format).path
         digests = model_digests((job.key.model, path) for job in jobs.values())
         found = provenance(
@@ -360,7 +349,7 @@ class _Measuring:
             model=job.key.model,
             name=job.graph.name,
             system=system.id,
-            runtime=self._order.execution.runtime.identity,
+            runtime=self.order.execution.runtime.identity,
             level=job.graph.level,
             kind=scenario.kind.value,
             percentile=scenario.percentile,

@@ -210,11 +210,7 @@ def with_load_tests(service: ServiceTimes, tests: Sequence[LoadTest], runtime: s
     if not own:
         return replace(service, slowdown=slowdown)
     return replace(
-        service,
-        slowdown=slowdown,
-        passing_ms=own[0].passing_ms,
-        wake_up_ms=own[0].wake_up_ms,
-        passing_is_measured=True,
+        service, slowdown=slowdown, passing_ms=own[0].passing_ms, wake_up_ms=own[0].wake_up_ms, passing_is_measured=True
     )
 
 

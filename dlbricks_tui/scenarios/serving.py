@@ -86,7 +86,7 @@ class Serving:
     """
 
     def __init__(self, instances: Sequence[Instance], changed: threading.Event) -> None:
-        self.respond: Callable[[Sequence[int]], None] = _ignore
+        self.respond: Callable[[Sequence[int]], None] = lambda _: None
         self.largest = max(instances[0].sizes)
         # The first reason why an instance cannot answer any more.
         self.failure: Exception | None = None
@@ -151,7 +151,10 @@ class Serving:
             try:
                 (inference_ms,) = instance.run(batch.size)
             except Exception as error:  # noqa: BLE001 - the main thread raises it
-                self._fail(error)
+                with self._lock:
+                    if self.failure is None and not self._ended:
+                        self.failure = error
+                self._changed.set()
                 # The requests in hand have to be answered too, so that LoadGen ends.
                 self.respond([it.id for it in batch.requests])
                 return
@@ -172,16 +175,6 @@ class Serving:
             most = min(len(self._waiting), self.largest)
             size = max((it for it in instance.sizes if it <= most), default=instance.sizes[0])
             return _Batch([self._waiting.popleft() for _ in range(min(size, most))], size)
-
-    def _fail(self, error: Exception) -> None:
-        with self._lock:
-            if self.failure is None and not self._ended:
-                self.failure = error
-        self._changed.set()
-
-
-def _ignore(_: Sequence[int]) -> None:
-    pass
 
 
 _NS_PER_MS = 1e6

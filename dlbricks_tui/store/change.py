@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from math import hypot, inf, sqrt
 from statistics import stdev
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from dlbricks_tui.store.statistics import (
     adjusted,
@@ -57,8 +57,7 @@ class Verdict(str, Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """The smallest change that counts, and the largest one that the interval of `same` may reach."""
 
     by: float
@@ -208,12 +207,8 @@ def _change(was: Timing, now: Timing, p_value: float | None, limits: Limits) -> 
     )
     if p_value is None:
         return replace(found, reason=f"fewer than {FEWEST_SAMPLES} samples")
-    return judged(found, fewest_processes([was.processes, now.processes]), limits)
-
-
-def fewest_processes(counts: Sequence[int | None]) -> int | None:
-    """Return the least of some numbers of processes; None if all are of estimates."""
-    return min((it for it in counts if it is not None), default=None)
+    processes = [it.processes for it in (was, now) if it.processes is not None]
+    return judged(found, min(processes, default=None), limits)
 
 
 def judged(found: Change, processes: int | None, limits: Limits) -> Change:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +69,13 @@ def conflicting_claims(store: ResultsDatabase, sources: Mapping[str, Source]) ->
     source_of_row = np.zeros(index.rows, dtype=np.int64)
     for row, source in files.items():
         source_of_row[row] = numbers[source]
-    _number_others(store, index, rows, source_of_row, numbers)
+    # Then the files of earlier imports.
+    unknown = set(rows[(index.column(ORIGIN_COLUMN)[rows] > 0) & (source_of_row[rows] == 0)].tolist())
+    for record in store.records(Import) if unknown else []:
+        imported = Source(record.file, record.signer)
+        for uuid in record.records:
+            if (of_other := index.row_of_uuid(uuid)) in unknown and of_other is not None:
+                source_of_row[of_other] = numbers.setdefault(imported, len(numbers))
     # Own results that a file has, too, are no claims of others.
     own = index.column(ORIGIN_COLUMN)[rows] == 0
     of_rows = np.where(own, 0, source_of_row[rows])
@@ -81,29 +86,10 @@ def conflicting_claims(store: ResultsDatabase, sources: Mapping[str, Source]) ->
     return tuple(_tested(store, [[(row, names[number].file) for row, number in it] for it in found]))
 
 
-def _number_others(
-    store: ResultsDatabase,
-    index: Index,
-    rows: Rows,
-    source_of_row: NDArray[np.int64],
-    numbers: dict[Source, int],
-) -> None:
-    """Number the files of earlier imports."""
-    unknown = set(rows[(index.column(ORIGIN_COLUMN)[rows] > 0) & (source_of_row[rows] == 0)].tolist())
-    for record in store.records(Import) if unknown else []:
-        source = Source(record.file, record.signer)
-        for uuid in record.records:
-            if (row := index.row_of_uuid(uuid)) in unknown and row is not None:
-                source_of_row[row] = numbers.setdefault(source, len(numbers))
-
-
-class _Place(NamedTuple):
-    row: int
-    source: int
-
-
-def _differing(index: Index, rows: Rows, sources: NDArray[np.int64], asked: NDArray[np.bool_]) -> list[list[_Place]]:
-    """Return the newest result of each source, for the subjects whose intervals contradict each other."""
+def _differing(
+    index: Index, rows: Rows, sources: NDArray[np.int64], asked: NDArray[np.bool_]
+) -> list[list[tuple[int, int]]]:
+    """Return the newest result of each source, as row and source, of the subjects whose intervals contradict."""
     subjects = numbered(index, _SAME, rows)
     # The last row of each subject and source is the newest.
     order = np.lexsort((index.column("when")[rows], sources, subjects))
@@ -121,7 +107,7 @@ def _differing(index: Index, rows: Rows, sources: NDArray[np.int64], asked: NDAr
     chosen = chosen[np.argsort(-ratios[chosen], kind="stable")]
     ends = np.append(begins[1:], len(newest))
     return [
-        [_Place(int(rows[it]), int(sources[it])) for it in newest[begins[subject] : ends[subject]].tolist()]
+        [(int(rows[it]), int(sources[it])) for it in newest[begins[subject] : ends[subject]].tolist()]
         for subject in chosen.tolist()
     ]
 

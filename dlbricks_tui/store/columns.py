@@ -264,7 +264,12 @@ def column_of(index: Index, column: str, rows: Rows) -> Values:
     if column == "of":
         return Texts([_OF.get(table, table) for table in index.known_tables], index.column("table")[rows])
     if column == "kind":
-        return Texts(list(_KINDS), _kind_codes(index, rows))
+        # It follows from the brick's name.
+        names, codes = np.unique(_name_codes(index, rows), return_inverse=True)
+        texts = index.vocabularies["name"].texts
+        kinds = np.array([_KINDS.index(kind_of_label(texts[name]).value) for name in names.tolist()], dtype=np.intp)
+        is_whole = index.column("brick")[rows] == 0
+        return Texts(list(_KINDS), np.where(is_whole, 0, kinds[codes] if len(names) else codes))
     if column == "models":
         return _models(index, rows)
     if column in ("threads", "precision"):
@@ -328,14 +333,6 @@ def _models(index: Index, rows: Rows) -> Texts:
     found = np.where(is_whole, len(runs) + index.column("name")[rows], index.column("run")[rows])
     distinct, codes = np.unique(found, return_inverse=True)
     return Texts([runs[it] if it < len(runs) else names[it - len(runs)] for it in distinct.tolist()], codes)
-
-
-def _kind_codes(index: Index, rows: Rows) -> NDArray[np.intp]:
-    """Return the number of each row's kind, which follows from the brick's name."""
-    names, codes = np.unique(_name_codes(index, rows), return_inverse=True)
-    texts = index.vocabularies["name"].texts
-    kinds = np.array([_KINDS.index(kind_of_label(texts[name]).value) for name in names.tolist()], dtype=np.intp)
-    return np.where(index.column("brick")[rows] == 0, 0, kinds[codes] if len(names) else codes)
 
 
 Path = tuple[str, ...]
@@ -486,20 +483,13 @@ def _truth(structure: Any, documents: TableFields, rows: Rows) -> _Truth:
             found = _truth(part, documents, rows)
             return _Truth(~(found.yes | found.open), found.open)
         case (str() as operation, tuple() as path, *operand):
-            mask = _mask(operation, path, operand, documents, rows)
-            return _Truth(nothing, ~nothing) if mask is None else _Truth(mask, nothing)
+            values = documents.values(path, rows)
+            if values is not None and operation == "exists":
+                return _Truth(~nothing, nothing)
+            if values is not None and operand:
+                mask = values.mask(operation, operand if operation == "test" else operand[0])
+                return _Truth(nothing, ~nothing) if mask is None else _Truth(mask, nothing)
     return _Truth(nothing, ~nothing)
-
-
-def _mask(operation: str, path: Path, operand: list[Any], documents: TableFields, rows: Rows) -> Mask | None:
-    values = documents.values(path, rows)
-    if values is None:
-        return None
-    if operation == "exists":
-        return np.ones(len(rows), dtype=np.bool_)
-    if not operand:
-        return None
-    return values.mask(operation, operand if operation == "test" else operand[0])
 
 
 def _near(structure: Any, documents: TableFields) -> Rows | None:

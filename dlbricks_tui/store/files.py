@@ -47,8 +47,7 @@ def journal_name(number: int) -> str:
     return f"journal-{number}.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """The numbers of the generations that have a TinyDB file, and of those that have a journal."""
 
     bases: frozenset[int]
@@ -285,17 +284,10 @@ def entry_on(line: bytes) -> JournalEntry:
 _table_named = lru_cache(json.loads)
 
 
-class NamedRecord(NamedTuple):
-    """A record by its table and UUID."""
-
-    table: str
-    uuid: str
-
-
-def record_on(line: bytes) -> NamedRecord | None:
-    """Return the record on a line that dlbricks wrote, without reading the rest; else None."""
+def record_on(line: bytes) -> tuple[str, str]:
+    """Return the table and UUID of the record on a line that dlbricks wrote, without reading the rest; else nothing."""
     match = _RECORD.match(line)
-    return None if match is None else NamedRecord(match[1].decode("ascii"), match[2].decode("ascii"))
+    return (match[1].decode("ascii"), match[2].decode("ascii")) if match else ("", "")
 
 
 def are_alike(line: bytes, other: bytes) -> bool:

@@ -103,7 +103,12 @@ def import_file(
             lines = _Lines(plain, path, report, known, store.generation)
             records = numbered(lines.records(), store.systems())
             while batch := list(islice(records, _BATCH)):
-                _take(store, batch, report, source)
+                store.refresh()
+                side_by_side = [_beside(store.generation, record, report) for record in batch]
+                report.results += [it.uuid for it in side_by_side if isinstance(it, Timed)]
+                new = store.add_imported(side_by_side, source)
+                report.new += new
+                report.known += len(batch) - new
                 lines.generation = store.generation
     except BrokenDocumentError as error:
         raise ExchangeError(f"{path} {error}; {report.new} new records before it were imported") from error
@@ -140,8 +145,19 @@ def unpacked(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
     if not packed:
         yield file
         return
+    most = min(_MOST_UNPACKED_BYTES, max(_SMALL_BYTES, _MOST_EXPANSION * os.fstat(file.fileno()).st_size))
     with TemporaryFile() as plain:
-        _unpack(file, plain, path)
+        try:
+            with gzip.open(file) as content:
+                while chunk := content.read(_CHUNK):
+                    if plain.tell() + len(chunk) > most:
+                        raise ExchangeError(
+                            f"{path} unpacks to more than {most >> 20} MiB, unlike any export; nothing was imported"
+                        )
+                    plain.write(chunk)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ExchangeError(f"{path} is packed and incomplete; nothing was imported") from error
+        plain.flush()
         yield plain
 
 
@@ -155,33 +171,6 @@ def is_export(file: BinaryIO) -> bool:
             return any(mark in begin for mark in _MARKS)
         return True
     return any(mark in begin for mark in _MARKS)
-
-
-def _unpack(packed: BinaryIO, plain: BinaryIO, path: Path) -> None:
-    packed_bytes = os.fstat(packed.fileno()).st_size
-    most = min(_MOST_UNPACKED_BYTES, max(_SMALL_BYTES, _MOST_EXPANSION * packed_bytes))
-    unpacked_bytes = 0
-    try:
-        with gzip.open(packed) as unpacked:
-            while chunk := unpacked.read(_CHUNK):
-                unpacked_bytes += len(chunk)
-                if unpacked_bytes > most:
-                    raise ExchangeError(
-                        f"{path} unpacks to more than {most >> 20} MiB, unlike any export; nothing was imported"
-                    )
-                plain.write(chunk)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ExchangeError(f"{path} is packed and incomplete; nothing was imported") from error
-    plain.flush()
-
-
-def _take(store: ResultsDatabase, batch: list[Record], report: ImportReport, source: Source) -> None:
-    store.refresh()
-    side_by_side = [_beside(store.generation, record, report) for record in batch]
-    report.results += [it.uuid for it in side_by_side if isinstance(it, Timed)]
-    new = store.add_imported(side_by_side, source)
-    report.new += new
-    report.known += len(batch) - new
 
 
 def _beside(generation: Generation, record: Record, report: ImportReport) -> Record:
@@ -243,15 +232,12 @@ class _Lines:
 
     def _has(self, text: bytes) -> bool:
         """Return True if the store has the same document, which was checked when it was stored."""
-        named = None if self.generation is None else record_on(text)
-        row = None if named is None or self.generation is None else self.generation.index.row_of_uuid(named.uuid)
-        if named is None or row is None or self.generation is None:
-            return False
+        table, uuid = record_on(text)
+        row = None if self.generation is None or not uuid else self.generation.index.row_of_uuid(uuid)
         with suppress(DamagedResultError):
-            if are_alike(text, self.generation.line(row)):
+            if self.generation is not None and row is not None and are_alike(text, self.generation.line(row)):
                 self.report.known += 1
-                if named.table in RESULT_TABLES:
-                    self.report.results.append(named.uuid)
+                self.report.results += [uuid] if table in RESULT_TABLES else []
                 return True
         return False
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -243,11 +243,6 @@ class Index:
         """Return the highest number that a document of the table has had, 0 if there was none."""
         return self.known_tables[table].last_id if table in self.known_tables else 0
 
-    def highest_id(self, table: str) -> int | None:
-        """Return the highest number that a document of the table has, None if there is none."""
-        rows = self.rows_of(table)
-        return int(self.column("id")[rows].max()) if len(rows) else None
-
     def put(self, table: str, document_id: int, document: Document, part: int, offset: int, length: int) -> None:
         """Add a document that is stored in a file at these bytes; it replaces an earlier one with its number."""
         values = _values_of(table, document, self.vocabularies) if table in TABLES else {}
@@ -438,8 +433,7 @@ _VERSION = 3
 _LATER_TABLES = ("provenance",)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedPart:
+class IndexedPart(NamedTuple):
     """The part of a file that an index covers, and the file's size and time when the index was saved."""
 
     file: str
@@ -464,7 +458,7 @@ def save_index(folder: Path, index: Index, coverage: Sequence[IndexedPart], dama
     head = {
         "version": _VERSION,
         "rows": index.rows,
-        "coverage": [asdict(each) for each in coverage],
+        "coverage": [each._asdict() for each in coverage],
         "damage": [asdict(each) for each in damage],
         "tables": {name: asdict(table) for name, table in index.known_tables.items()},
         "record_tables": list(TABLES),

@@ -361,49 +361,37 @@ def import_checkout(store: ResultsDatabase, checkout: Path, models: PublishedMod
             "name a checkout of github.com/rai-project/synthetic_benchmark"
         )
     for system, files in systems:
-        importing = _SystemImport(store, checkout, models, SystemReport(system))
+        report = SystemReport(system)
+        # All results of a file are stored at once.
         for file in files:
-            importing.add(file)
-        yield importing.report
-
-
-@dataclass(frozen=True, slots=True)
-class _SystemImport:
-    """The import of one system's files."""
-
-    store: ResultsDatabase
-    checkout: Path
-    models: PublishedModels
-    report: SystemReport
-
-    def add(self, file: TimesFile) -> None:
-        """Store all results of a file at once, or report it as broken."""
-        name = str(file.path.relative_to(self.checkout))
-        try:
-            rows = file.rows()
-        except BrokenFileError as broken:
-            self.report.broken.append(f"{name} {broken}")
-            return
-        results = list(self._results(rows, name))
-        if results:
-            forms = dict.fromkeys(each.form for each in results if each.form is not None)
-            # Definitions first: a crash must not leave results that refer to nothing.
-            self.store.add(system_of(self.report.system), RUNTIME, *forms)
-            new = self.store.add(*(each.result for each in results))
-            self.report.new += new
-            self.report.known += len(results) - new
-
-    def _results(self, rows: Iterable[Row], file: str) -> Iterator[RowResult]:
-        for row in rows:
-            model = self.models.find(row.model)
-            if model is None:
-                self.report.outside[row.model[:_LONGEST_NAME]] += 1
-                continue
+            name = str(file.path.relative_to(checkout))
             try:
-                found = result_of(row, model, self.report.system)
-            except UnusableRowError as error:
-                layer = None if row.layer is None else row.layer[:_LONGEST_NAME]
-                self.report.unmatched.append(UnmatchedRow(file, row.line, model.name, layer, str(error)))
+                rows = file.rows()
+            except BrokenFileError as broken:
+                report.broken.append(f"{name} {broken}")
                 continue
-            (self.report.end_to_end if row.layer is None else self.report.by_layers).add(model.name)
-            yield found
+            if results := list(_results(rows, name, models, report)):
+                forms = dict.fromkeys(each.form for each in results if each.form is not None)
+                # Definitions first: a crash must not leave results that refer to nothing.
+                store.add(system_of(system), RUNTIME, *forms)
+                new = store.add(*(each.result for each in results))
+                report.new += new
+                report.known += len(results) - new
+        yield report
+
+
+def _results(rows: Iterable[Row], file: str, models: PublishedModels, report: SystemReport) -> Iterator[RowResult]:
+    """Yield the results of the rows about models of Table 1; the others are reported."""
+    for row in rows:
+        model = models.find(row.model)
+        if model is None:
+            report.outside[row.model[:_LONGEST_NAME]] += 1
+            continue
+        try:
+            found = result_of(row, model, report.system)
+        except UnusableRowError as error:
+            layer = None if row.layer is None else row.layer[:_LONGEST_NAME]
+            report.unmatched.append(UnmatchedRow(file, row.line, model.name, layer, str(error)))
+            continue
+        (report.end_to_end if row.layer is None else report.by_layers).add(model.name)
+        yield found

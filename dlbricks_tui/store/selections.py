@@ -209,8 +209,7 @@ class Way(NamedTuple):
         return equal(system=self.system, runtime=self.runtime, level=self.level.value, protocol=self.protocol)
 
 
-@dataclass(frozen=True, slots=True)
-class Combination:
+class Combination(NamedTuple):
     """A system, runtime, level and method with results, and the numbers of them."""
 
     system: str
@@ -329,9 +328,7 @@ def parse_filter(text: str) -> QueryInstance:
     if column is None:
         raise QueryError(f"filter {text!r}: there is no column {name!r}; the columns are {', '.join(COLUMNS)}")
     try:
-        if comparison == "!=":
-            return ~_query(column, "=", value)
-        return _query(column, comparison, value)
+        return ~_query(column, "=", value) if comparison == "!=" else _query(column, comparison, value)
     except ValueError as error:
         raise QueryError(f"filter {column}{comparison}{value!r}: it {error}") from None
 
@@ -361,7 +358,12 @@ def _query(column: str, comparison: str, value: str) -> QueryInstance:
     content = COLUMNS[column]
     values = [value] if comparison == "==" else value.split(",")
     if column == "id":
-        return _id_query(comparison, values)
+        if comparison not in ("=", "=="):
+            raise ValueError("compares ids by =, != or ==")
+        if not all(map(_ID.fullmatch, values)):
+            raise ValueError("needs an id, or its first digits, in 0-9 and a-f")
+        is_whole = all(len(value) == 2 * UUID_BYTES for value in values)
+        return where("id").one_of(values) if is_whole else where("id").test(_begins, *values)
     if content in (Content.TEXT, Content.KEY):
         return _text_query(column, content, comparison, values)
     if content is Content.TIME:
@@ -381,16 +383,6 @@ def _text_query(column: str, content: Content, comparison: str, values: list[str
     return where(column).one_of(values)
 
 
-def _id_query(comparison: str, values: list[str]) -> QueryInstance:
-    if comparison not in ("=", "=="):
-        raise ValueError("compares ids by =, != or ==")
-    if not all(map(_ID.fullmatch, values)):
-        raise ValueError("needs an id, or its first digits, in 0-9 and a-f")
-    if all(len(value) == 2 * UUID_BYTES for value in values):
-        return where("id").one_of(values)
-    return where("id").test(_begins, *values)
-
-
 def _number_query(column: str, content: Content, comparison: str, values: list[str]) -> QueryInstance:
     try:
         numbers = [_FLAGS[value.strip().lower()] if content is Content.FLAG else float(value) for value in values]
@@ -406,27 +398,19 @@ def _number_query(column: str, content: Content, comparison: str, values: list[s
 def _time_query(column: str, comparison: str, value: str) -> QueryInstance:
     if comparison == "~":
         raise ValueError("compares times by =, !=, <, <=, > or >=")
-    begin, end = _period(value.strip())
-    time = where(column)
-    queries: Mapping[str, QueryInstance] = {
-        "<": time < begin,
-        "<=": time < end,
-        ">": time >= end,
-        ">=": time >= begin,
-    }
-    return queries.get(comparison, (time >= begin) & (time < end))
-
-
-def _period(value: str) -> tuple[str, str]:
-    """Return the begin and end of the value as results have times; a date is a whole day of UTC."""
+    value = value.strip()
     try:
-        begin = datetime.fromisoformat(value)
-        if begin.tzinfo is None:
-            begin = begin.replace(tzinfo=timezone.utc)
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+        # A date is a whole day of UTC.
         lasts = timedelta(days=1) if len(value) == len("2026-11-21") else timedelta(microseconds=1)
-        return to_iso(since_epoch(begin)), to_iso(since_epoch(begin + lasts))
+        begin, end = to_iso(since_epoch(moment)), to_iso(since_epoch(moment + lasts))
     except (ValueError, OverflowError):
         raise ValueError("needs a date such as 2026-11-21, or a date and time") from None
+    time = where(column)
+    queries: Mapping[str, QueryInstance] = {"<": time < begin, "<=": time < end, ">": time >= end, ">=": time >= begin}
+    return queries.get(comparison, (time >= begin) & (time < end))
 
 
 def _containing(column: str, part: str) -> QueryInstance:

@@ -237,9 +237,8 @@ class IndexedTable(Table):
         last = index.last_id(self.name)
         if free is None or (free <= last and (last != self._last_id or index.row_of(self.name, free) is not None)):
             # Unknown yet, or perhaps taken by another writer.
-            highest = index.highest_id(self.name)
-            above = 1 if highest is None else highest + 1
-            free = above if free is None else max(above, free)
+            highest = int(index.column("id")[index.rows_of(self.name)].max(initial=0))
+            free = max(highest + 1, free or 1)
         cast(Any, self)._next_id = free + 1
         return free
 

@@ -6,7 +6,7 @@ forged, or written by a program with a bug.
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -329,29 +329,24 @@ class Verification:
 def verify(folder: Path) -> Verification:
     """Read each record of a store, and build the saved index again."""
     generation = Generation(folder, layout_of(folder), JournalStorage(folder).decode, trust_saved_index=False)
-    implausible = tuple(_implausible(generation))
+    references, implausible = References.of(generation), list[Implausible]()
+    for row in generation.index.rows_of(*TABLES).tolist():
+        # Damaged lines were already added to the damage of the generation.
+        with suppress(DamagedResultError):
+            record = generation.stored_record(row)
+            try:
+                check_plausible(record)
+                references.check(record)
+            except BrokenDocumentError as error:
+                implausible.append(Implausible(TABLE_OF[type(record)], fields_of(record)["uuid"], str(error)))
     future = len(generation.index.dated_after(latest_date()))
     generation.save_index()
     return Verification(
         generation.sizes,
         {table: len(generation.index.rows_of(table)) for table in TABLES},
         tuple(generation.damage),
-        implausible,
+        tuple(implausible),
         future,
         generation.recovered,
         generation.unfinished_bytes,
     )
-
-
-def _implausible(generation: Generation) -> Iterator[Implausible]:
-    references = References.of(generation)
-    for row in generation.index.rows_of(*TABLES).tolist():
-        try:
-            record = generation.stored_record(row)
-            check_plausible(record)
-            references.check(record)
-        except DamagedResultError:
-            # The line was already added to the damage of the generation.
-            continue
-        except BrokenDocumentError as error:
-            yield Implausible(TABLE_OF[type(record)], fields_of(record)["uuid"], str(error))

@@ -30,7 +30,6 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Program, TracedRuns
-from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import new_uuid, utc_now
 from dlbricks_tui.store.selections import Way
@@ -101,24 +100,18 @@ class _Started:
     untimed: int
 
 
+@dataclass
 class _Tracing:
     """The levels of a trace."""
 
-    def __init__(
-        self,
-        order: TraceOrder,
-        place: Workplace,
-        signals: StopSignals,
-        write: Callable[[Event], None],
-        limits: TimeLimits,
-    ) -> None:
-        self._order = order
-        self._runtime = order.execution.runtime
-        self._place = place
-        self._signals = signals
-        self._write = write
-        self._limits = limits
-        self._log = place.data.log / _LOG
+    order: TraceOrder
+    place: Workplace
+    signals: StopSignals
+    write: Callable[[Event], None]
+    limits: TimeLimits
+
+    def __post_init__(self) -> None:
+        self._runtime, self._log = self.order.execution.runtime, self.place.data.log / _LOG
         self._system = fingerprint()
         self._found: list[LevelTrace] = []
         # The level that was traced last.
@@ -127,23 +120,19 @@ class _Tracing:
 
     def trace(self, queue: HostQueue) -> Trace:
         """Read the model, and trace each level once it is its turn on this host."""
-        if self._order.inferences < 1:
-            raise TraceError(f"{self._order.inferences} inferences cannot be traced: ask for at least 1")
+        if self.order.inferences < 1:
+            raise TraceError(f"{self.order.inferences} inferences cannot be traced: ask for at least 1")
         arrived = arrival()
         # Before the turn: models and inputs that are no good are refused at once.
-        with self._signals.waiting():
+        with self.signals.waiting():
             model = self._read()
-        task = QueuedWork(WorkKind.TRACE, [self._order.source.name], self._place.data.path)
-
-        def tell(ahead: str) -> None:
-            self._write(Waiting(holder=ahead))
-
-        with turn_on_host(queue, task, self._signals, tell, arrived) as ticket:
+        task = QueuedWork(WorkKind.TRACE, [self.order.source.name], self.place.data.path)
+        with turn_on_host(queue, task, self.signals, lambda it: self.write(Waiting(holder=it)), arrived) as ticket:
             return self._trace(model, ticket)
 
     def _trace(self, model: _Model, ticket: Ticket) -> Trace:
         """Trace each level, and return all of them."""
-        levels = [level for level in TraceLevel if level in self._order.levels]
+        levels = [level for level in TraceLevel if level in self.order.levels]
         if _MOST_COPIES * len(levels) * model.job.memory_bytes <= _MOST_MEMORY * self._system.memory_bytes:
             self._trace_in_rounds(levels, model, ticket)
         else:
@@ -167,12 +156,20 @@ class _Tracing:
         )
 
     def _read(self) -> _Model:
-        order = self._order
-        cut = executed_model(order.source, order.execution, self._place, self._log, order.inputs, order.values)
-        reason = _why_no_layers(cut, self._runtime)
-        if not reason:
+        order, runtime, reason = self.order, self._runtime, ""
+        cut = executed_model(order.source, order.execution, self.place, self._log, order.inputs, order.values)
+        graph = cut.decomposition.graph
+        unmeasurable = next((layer for layer in graph.layers if layer.unmeasurable is not None), None)
+        from_file, title = "it runs from its file only", runtime.traits.title
+        if runtime.at_once > 1:
+            reason = "operators that run at the same time cannot be profiled one by one"
+        elif cut.whole.level is not graph.level:
+            reason = f"{from_file}: {title} does not tell into which layers it fuses the file"
+        elif unmeasurable is not None:
+            reason = f"{from_file}: layer {unmeasurable.name} cannot be run apart: {unmeasurable.unmeasurable}"
+        else:
             try:
-                return _Model(cut, job_of(cut), carrier_program(cut.decomposition.graph))
+                return _Model(cut, job_of(cut), carrier_program(graph))
             except ProgramError as error:
                 reason = str(error)
         return _Model(cut, job_of(cut), None, reason)
@@ -183,11 +180,11 @@ class _Tracing:
             started: list[_Started] = []
             for level in levels:
                 with self._noting_failure(level):
-                    self._write(LevelStarted(level=level))
+                    self.write(LevelStarted(level=level))
                     started.append(self._started(level, model, workers))
             rounds = _ROUNDS if len(started) > 1 else len(started)
             for number in range(1, rounds + 1):
-                self._write(RoundStarted(number=number, rounds=rounds))
+                self.write(RoundStarted(number=number, rounds=rounds))
                 ticket.progress((number - 1) / rounds, None)
                 for it in started:
                     if it.measured.level not in self._missing:
@@ -199,19 +196,19 @@ class _Tracing:
             self._below = measured
             self._found.append(found)
             inference_ms = median(found.inference_ms)
-            self._write(LevelDone(level=found.level, inference_ms=inference_ms, overhead_ms=found.overhead_ms))
+            self.write(LevelDone(level=found.level, inference_ms=inference_ms, overhead_ms=found.overhead_ms))
 
     @contextmanager
     def _noting_failure(self, level: TraceLevel) -> Iterator[None]:
         """Note the reason why a level cannot be traced. A model that does not run as a whole is an error."""
-        self._signals.check()
+        self.signals.check()
         try:
             yield
         except UserError as error:
             if level is TraceLevel.MODEL:
                 raise
             self._missing[level] = str(error)
-            self._write(LevelDone(level=level, inference_ms=None, overhead_ms=None, missing=str(error)))
+            self.write(LevelDone(level=level, inference_ms=None, overhead_ms=None, missing=str(error)))
 
     def _started(self, level: TraceLevel, model: _Model, workers: ExitStack) -> _Started:
         """Start the worker of a level, load the model, and run it once under the instruments."""
@@ -226,7 +223,7 @@ class _Tracing:
     def _round(self, started: _Started) -> LevelRound:
         """Run the model under the instruments of a level."""
         worker, instruments = started.worker, started.measured.instruments
-        untimed, inferences = started.untimed, self._order.inferences
+        untimed, inferences = started.untimed, self.order.inferences
         plain_ms: tuple[float, ...] = ()
         if started.measured.level is TraceLevel.LAYER:
             sampled = worker.sample([_PROGRAM], untimed, inferences)
@@ -274,8 +271,8 @@ class _Tracing:
             runtime = runtime.for_profiling()
         if instruments.lines:
             runtime = runtime.for_printing()
-        execution, waiting = replace(self._order.execution, runtime=runtime), self._signals.waiting
-        how = self._place, self._log, waiting, lambda _: None, self._system.memory_bytes, self._limits
+        execution, waiting = replace(self.order.execution, runtime=runtime), self.signals.waiting
+        how = self.place, self._log, waiting, lambda _: None, self._system.memory_bytes, self.limits
         return execution_worker(execution, *how)
 
     def _load(self, worker: SupervisedWorker, model: _Model, instruments: Instruments) -> None:
@@ -288,14 +285,14 @@ class _Tracing:
         if instruments.profiler and model.layers is not None:
             load(model.layers.program)
         else:
-            load_whole(model.job, self._order.execution, load)
+            load_whole(model.job, self.order.execution, load)
 
     def _layers(self, model: CutModel) -> tuple[TracedLayer, ...]:
         """Return the layers of the graph, with what the store knows of their bricks under the same conditions."""
         decomposition = model.decomposition
         graph = decomposition.graph
         way = Way(self._system.id, self._runtime.identity, graph.level, Method.INSIDE.id)
-        with ResultsDatabase(self._place.data.store) as store:
+        with ResultsDatabase(self.place.data.store) as store:
             measured = BrickResults(store, decomposition).knowledge(way).measured
         found = []
         for it in decomposition.occurrences:
@@ -309,19 +306,6 @@ class _Tracing:
                 )
             )
         return tuple(sorted(found, key=lambda layer: layer.index))
-
-
-def _why_no_layers(model: CutModel, runtime: Runtime) -> str:
-    """Return the reason why the profiler cannot tell the layers of a model; empty if it can."""
-    if runtime.at_once > 1:
-        return "operators that run at the same time cannot be profiled one by one"
-    graph = model.decomposition.graph
-    if model.whole.level is not graph.level:
-        return f"it runs from its file only: {runtime.traits.title} does not tell into which layers it fuses the file"
-    unmeasurable = next((layer for layer in graph.layers if layer.unmeasurable is not None), None)
-    if unmeasurable is not None:
-        return f"it runs from its file only: layer {unmeasurable.name} cannot be run apart: {unmeasurable.unmeasurable}"
-    return ""
 
 
 def _traced(worker: SupervisedWorker, instruments: Instruments, untimed: int, timed: int) -> TracedRuns:

@@ -145,7 +145,13 @@ class PerfEvents:
             self._refused[event.name] = _reason(failure)
 
     def _read(self) -> dict[str, float]:
-        return {name: sum(map(_value, files)) for name, files in self._files.items()}
+        counts = dict.fromkeys(self._files, 0.0)
+        for name, files in self._files.items():
+            for file in files:
+                value, enabled, counted = _READING.unpack(os.read(file, _READING.size))
+                # Where the processor has too few counters, Linux counts for a part of the time.
+                counts[name] += float(value) * enabled / counted if counted else 0.0
+        return counts
 
 
 def _open_event(event: _Event, thread: int, in_user_space: bool) -> tuple[int | None, int]:
@@ -184,12 +190,6 @@ def _reason(failure: int) -> str:
     if failure in _NO_MORE_FILES:
         return "too many open files (`ulimit -n` allows more)"
     return os.strerror(failure)
-
-
-def _value(file: int) -> float:
-    """Return a count; where the processor has too few counters, Linux counts for a part of the time."""
-    value, enabled, counted = _READING.unpack(os.read(file, _READING.size))
-    return float(value) * enabled / counted if counted else 0.0
 
 
 def _close(files: list[int]) -> None:

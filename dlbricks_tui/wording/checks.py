@@ -37,13 +37,7 @@ def combination_words(framework: str, variant: Variant, level: Level) -> str:
 
 
 def verdict_line(
-    verdict: Verdict,
-    what: str,
-    was_ms: float,
-    is_ms: float,
-    change: str,
-    p_value: float | None,
-    notes: Sequence[str],
+    verdict: Verdict, what: str, was_ms: float, is_ms: float, change: str, p_value: float | None, notes: Sequence[str]
 ) -> str:
     """Return a verdict in one line; `notes` are the reason for doubt, and the differences."""
     figures = [f"{in_ms(was_ms)} -> {in_ms(is_ms)}", change, p_phrase(p_value)]

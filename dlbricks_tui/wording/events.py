@@ -34,11 +34,11 @@ def note_of(event: Event) -> Note | None:
     Rounds, batches, samples and estimates have none: lists and counters show them. Noise has one note for the whole
     run, `noise_note`.
     """
-    found = _problem(event) or _course(event)
+    found = _phrase(event)
     return Note(event.when, found.tone, found.text) if found else None
 
 
-def _problem(event: Event) -> Phrase | None:
+def _phrase(event: Event) -> Phrase | None:
     match event:
         case ProgramFailed():
             what = f"{event.label} ({event.brick[:12] or 'whole model'})"
@@ -64,11 +64,6 @@ def _problem(event: Event) -> Phrase | None:
             )
         case WorkerReplaced():
             return Phrase(f"new worker: {event.message}", Tone.DOUBT)
-    return None
-
-
-def _course(event: Event) -> Phrase | None:
-    match event:
         case RunStarted():
             return Phrase(f"run {event.run} of {counted(len(event.models), 'model')}, process {event.pid}", Tone.ASIDE)
         case ShapesRemembered():
@@ -97,20 +92,16 @@ def _end(event: RunEnded) -> str:
 def _plan(event: Planned) -> str:
     bricks = event.bricks - event.bricks_reused - event.bricks_failed_before
     wholes = event.models - event.models_reused - event.models_failed_before
-    parts = [f"{counted(event.bricks, 'brick')}: {event.bricks_reused:,} known, {bricks:,} to measure{_again(event)}"]
-    parts += [f"{wholes:,} of {counted(event.models, 'model')} to time end to end"] if event.models else []
-    parts += [f"about {duration(event.expected_seconds)}"] if bricks or wholes else []
-    return (f"{event.combination}: " if event.combination else "") + "; ".join(parts)
-
-
-def _again(event: Planned) -> str:
-    """Return how many bricks are measured again and why, in brackets; empty if none is."""
     told = (
         (event.bricks_imprecise, "too imprecise so far"),
         (event.bricks_of_slow_host, "measured while the host was slower"),
     )
-    words = [f"{number:,} again: {why}" for number, why in told if number]
-    return f" ({'; '.join(words)})" if words else ""
+    again = "; ".join(f"{number:,} again: {why}" for number, why in told if number)
+    again = f" ({again})" if again else ""
+    parts = [f"{counted(event.bricks, 'brick')}: {event.bricks_reused:,} known, {bricks:,} to measure{again}"]
+    parts += [f"{wholes:,} of {counted(event.models, 'model')} to time end to end"] if event.models else []
+    parts += [f"about {duration(event.expected_seconds)}"] if bricks or wholes else []
+    return (f"{event.combination}: " if event.combination else "") + "; ".join(parts)
 
 
 def all_combinations(number: int, planned: Planned) -> str:

@@ -21,20 +21,12 @@ if TYPE_CHECKING:
 
 _MOST_HOSTS_IN_A_LINE = 4
 # States whose reason a user should read.
-_TOLD = frozenset(
-    {
-        *(
-            FleetHostState.CONNECTING,
-            FleetHostState.LOST,
-            FleetHostState.REFUSED,
-            FleetHostState.DISTRUSTED,
-            FleetHostState.FAILED,
-        ),
-        *(FleetHostState.WAITING, FleetHostState.CANCELLED),
-    }
+_TOLD = (
+    *(FleetHostState.CONNECTING, FleetHostState.LOST, FleetHostState.REFUSED, FleetHostState.DISTRUSTED),
+    *(FleetHostState.FAILED, FleetHostState.WAITING, FleetHostState.CANCELLED),
 )
 # States in which a host has some time left.
-WORKING = frozenset({FleetHostState.PROBING, FleetHostState.MEASURING})
+WORKING = (FleetHostState.PROBING, FleetHostState.MEASURING)
 
 
 def host_line(it: HostRow) -> str:

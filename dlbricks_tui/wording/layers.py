@@ -39,7 +39,8 @@ def layer_title(layer: Layer) -> str:
     """Return the operators of a layer, its kernel and stride, its number of output channels, and the number of joined
     tensors.
     """
-    names = [_short_name(op) for op in layer.op.split("+")]
+    plain = map(plain_name, layer.op.split("+"))
+    names = [_SHORT_NAMES.get(name, name).replace("_", " ") for name in plain]
     if activation := _params(layer).get("activation"):
         names.append(str(activation).lower())
     words = "+".join(names[:_MOST_OPERATORS]) + ("+..." if len(names) > _MOST_OPERATORS else "")
@@ -109,11 +110,6 @@ def _nested_params(canonical: str) -> tuple[Mapping[str, Any], ...]:
     """Return the parameters of each operator in the canonical form of a subgraph."""
     *nodes, _heads = json.loads(canonical)
     return tuple([dict(node[1]) for node in nodes if isinstance(node, list)])
-
-
-def _short_name(op: str) -> str:
-    name = plain_name(op)
-    return _SHORT_NAMES.get(name, name).replace("_", " ")
 
 
 def _by(sizes: Sequence[int] | Shape) -> str:

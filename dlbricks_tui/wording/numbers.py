@@ -84,6 +84,11 @@ def in_ms(latency_ms: float) -> str:
     return f"{milliseconds(latency_ms, precise=True)} ms"
 
 
+def signed_ms(difference_ms: float) -> str:
+    """Return a difference of latencies with its sign: `+0.2000 ms`."""
+    return f"{'-' if difference_ms < 0 else '+'}{in_ms(abs(difference_ms))}"
+
+
 def partly(latency_ms: float, *, part: bool, predicted: bool = False) -> str:
     """Return a latency, marked if it is a sum that leaves layers out, and if some of it is predicted."""
     return f"{sign_of(partial=part, predicted=predicted)}{in_ms(latency_ms)}"

@@ -139,32 +139,21 @@ class WrittenTable:
 def written(table: TextTable, how: TableFormat) -> WrittenTable:
     """Return the table in a format, with control codes escaped."""
     rows = [[printable(cell) for cell in row] for row in table.rows]
-    titles = _distinct([printable(title) for title in table.titles])
-    writers = {TableFormat.MARKDOWN: _markdown, TableFormat.CSV: _csv, TableFormat.JSON: _json}
-    return WrittenTable(writers[how](titles, rows), len(rows))
-
-
-def _distinct(titles: Sequence[str]) -> list[str]:
-    """Return the titles with numbers after repeated ones: JSON would keep only the last of equal keys."""
-    found: list[str] = []
-    for title in titles:
-        repeated = next((f"{title} {n}" for n in range(2, len(titles) + 1) if f"{title} {n}" not in found), title)
-        found.append(repeated if title in found else title)
-    return found
-
-
-def _markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    # `|` ends a cell, also in code spans.
-    cells = [[cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (titles, *rows)]
-    head, *body = (f"| {' | '.join(row)} |" for row in cells)
-    return "\n".join([head, f"|{'---|' * len(titles)}", *body]) + "\n"
-
-
-def _csv(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([titles, *rows])
-    return text.getvalue()
-
-
-def _json(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return json.dumps([dict(zip(titles, row, strict=True)) for row in rows], indent=2, ensure_ascii=False) + "\n"
+    titles: list[str] = []
+    for title in map(printable, table.titles):
+        # Repeated titles get numbers: JSON would keep only the last of equal keys.
+        numbered = (f"{title} {number}" for number in range(2, len(table.titles) + 1))
+        titles.append(next((it for it in numbered if it not in titles), title) if title in titles else title)
+    if how is TableFormat.MARKDOWN:
+        # `|` ends a cell, also in code spans.
+        cells = [[cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (titles, *rows)]
+        head, *body = (f"| {' | '.join(row)} |" for row in cells)
+        text = "\n".join([head, f"|{'---|' * len(titles)}", *body]) + "\n"
+    elif how is TableFormat.CSV:
+        file = io.StringIO()
+        csv.writer(file, lineterminator="\n").writerows([titles, *rows])
+        text = file.getvalue()
+    else:
+        named = [dict(zip(titles, row, strict=True)) for row in rows]
+        text = json.dumps(named, indent=2, ensure_ascii=False) + "\n"
+    return WrittenTable(text, len(rows))

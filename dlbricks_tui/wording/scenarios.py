@@ -1,7 +1,8 @@
-"""Scenarios in words: what is asked, latencies and rates, and the progress of a load test."""
+"""Scenarios and traces in words: what is asked, latencies and rates, and the progress of load tests and traces."""
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.printable import printable
 from dlbricks_tui.scenarios.scenario import (
     SAMPLES_PER_QUERY,
     LoadProgress,
@@ -14,8 +15,9 @@ from dlbricks_tui.scenarios.scenario import (
     latencies_ms,
 )
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.traces.trace import LevelDone, RoundStarted
 from dlbricks_tui.wording.answers import execution_words
-from dlbricks_tui.wording.numbers import counted, duration, milliseconds, percent
+from dlbricks_tui.wording.numbers import counted, duration, in_ms, milliseconds, percent, signed_ms
 from dlbricks_tui.wording.plain_text import histogram_lines
 
 _WIDEST_HISTOGRAM = 100
@@ -150,17 +152,12 @@ def progress_line(message: LoadTestStarted, scenario: Scenario, answered: int, s
     words.append(f"{answered:,} of {counted(max(answered, message.queries), _counted_as(scenario))}")
     if scenario.bound_ms is not None and answered:
         words.append(f"{percent(slower / answered, 2)} over {scenario.bound_ms:g} ms")
-    if left := _seconds_left(message, answered, seconds):
-        words.append(f"about {duration(left)} left")
-    return ", ".join(words)
-
-
-def _seconds_left(message: LoadTestStarted, answered: int, seconds: float) -> float:
-    """Return how long all tests still take: those after this one about as long as this one."""
+    left = max(0.0, (message.seconds_left or 0.0) - seconds)
     if 0 < answered <= message.queries:
+        # The tests after this one take about as long as this one.
         whole = seconds * message.queries / answered
-        return whole - seconds + whole * max(0, message.tests - message.number)
-    return max(0.0, (message.seconds_left or 0.0) - seconds)
+        left = whole - seconds + whole * max(0, message.tests - message.number)
+    return ", ".join([*words, f"about {duration(left)} left"] if left else words)
 
 
 def _counted_as(scenario: Scenario) -> str:
@@ -171,3 +168,26 @@ def _counted_as(scenario: Scenario) -> str:
 def _test(number: int, rate: float | None, batch_size: int, tests: int = 1) -> str:
     of = f" of about {tests}" if tests > 1 else ""
     return f"test {number}{of}: {f'batch {batch_size}' if rate is None else rate_in_words(rate)}"
+
+
+def trace_question(model: str) -> str:
+    """Return the question that a trace answers."""
+    return f"Where does the time of {printable(model)} go, layer by layer?"
+
+
+def trace_line(message: Event) -> str:
+    """Return a message of the process that traces as a line; empty if others say the same.
+
+    `layer level: 3.600 ms per inference, +0.2000 ms`
+    """
+    if isinstance(message, Waiting):
+        return f"waiting for {message.holder}"
+    if isinstance(message, RoundStarted):
+        return f"round {message.number} of {message.rounds}" if message.rounds > 1 else ""
+    if not isinstance(message, LevelDone):
+        return ""
+    level = f"{message.level.value} level"
+    if message.inference_ms is None:
+        return f"{level}: not traced: {message.missing}"
+    added = "" if message.overhead_ms is None else f", {signed_ms(message.overhead_ms)}"
+    return f"{level}: {in_ms(message.inference_ms)} per inference{added}"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from dlbricks_tui.analysis.bounds import Gap, best_measured, fastest, gap_of, over_best, ratio_of, savings
 from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, groups_of
 from dlbricks_tui.analysis.roofline import Roof, Work, points_of, roof_of, roofline_ms, works_of
-from dlbricks_tui.analysis.tables import best_gains, by_execution, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.whole_models import Basis, written_times
+from dlbricks_tui.answers.analyses import best_gains, by_execution, mean_gain, mean_ratio, middle
 from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
@@ -281,8 +281,8 @@ def test_the_shares_of_the_best_and_of_the_gap_are_the_whole_latency() -> None:
 
 
 def test_a_model_that_was_not_timed_end_to_end_is_compared_by_its_estimate() -> None:
-    found = analysed(measured_ms=None, estimate_ms=9.0, best_ms=6.0, best_parallel_ms=3.0)
-    assert (found.over_best, found.over_parallel, found.over_roofline) == (1.5, 3.0, None)
+    found = analysed(measured_ms=None, sequential_ms=9.0, best_ms=6.0, best_parallel_ms=3.0)
+    assert [found.times(it) for it in (6.0, 3.0, None)] == [1.5, 3.0, None]
 
 
 def test_only_models_of_one_execution_are_together() -> None:

@@ -219,8 +219,7 @@ def test_a_line_tells_the_primitive_its_kernel_and_its_time(beginning: str) -> N
 
 
 @pytest.mark.parametrize(
-    "beginning",
-    ["dnnl_verbose,1700000000123.456055,exec", "onednn_verbose,v1,1700000000123.456055,primitive,exec"],
+    "beginning", ["dnnl_verbose,1700000000123.456055,exec", "onednn_verbose,v1,1700000000123.456055,primitive,exec"]
 )
 def test_a_line_with_a_time_tells_when_the_primitive_started(beginning: str) -> None:
     found = ran_primitive(f"{beginning},{_REST}")

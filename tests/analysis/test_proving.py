@@ -299,8 +299,7 @@ class StubWorker:
 
 
 @pytest.mark.parametrize(
-    ("latency_ms", "copies", "loaded"),
-    [(5.0, 2, ["copy 1", "copy 2"]), (5.0, 1, ["copy 1"]), (400.0, 2, ["copy 1"])],
+    ("latency_ms", "copies", "loaded"), [(5.0, 2, ["copy 1", "copy 2"]), (5.0, 1, ["copy 1"]), (400.0, 2, ["copy 1"])]
 )
 def test_quick_models_are_loaded_twice_where_the_memory_holds_them(
     latency_ms: float, copies: int, loaded: list[str]

@@ -121,7 +121,7 @@ def test_levels_cross_the_whole_picture() -> None:
 
 @given(st.integers(60, 200), st.integers(6, 40), st.booleans())
 def test_two_plots_share_the_width_and_one_legend(width: int, height: int, fine: bool) -> None:
-    found = drawing.drawn_beside(ROOFS, replace(ROOFS, title="Again"), width, height, fine=fine)
+    found = drawing.drawn(ROOFS, width, height, fine=fine, beside=replace(ROOFS, title="Again"))
     texts = ["".join(text for text, _ in line) for line in found]
     assert all(len(text) <= width for text in texts)
     assert texts[0].split("   ")[0] == ROOFS.title and texts[0].endswith("Again")

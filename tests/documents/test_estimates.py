@@ -30,7 +30,7 @@ from tests.analysis.executions import knowing
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.documents.snapshots import check
 from tests.estimate.knowledge_of import with_predictions
-from tests.estimate.test_accuracy import WAY
+from tests.estimate.test_comparison import WAY
 
 # A layer, two equal branches and a third one beside one another, their sum, and a layer that runs twice.
 FORKED = built(

@@ -347,10 +347,7 @@ FOUND = ComparedResults(A, B, 1.25, (1.2, 1.3), 1, 0, 1, 1, (), PAIRS)
 
 
 def test_a_contrast_has_the_ratio_the_verdicts_and_every_pair() -> None:
-    check(
-        "contrast",
-        {"three pairs": [*ratio_parts(FOUND), Table(pair_columns(PAIRS), PAIRS)]},
-    )
+    check("contrast", {"three pairs": [*ratio_parts(FOUND), Table(pair_columns(PAIRS), PAIRS)]})
     narrow = texts(50, Table(pair_columns(PAIRS), PAIRS))
     assert "  p  " not in narrow[0] and "change" in narrow[0]
 

@@ -39,8 +39,7 @@ from dlbricks_tui.estimate.ranking import Comparable, Point, Ranked, Ranking, ra
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision, Variant
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
-from tests.estimate.test_curve import point
-from tests.estimate.test_ranking import estimated, predicted, timed
+from tests.estimate.test_ranking import estimated, point, predicted, timed
 
 
 def called(comparable: Comparable, runtime: str, **variant: Any) -> Comparable:

@@ -30,8 +30,7 @@ from dlbricks_tui.store.selections import Combination
 from dlbricks_tui.wording import numbers
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
-from tests.estimate.test_accuracy import incomplete
-from tests.estimate.test_comparison import on, ranked
+from tests.estimate.test_comparison import incomplete, on, ranked
 from tests.fleet.sample_fleet import EVENTS, MODELS, RUN, STARTED
 from tests.store.samples import WHEN, peaks, runtime, system
 

@@ -14,11 +14,7 @@ def latency_of(pair: Pair, doubt: float = 0.01) -> Latency:
     return Latency(value_ms, value_ms * (1 - doubt), value_ms * (1 + doubt))
 
 
-def measured(
-    decomposition: Decomposition,
-    without: Collection[Pair] = (),
-    doubt: float = 0.01,
-) -> Knowledge:
+def measured(decomposition: Decomposition, without: Collection[Pair] = (), doubt: float = 0.01) -> Knowledge:
     """Every brick of the decomposition measured, but those left out and what takes no time."""
     graph = decomposition.graph
     pairs = {

@@ -2,6 +2,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,11 @@ from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model
 from dlbricks_tui.measure.known import Known, Renewal, Why
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import keys_of, plan
-from dlbricks_tui.measure.rounds import MEBIBYTE, BatchLimits, batches
-from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
+from dlbricks_tui.measure.rounds import MEBIBYTE, Batch, BatchLimits, JobSamples, Portion, Rounds, batches, in_turn
+from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.time_left import Pace
 from dlbricks_tui.models.graph import LayerGraph, Level
-from dlbricks_tui.runtime.traits import ONNX_RUNTIME
+from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME
 from dlbricks_tui.store.records import Statistics
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs, weighing
 
@@ -204,8 +205,17 @@ def test_batches_hold_every_job_once_and_keep_within_the_limits(
 ) -> None:
     jobs = plan(cut_models(*models), Known(), RULE, end_to_end).jobs
     found = batches(jobs, BatchLimits(programs=programs, programs_beside_models=programs))
-    assert sorted(targets(job for batch in found for job in batch.jobs)) == sorted(targets(jobs))
+    assert sorted(targets({job: None for batch in found for job in batch.jobs})) == sorted(targets(jobs))
     assert all(0 < len(batch.jobs) <= programs for batch in found)
+    bricks = [job for batch in found for job in batch.bricks]
+    assert len(bricks) == len(set(bricks))
+    # A whole model is in as many batches as it says, one after another.
+    for whole in {whole for batch in found for whole in batch.wholes}:
+        places = [number for number, batch in enumerate(found) if whole in batch.wholes]
+        assert places == list(range(places[0], places[0] + found[places[0]].parts))
+        assert [found[place].part for place in places] == list(range(1, len(places) + 1))
+    shares = [sum(batch.portion(job).here for batch in found if job in batch.jobs) for job in jobs]
+    assert all(abs(share - 1) < 1e-9 for share in shares)
 
 
 def test_a_model_is_timed_in_the_rounds_of_its_own_bricks() -> None:
@@ -231,7 +241,7 @@ def test_models_that_do_not_fit_together_are_each_timed_beside_a_part_of_their_b
     models = (chain("conv", "relu"), chain("conv", "relu", "conv"), chain("conv", "relu", "pool"))
     jobs = plan(cut_models(*models), Known(), RULE, end_to_end=True).jobs
     found = batches(jobs, BatchLimits(memory_bytes=7 * MEBIBYTE))
-    assert sorted(len(batch.wholes) for batch in found if batch.wholes) == [1, 2]
+    assert sorted(len(batch.wholes) for batch in found if batch.part == 1) == [1, 2]
     assert Counter(job for batch in found for job in batch.bricks) == Counter(job for job in jobs if not job.whole)
     beside_a_brick_of_its_own = {
         use.model
@@ -254,9 +264,34 @@ def test_a_fused_model_needs_its_memory_twice() -> None:
     assert beside_bricks == {Level.WRITTEN: True, Level.FUSED: False}
 
 
+def test_a_model_takes_samples_in_each_batch_in_proportion_to_its_bricks_there() -> None:
+    """On a host that changes meanwhile half of its samples would else be of minutes that few of its bricks are of."""
+    jobs = plan(cut_models(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
+    (whole,) = (job for job in jobs if job.whole)
+    lasting = (70.0, 20.0, 9.0, 1.0)
+    bricks = [
+        replace(job, expected_ms=ms) for job, ms in zip([it for it in jobs if not it.whole], lasting, strict=True)
+    ]
+    found = batches([whole, *bricks], BatchLimits(programs_beside_models=3))
+    assert [batch.portion(whole).here for batch in found] == pytest.approx([0.9, 0.1])
+    assert [batch.portion(whole).so_far for batch in found] == pytest.approx([0.9, 1])
+
+
 def test_a_job_that_exceeds_the_limits_is_a_batch_of_its_own() -> None:
     jobs = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
     assert len(batches(jobs, BatchLimits(memory_bytes=1))) == len(jobs)
+
+
+def test_models_that_share_batches_are_timed_beside_their_own_bricks() -> None:
+    models = cut_models(chain("conv", "relu"), chain("conv", "relu", "pool", "split"))
+    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
+    small, large = sorted((job for job in jobs if job.whole), key=lambda job: len(job.layers))
+    # Each brick of both stands before those of one.
+    bricks = [replace(job, expected_ms=1.0) for job in sorted(jobs, key=lambda job: -len(job.uses)) if not job.whole]
+    found = batches([small, large, *bricks], BatchLimits(programs_beside_models=4))
+    assert [sorted(len(job.uses) for job in batch.bricks) for batch in found] == [[2, 2], [1, 1]]
+    assert [batch.portion(small).here for batch in found] == [1.0, 0.0]
+    assert [batch.portion(large).here for batch in found] == [0.5, 0.5]
 
 
 def test_a_model_that_fills_the_memory_is_timed_by_itself() -> None:
@@ -302,3 +337,169 @@ def test_the_time_left_corrects_expected_latencies_by_measured_ones() -> None:
         learned.learn(job, math.sqrt(job.expected_ms))
     assert learned.seconds_for({small: 20}) > 5 * before.seconds_for({small: 20})
     assert learned.seconds_for({large: 0}) < before.seconds_for({large: 0}) / 5
+
+
+MODEL, LARGE, SMALL = "whole model", "large brick", "small brick"
+NOTHING = LayerGraph("none", Level.WRITTEN, (), (), (), traits=MXNET)
+# More apart from each other than any rule takes for enough.
+RESTLESS = (10.0, 20.0, 14.0)
+# A model and its bricks.
+LASTING = {"model": 6.0, "large": 3.0, "small": 1.0}
+
+
+def a_job(number: int, name: str, share: float = 1.0) -> Job:
+    key = JobKey(model=name) if name == MODEL else JobKey(brick=name)
+    return Job(key, name, name, NOTHING, (), (), 10.0, 0, share=share, number=number)
+
+
+JOBS = {MODEL: a_job(0, MODEL), LARGE: a_job(1, LARGE, 0.5), SMALL: a_job(2, SMALL, 0.01)}
+
+
+def rounds_of(rule: StoppingRule, batch: Batch, *names: str) -> tuple[Rounds, dict[str, str]]:
+    """Rounds in which these take part, and what their jobs are called."""
+    rounds = Rounds(rule)
+    rounds.begin(batch)
+    called = {}
+    for name in names:
+        job = JOBS[name]
+        called[name] = job.name
+        rounds.add(JobSamples(job, 40.0))
+    return rounds, called
+
+
+def to_the_end(rounds: Rounds, samples_ms: tuple[float, ...]) -> tuple[list[list[str]], dict[str, int]]:
+    """Return the jobs of each round of a batch, and after how many rounds each was finished; samples repeat in turn."""
+    parts: list[list[str]] = []
+    done: dict[str, int] = {}
+    while names := rounds.due():
+        rounds.count({name: [samples_ms[len(parts) % len(samples_ms)]] for name in names})
+        parts.append(names)
+        done |= {job.name: len(parts) for job, _ in rounds.take_finished()}
+    return parts, done
+
+
+def test_a_noisy_job_that_needs_fewer_samples_takes_them_spread_over_all_rounds() -> None:
+    batch = Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],))
+    rounds, called = rounds_of(Adaptive(), batch, MODEL, LARGE, SMALL)
+    parts, done = to_the_end(rounds, RESTLESS)
+    taken = Counter(name for names in parts for name in names)
+    assert taken[called[MODEL]] == taken[called[LARGE]] == done[called[MODEL]] == done[called[LARGE]] == 100
+    together = [names for names in parts if called[SMALL] in names and called[MODEL] in names]
+    assert len(together) == 25
+    # It is looked at now and then only.
+    assert taken[called[SMALL]] <= len(together) + 3
+
+
+def test_a_quick_model_finishes_after_its_bricks_and_a_slow_one_may_finish_before() -> None:
+    """A host that changes in between would be another for the model than for what it is compared with."""
+    alone_at_the_end = {}
+    for model_ms in (20.0, 200.0):
+        rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],)), MODEL, LARGE)
+        number = 0
+        done: dict[str, int] = {}
+        while names := rounds.due():
+            number += 1
+            samples_ms = {called[MODEL]: [model_ms], called[LARGE]: [RESTLESS[number % 3]]}
+            rounds.count({name: samples_ms[name] for name in names})
+            done |= {job.name: number for job, _ in rounds.take_finished()}
+        alone_at_the_end[model_ms] = done[called[LARGE]] - done[called[MODEL]]
+    assert alone_at_the_end[20.0] == 0
+    assert alone_at_the_end[200.0] > 50
+
+
+def test_a_model_has_most_samples_where_most_of_its_bricks_are() -> None:
+    first, second = {JOBS[MODEL]: Portion(0.9, 0.9)}, {JOBS[MODEL]: Portion(0.1, 1.0)}
+    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
+    parts, _ = to_the_end(rounds, RESTLESS)
+    assert (sum(called[MODEL] in names for names in parts), len(parts)) == (18, 20)
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
+    rounds.add(JobSamples(JOBS[SMALL], 40.0))
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert (sum(called[MODEL] in names for names in parts), len(parts)) == (2, 20)
+    assert called[MODEL] in done
+
+
+def test_a_model_without_bricks_in_its_last_batch_is_done_when_these_are() -> None:
+    first, second = {JOBS[MODEL]: Portion(1.0, 1.0)}, {JOBS[MODEL]: Portion(0.0, 1.0)}
+    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert all(called[MODEL] in names for names in parts)
+    assert done == {called[LARGE]: 20}
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
+    rounds.add(JobSamples(JOBS[SMALL], 40.0))
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert not any(called[MODEL] in names for names in parts)
+    assert called[MODEL] in done
+
+
+def test_a_steady_model_is_not_finished_before_its_last_batch() -> None:
+    rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
+    for _ in range(Adaptive().most):
+        rounds.count({called[MODEL]: [10.0]})
+        assert rounds.take_finished() == []
+    rounds.remove(called[LARGE])
+    rounds.begin(Batch((), (JOBS[MODEL],), part=2, parts=2))
+    assert [job.name for job, _ in rounds.take_finished()] == [called[MODEL]]
+
+
+def test_a_removed_job_has_no_more_rounds_and_no_samples() -> None:
+    rounds, called = rounds_of(FixedRuns(8), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
+    rounds.count({name: [10.0] for name in rounds.due()})
+    rounds.remove(called[SMALL])
+    assert rounds.due() == [called[LARGE]]
+    assert rounds.so_far() == []
+    for _ in range(FEWEST_SAMPLES - 1):
+        rounds.count({called[LARGE]: [10.0]})
+    ((job, series),) = rounds.so_far()
+    assert (job, len(series.samples_ms)) == (JOBS[LARGE], FEWEST_SAMPLES)
+
+
+def test_a_restart_keeps_the_latest_rounds_and_reopens_finished_jobs() -> None:
+    rounds, called = rounds_of(FixedRuns(4), Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],)), MODEL, LARGE, SMALL)
+    for number in range(3):
+        rounds.count({called[LARGE]: [float(number)], called[SMALL]: [float(number)]})
+    rounds.count({called[LARGE]: [3.0]})
+    assert [job.name for job, _ in rounds.take_finished()] == [called[LARGE]]
+    assert [job.name for job in rounds.restart(2)] == [called[LARGE]]
+    kept = {name: program.samples_ms for name, program in rounds.unfinished.items()}
+    assert kept == {called[MODEL]: [], called[LARGE]: [2.0, 3.0], called[SMALL]: [2.0]}
+    _, done = to_the_end(rounds, RESTLESS)
+    assert done.keys() == set(called.values())
+
+
+def test_a_restart_keeps_a_model_s_samples_of_earlier_batches() -> None:
+    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL)
+    rounds.count({called[MODEL]: [1.0]})
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), part=2, parts=2))
+    for sample_ms in (2.0, 3.0, 4.0):
+        rounds.count({called[MODEL]: [sample_ms]})
+    rounds.restart(1)
+    assert rounds.unfinished[called[MODEL]].samples_ms == [1.0, 4.0]
+    rounds.restart(0)
+    assert rounds.unfinished[called[MODEL]].samples_ms == [1.0]
+
+
+def test_samples_of_an_earlier_run_count_until_the_host_changes() -> None:
+    rounds = Rounds(FixedRuns(8))
+    rounds.begin(Batch((JOBS[LARGE],)))
+    samples = JobSamples(JOBS[LARGE], 40.0, (9.0,) * 5)
+    rounds.add(samples)
+    assert rounds.added_to() == []
+    rounds.count({samples.job.name: [10.0]})
+    ((_, series),) = rounds.added_to()
+    assert series.samples_ms == (9.0,) * 5 + (10.0,)
+    assert rounds.take_finished() == []
+    rounds.restart(latest=1)
+    assert samples.samples_ms == [10.0]
+    parts, done = to_the_end(rounds, (10.0,))
+    assert (len(parts), done) == (7, {samples.job.name: 7})
+
+
+def test_in_the_long_run_every_item_is_in_the_middle_of_a_round_on_average() -> None:
+    middles: dict[str, list[float]] = {name: [] for name in LASTING}
+    for number in range(1000):
+        order = in_turn([*LASTING], [*LASTING.values()], number)
+        for name, end in zip(order, accumulate(LASTING[name] for name in order), strict=True):
+            middles[name].append(end - LASTING[name] / 2)
+    averages = {name: sum(found) / len(found) for name, found in middles.items()}
+    assert averages == pytest.approx(dict.fromkeys(LASTING, sum(LASTING.values()) / 2), rel=0.02)

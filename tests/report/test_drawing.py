@@ -7,7 +7,7 @@ import pytest
 from dlbricks_tui.documents.layout import MEANINGS
 from dlbricks_tui.documents.parts import Grid
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Plot, Rows, Series, StraightLine
-from dlbricks_tui.report.drawing import Ink, draw, for_pages, ink_of, series_style, style_sheet
+from dlbricks_tui.report.drawing import Ink, draw, for_pages, ink_of, series_meaning, style_sheet
 
 
 def luminance(colour: str) -> float:
@@ -26,7 +26,7 @@ def test_texts_and_marks_have_contrast_on_light_and_dark_paper() -> None:
     for ink in (Ink.TEXT, Ink.MUTED):
         assert contrast(ink.light, Ink.PAPER.light) >= 4.5
         assert contrast(ink.dark, Ink.PAPER.dark) >= 4.5
-    for ink in (*(ink_of(series_style(number).style) for number in range(6)), Ink.STONE):
+    for ink in (*(ink_of(series_meaning(number, "").style) for number in range(6)), Ink.STONE):
         assert contrast(ink.light, Ink.PAPER.light) >= 2.9
         assert contrast(ink.dark, Ink.PAPER.dark) >= 2.9
 
@@ -46,9 +46,9 @@ def test_both_papers_have_all_colours() -> None:
 
 
 def test_series_are_distinguished_without_colours() -> None:
-    styles = [series_style(number) for number in range(12)]
+    styles = [series_meaning(number, "") for number in range(12)]
     assert len(set(styles)) == 12
-    assert len({mark for _, mark in styles[:6]}) == 6
+    assert len({it.mark for it in styles[:6]}) == 6
 
 
 ROWS = Rows(

@@ -168,9 +168,7 @@ def check(predecessors: tuple[tuple[int, ...], ...], layout: GraphLayout) -> Non
 
 
 @given(any_sources())
-def test_layers_have_distinct_places_and_no_edge_crosses_a_layer(
-    predecessors: tuple[tuple[int, ...], ...],
-) -> None:
+def test_layers_have_distinct_places_and_no_edge_crosses_a_layer(predecessors: tuple[tuple[int, ...], ...]) -> None:
     check(predecessors, lay_out(predecessors))
 
 

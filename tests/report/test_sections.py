@@ -10,8 +10,8 @@ import pytest
 
 from dlbricks_tui.analysis.bounds import Gap
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
-from dlbricks_tui.analysis.tables import BestGain
 from dlbricks_tui.analysis.what_if import WhatIfKind
+from dlbricks_tui.answers.analyses import BestGain
 from dlbricks_tui.answers.changes import compare, hosts_of
 from dlbricks_tui.answers.reported import ReportContents, ReportedModel
 from dlbricks_tui.answers.sides import facts_of, side_of

@@ -133,11 +133,7 @@ class Site:
         """Return the contents of the store."""
         with ResultsDatabase(self.data.store) as store:
             assert not store.damage
-            return Contents(
-                store.records(Measurement),
-                store.records(EndToEnd),
-                store.records(Failure),
-            )
+            return Contents(store.records(Measurement), store.records(EndToEnd), store.records(Failure))
 
     def events(self, folder: RunFolder) -> tuple[Event, ...]:
         """Return all events of a run."""

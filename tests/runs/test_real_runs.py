@@ -41,9 +41,7 @@ from tests.models.onnx_models import (
     unfusable,
     with_a_sequence,
 )
-from tests.models.onnx_models import (
-    model as onnx_model,
-)
+from tests.models.onnx_models import model as onnx_model
 from tests.runs.runs import Site
 from tests.runtime.symbols import Network
 
@@ -86,10 +84,7 @@ def test_a_model_is_measured_at_two_batch_sizes_and_estimated_and_its_results_ar
 
 @pytest.mark.parametrize(
     ("made", "level"),
-    [
-        (of_unknown_shapes, "fused"),
-        (finite_with_its_own_weights, "written"),
-    ],
+    [(of_unknown_shapes, "fused"), (finite_with_its_own_weights, "written")],
     ids=lambda made: getattr(made, "__name__", ""),
 )
 def test_a_model_that_cannot_be_run_layer_by_layer_is_timed_end_to_end(

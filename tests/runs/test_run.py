@@ -110,7 +110,7 @@ def test_a_result_has_its_conditions_its_samples_and_facts_about_noise(measured:
         assert (run.state, run.measured, run.failed, run.models) == ("finished", BRICKS, 0, (MODEL,))
 
 
-def test_a_model_is_sampled_beside_the_bricks_that_matter_most_to_it(site: Site) -> None:
+def test_a_model_is_sampled_in_the_rounds_of_every_batch_of_its_bricks(site: Site) -> None:
     rule, events = FixedRuns(16), list[Event]()
     site.run(site.request(end_to_end=True, rule=rule), events.append)
     (whole,) = [event.program for event in of_kind(events, ProgramLoaded) if event.model]
@@ -121,12 +121,17 @@ def test_a_model_is_sampled_beside_the_bricks_that_matter_most_to_it(site: Site)
         elif isinstance(event, RoundDone):
             batches[-1].append(event)
     taken = [sum(whole in dict(it.samples_ms) for it in rounds) for rounds in batches]
-    # Five of the eighteen bricks beside it, those that matter most; the others are batches of their own.
-    assert len(taken) > 2
-    assert taken == [rule.runs, *[0] * (len(taken) - 1)]
-    assert all(len(it.samples_ms) == 6 for it in batches[0])
+    # Five of the eighteen bricks at a time, those that matter most first: most of its samples are taken beside these.
+    assert len(taken) == 4
+    beside = [sum({whole} < dict(it.samples_ms).keys() for it in rounds) for rounds in batches]
+    assert beside == sorted(beside, reverse=True)
+    assert beside[0] > len(batches[0]) // 4
+    # Bricks that need fewer samples are not in every round.
+    assert all(samples <= together + 2 for samples, together in zip(taken[:-1], beside[:-1], strict=True))
     (result,) = site.contents().end_to_end
-    assert len(result.samples_ms) == rule.runs
+    assert len(result.samples_ms) == sum(taken)
+    assert sum(taken) == rule.runs
+    assert sum(beside) >= rule.runs - len(batches)
     assert {it.statistics.count for it in site.contents().measurements} == {rule.runs}
 
 

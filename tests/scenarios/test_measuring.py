@@ -307,11 +307,7 @@ def test_a_bound_below_the_time_of_a_single_request_is_told_at_once(host: Host) 
 
 
 @pytest.mark.parametrize(
-    ("manner", "reason"),
-    [
-        ("unbuildable", "the operator is unbuildable"),
-        ("crash on sample", "was killed by SIGSEGV"),
-    ],
+    ("manner", "reason"), [("unbuildable", "the operator is unbuildable"), ("crash on sample", "was killed by SIGSEGV")]
 )
 def test_a_model_that_does_not_run_is_told_in_one_line(host: Host, manner: str, reason: str) -> None:
     assert not host.measure(scenario(ScenarioKind.SINGLE), fake(FAKE_MANNERS=json.dumps({"Convolution": manner})))

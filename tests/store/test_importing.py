@@ -96,10 +96,7 @@ def test_a_result_that_differs_from_the_stored_one_is_kept_beside_it(tmp_path: P
         report = import_file(store, path)
         (conflict,) = report.conflicts
         assert (report.new, conflict.table, conflict.stored) == (1, "measurements", stored.uuid)
-        assert store.records(Measurement) == [
-            dataclasses.replace(other, uuid=conflict.imported),
-            stored,
-        ]
+        assert store.records(Measurement) == [dataclasses.replace(other, uuid=conflict.imported), stored]
         again = import_file(store, path)
         assert (again.new, again.known, again.conflicts) == (0, 1, [])
 
@@ -114,7 +111,7 @@ def test_a_file_rewritten_by_plain_tinydb_can_be_imported(exported: Path, tmp_pa
         assert report.new == 14
         assert len(store.select(equal(context="changed by hand"))) == 1
     assert [str(each).partition(") ")[2] for each in report.refused] == [
-        "(document 1 of table mine) is of a table that dlbricks does not have: mine",
+        "(document 1 of table mine) is of a table that dlbricks does not have: mine"
     ]
 
 

@@ -155,13 +155,7 @@ def estimated(value_ms: float, half: float) -> Timing:
 
 
 @pytest.mark.parametrize(
-    ("is_ms", "verdict"),
-    [
-        (10.0, Verdict.SAME),
-        (10.2, Verdict.SAME),
-        (10.6, Verdict.SLOWER),
-        (9.4, Verdict.FASTER),
-    ],
+    ("is_ms", "verdict"), [(10.0, Verdict.SAME), (10.2, Verdict.SAME), (10.6, Verdict.SLOWER), (9.4, Verdict.FASTER)]
 )
 def test_the_verdict_needs_a_change_beyond_the_limit(is_ms: float, verdict: Verdict) -> None:
     found = compared(measured(10.0), measured(is_ms, seed=2))

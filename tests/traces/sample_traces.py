@@ -115,10 +115,7 @@ def _primitive_level(count: int) -> LevelTrace:
         level=TraceLevel.PRIMITIVE,
         inference_ms=(1.3,) * count,
         overhead_ms=0.1,
-        tracks=(
-            _inferences(count, 1_300_000),
-            Track(name="primitives", kind=TrackKind.PRIMITIVES, spans=spans),
-        ),
+        tracks=(_inferences(count, 1_300_000), Track(name="primitives", kind=TrackKind.PRIMITIVES, spans=spans)),
         counters=(faults,),
         totals=(("cycles", 3_000_000), ("instructions", None)),
     )

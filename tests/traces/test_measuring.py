@@ -85,8 +85,7 @@ def test_layers_carry_the_stored_latencies_of_their_bricks(bench: Bench) -> None
 
 
 @pytest.mark.parametrize(
-    ("manner", "reason"),
-    [("crash on load", "SIGSEGV: the last words"), ("unbuildable", "the operator is unbuildable")],
+    ("manner", "reason"), [("crash on load", "SIGSEGV: the last words"), ("unbuildable", "the operator is unbuildable")]
 )
 def test_a_model_that_does_not_run_has_no_trace_and_one_line_that_says_why(
     bench: Bench, manner: str, reason: str

@@ -177,7 +177,7 @@ def analysis(session: Session, spec: ModelSpec, choices: Choices) -> Told:
     # The row of a report has the same latency.
     figure = view.found.baseline.found.figure
     if figure is not None:
-        assert (row.estimate_ms if row.measured_ms is None else row.measured_ms) == figure.latency.value_ms
+        assert row.latency_ms == figure.latency.value_ms
     return told(view.found.baseline.found)
 
 

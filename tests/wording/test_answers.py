@@ -17,25 +17,14 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Optimisation, Precision, Variant
 from dlbricks_tui.wording import numbers
-from dlbricks_tui.wording.answers import (
-    answer_words,
-    doubts_about,
-    engine_remarks,
-    faster_words,
-    figure_number,
-    figure_text,
-    options_of,
-    origin_words,
-    settling_command,
-    slow_host,
-    way_line,
-)
+from dlbricks_tui.wording.answers import answer_words, faster_words, figure_number, figure_text, origin_words, way_line
+from dlbricks_tui.wording.doubts import doubts_about, engine_remarks, options_of, settling_command, slow_host
 from tests.analysis.executions import RUNTIME, executed
 from tests.bricks.graphs import chain
 from tests.estimate.knowledge_of import with_predictions
-from tests.estimate.test_accuracy import WAY
-from tests.estimate.test_curve import point
+from tests.estimate.test_comparison import WAY
 from tests.estimate.test_explanation import knowledge_by_op
+from tests.estimate.test_ranking import point
 
 GRAPH = chain("conv", "pool")
 KNOWN = knowledge_by_op(GRAPH, 0.01)
@@ -133,14 +122,8 @@ COMMAND = "dlbricks run generated --runtime onnxruntime --threads 2 --batch 4 --
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (
-            doubted(3.0, bricks_reference_ms=1.28),
-            "the host was 2.00 times as slow for its bricks than for the model",
-        ),
-        (
-            doubted(9.0, bricks_reference_ms=0.40),
-            "the host was 1.60 times as slow for the model than for its bricks",
-        ),
+        (doubted(3.0, bricks_reference_ms=1.28), "the host was 2.00 times as slow for its bricks than for the model"),
+        (doubted(9.0, bricks_reference_ms=0.40), "the host was 1.60 times as slow for the model than for its bricks"),
         (doubted(samples=3), "Doubt the measurement: it has 3 samples only"),
         (doubted(doubt=0.2), "Doubt the estimate: its interval is wider than that of the measurement"),
         (doubted(half_ms=2.0), "Doubt the measurement: its interval is wider than that of the estimate"),

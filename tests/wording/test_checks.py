@@ -18,8 +18,7 @@ from dlbricks_tui.wording.checks import (
     what_if_words,
 )
 from dlbricks_tui.wording.fleets import machines_answer, machines_question
-from tests.estimate.test_accuracy import incomplete
-from tests.estimate.test_comparison import on, ranked
+from tests.estimate.test_comparison import incomplete, on, ranked
 
 
 @pytest.mark.parametrize(("p_value", "told"), [(None, ""), (0.0421, "p = 0.042"), (0.0001, "p < 0.001")])

@@ -13,7 +13,7 @@ from dlbricks_tui.wording.layers import common_beginning, cores_in_words, parall
 from tests.analysis.executions import knowing
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.estimate.knowledge_of import with_predictions
-from tests.estimate.test_accuracy import WAY
+from tests.estimate.test_comparison import WAY
 
 
 @pytest.mark.parametrize(

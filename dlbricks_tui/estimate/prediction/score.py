@@ -6,7 +6,7 @@ from enum import Enum
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.compositions import milliseconds
-from dlbricks_tui.estimate.estimate import Estimate, Options, estimate
+from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.prediction.nearest import Example, train
@@ -94,28 +94,22 @@ def scores(store: ResultsDatabase, way: Way, models: Sequence[Decomposition]) ->
         predictor = train(earlier, widths_of=widths)
         partly = replace(knowledge, measured=left, predictor=lambda: predictor)  # noqa: B023
         predicted = estimate(model, partly, Options(any_part=True))
-        if predicted.composed is not None and predicted.coverage.predicted:
-            yield _score(name, basis, whole, predicted)
-
-
-def _score(name: str, basis: PredictionBasis, whole: Estimate, predicted: Estimate) -> Score:
-    """Return the score of a model by its estimates with all results and with earlier ones."""
-    guess, measured = predicted.composed, whole.composed
-    if guess is None or measured is None:
-        raise ValueError(f"{name} has no estimate")
-    refused = [place for place, part in enumerate(predicted.parts) if not part.counts]
-    refused_ms = milliseconds(sum(whole.parts[place].paid_ps for place in refused))
-    interval = guess.doubt._replace(lacking_ms=0.0).around(guess.sequential_ms)
-    return Score(
-        name,
-        basis,
-        guess.sequential_ms,
-        interval.low_ms,
-        interval.high_ms,
-        predicted.predicted_share,
-        measured.sequential_ms - refused_ms,
-        refused_ms / measured.sequential_ms if measured.sequential_ms else 0.0,
-    )
+        guess, measured_ms = predicted.composed, whole.composed.sequential_ms
+        if guess is None or not predicted.coverage.predicted:
+            continue
+        refused = [place for place, part in enumerate(predicted.parts) if not part.counts]
+        refused_ms = milliseconds(sum(whole.parts[place].paid_ps for place in refused))
+        interval = guess.doubt._replace(lacking_ms=0.0).around(guess.sequential_ms)
+        yield Score(
+            name,
+            basis,
+            guess.sequential_ms,
+            interval.low_ms,
+            interval.high_ms,
+            predicted.predicted_share,
+            measured_ms - refused_ms,
+            refused_ms / measured_ms if measured_ms else 0.0,
+        )
 
 
 def _earlier(

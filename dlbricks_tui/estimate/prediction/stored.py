@@ -69,15 +69,19 @@ def latencies_ms(store: ResultsDatabase, way: Way, bricks: Collection[str] | Non
     counts.
     """
     found = results_of(store, way, bricks)
-    pairs = zip(found.values("brick"), found.values("context"), strict=True)
-    taken_ms: dict[Pair, list[float]] = {}
-    runs: dict[Pair, str] = {}
-    for pair, run, latency_ms in zip(pairs, found.values("run"), found.values("trimmed_mean_ms"), strict=True):
-        before = taken_ms.pop(pair, [])
-        same_run = pair[1] == ANY_CONTEXT and runs.get(pair) == run
-        taken_ms[pair] = [*before, latency_ms] if same_run else [latency_ms]
-        runs[pair] = run
-    return {pair: fmean(of_one) for pair, of_one in taken_ms.items()}
+    taken_ms = found.values("trimmed_mean_ms")
+    return {pair: fmean(taken_ms[place] for place in places) for pair, places in _counting(found).items()}
+
+
+def _counting(found: Selection) -> dict[Pair, list[int]]:
+    """Return the places of the results of each brick that count: the newest, or without contexts its newest run."""
+    places: dict[Pair, list[int]] = {}
+    runs = found.values("run")
+    for place, pair in enumerate(zip(found.values("brick"), found.values("context"), strict=True)):
+        before = places.pop(pair, [])
+        same_run = pair[1] == ANY_CONTEXT and before and runs[before[-1]] == runs[place]
+        places[pair] = [*before, place] if same_run else [place]
+    return places
 
 
 def predictor_of(store: ResultsDatabase, folder: Path, way: Way, framework: str) -> Predictor:
@@ -111,16 +115,12 @@ def _examples(store: ResultsDatabase, found: Selection) -> Iterator[Example]:
     bricks = where("key").one_of(list(found.distinct("brick")))
     forms = {form.key: form.canonical for form in store.records(BrickForm, bricks)}
     latencies_ms, runs = found.values("trimmed_mean_ms"), found.values("run")
-    results: dict[Pair, list[int]] = {}
     begins: dict[str, int] = {}
     since: dict[Pair, int] = {}
     pairs = zip(found.values("brick"), found.values("context"), strict=True)
-    for place, (pair, when) in enumerate(zip(pairs, found.numbers("when").tolist(), strict=True)):
-        since.setdefault(pair, begins.setdefault(runs[place], when))
-        before = results.pop(pair, [])
-        same_run = pair[1] == ANY_CONTEXT and before and runs[before[-1]] == runs[place]
-        results[pair] = [*before, place] if same_run else [place]
-    for (brick, context), places in results.items():
+    for pair, run, when in zip(pairs, runs, found.numbers("when").tolist(), strict=True):
+        since.setdefault(pair, begins.setdefault(run, when))
+    for (brick, context), places in _counting(found).items():
         with suppress(DamagedResultError):
             document = found.generation.document(int(found.rows[places[0]]))
             # A run measures bricks for its models. Some methods also note the model.

@@ -38,8 +38,7 @@ SHARED = 0.3
 _MOST_MEASURED = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
+class Law(NamedTuple):
     """The variances of the logarithms of latencies on a new system, and the distances within which bricks are near."""
 
     # What all bricks have in common, those of a kind, and near ones of a kind.
@@ -140,20 +139,15 @@ class Deviations:
     def predict(self, pairs: Sequence[Pair]) -> list[Latency]:
         """Return the latency of each of these known bricks, with its 95 % interval."""
         wanted = np.array([self.places[pair] for pair in pairs], dtype=np.intp)
-        deviations, variances = self._posterior(wanted)
-        values_ms = np.exp(self.means[wanted] + deviations)
-        factors = np.exp(_SIGMAS * self.width * np.sqrt(variances))
+        across = self._with_measured(wanted)
+        weights = across @ self._inverse
+        variances = self.variance(wanted) + self._own[wanted] - (weights * across).sum(axis=1)
+        values_ms = np.exp(self.means[wanted] + weights @ self.found)
+        factors = np.exp(_SIGMAS * self.width * np.sqrt(np.maximum(_LEAST_VARIANCE, variances)))
         return [
             Latency(value_ms, value_ms / factor, value_ms * factor)
             for value_ms, factor in zip(values_ms.tolist(), factors.tolist(), strict=True)
         ]
-
-    def _posterior(self, wanted: Places) -> tuple[Numbers, Numbers]:
-        """Return the expected deviations of bricks, and their variances."""
-        across = self._with_measured(wanted)
-        weights = across @ self._inverse
-        variances = self.variance(wanted) + self._own[wanted] - (weights * across).sum(axis=1)
-        return np.asarray(weights @ self.found), np.maximum(_LEAST_VARIANCE, variances)
 
     def _with_measured(self, some: Places) -> Numbers:
         """Return the covariance of bricks (rows) and measured ones; the own part of a measured brick is known."""

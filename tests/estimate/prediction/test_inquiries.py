@@ -18,8 +18,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, Record
-from tests.estimate.prediction.simulated import form
-from tests.estimate.prediction.stored_models import law_ms, lawful_records
+from tests.estimate.prediction.simulated import form, law_ms, lawful_records
 from tests.estimate.stored import store_of
 from tests.estimate.table1 import table1
 from tests.store.samples import WAY, runtime, system

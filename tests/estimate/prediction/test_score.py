@@ -8,7 +8,7 @@ from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score, score
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.selections import Way
-from tests.estimate.prediction.stored_models import lawful_records
+from tests.estimate.prediction.simulated import lawful_records
 from tests.estimate.stored import store_of
 from tests.estimate.table1 import table1
 from tests.store.samples import WAY, runtime, system

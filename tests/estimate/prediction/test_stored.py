@@ -1,28 +1,42 @@
 import gc
+import math
 import os
 import pickle
 import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
-from dlbricks_tui.estimate.inquiry import Predictors
-from dlbricks_tui.estimate.knowledge import Unmeasured
-from dlbricks_tui.estimate.prediction import nearest, stored
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
+from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
+from dlbricks_tui.estimate.prediction import nearest, stored, transfer
 from dlbricks_tui.estimate.prediction.nearest import NearestBricks
 from dlbricks_tui.estimate.prediction.saved import PRIORS, Trained, read_trained, write_trained
-from dlbricks_tui.estimate.prediction.stored import examples_of
+from dlbricks_tui.estimate.prediction.stored import (
+    FEWEST_IN_COMMON,
+    OtherSystems,
+    examples_of,
+    ways_of_others,
+    with_others,
+)
+from dlbricks_tui.estimate.prediction.transfer import KnownBrick
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import MXNET, Traits
-from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm
+from dlbricks_tui.store.labels import kind_of_label, label_of
+from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Record, utc_now
 from dlbricks_tui.store.selections import Way
-from tests.estimate.prediction.simulated import conv, example, latency_ms, models, relu
-from tests.estimate.prediction.stored_models import ON, moment, records_of
+from tests.estimate.knowledge_of import Guessing
+from tests.estimate.prediction.simulated import ON, conv, example, latency_ms, law_ms, models, moment, records_of, relu
 from tests.estimate.stored import store_of, timed
-from tests.store.samples import measurement
+from tests.estimate.table1 import table1
+from tests.store.samples import measurement, runtime
 
 ON_HOST = Way(ON["system"], ON["runtime"], ON["level"], ON["protocol"])
 # A framework without a prior.
@@ -156,3 +170,156 @@ def test_a_predictor_with_a_flipped_bit_is_trained_anew(bit: int, tmp_path: Path
         assert found is None or pickle.dumps(found) == sound
         refused += found is None
     assert refused > 90
+
+
+MODEL, OTHER_MODEL = (decompose(table1()[number]) for number in ("16", "17"))
+
+
+def forms_of(model: Decomposition) -> dict[Pair, str]:
+    """The bricks of a model that compute something."""
+    return {
+        (it.brick.key, it.context): it.brick.canonical
+        for it in model.occurrences
+        if any(model.graph.layers[index].operators for index in it.sequence.layers)
+    }
+
+
+FORMS = forms_of(OTHER_MODEL) | forms_of(MODEL)
+PAIRS = tuple(forms_of(MODEL))
+FEW = PAIRS[::3]
+RUNTIME = "mxnet-1.9.1 python-3.11 threads-2"
+HERE = Way("here", RUNTIME, Level.WRITTEN, "hot")
+# Each host has a factor for convolutions, and one for all other bricks.
+Factors = Mapping[str, tuple[float, float]]
+HOSTS: Factors = {"a": (1.0, 1.0), "b": (2.0, 0.8), "here": (3.0, 1.5)}
+
+
+def host_ms(pair: Pair, system: str, hosts: Factors = HOSTS, noise: float = 0.0, seed: int = 0) -> float:
+    is_convolution = kind_of_label(label_of(FORMS[pair])).value == "convolution"
+    own = Random(f"{seed} {system} {pair}").gauss(0.0, noise)
+    return law_ms(FORMS[pair], pair[1]) * hosts[system][0 if is_convolution else 1] * math.exp(own)
+
+
+def results(system: str, pairs: Collection[Pair] = PAIRS, latencies: Any = host_ms, **fields: Any) -> list[Record]:
+    where: dict[str, Any] = {"system": system, "runtime": RUNTIME, "level": Level.WRITTEN, "protocol": "hot"} | fields
+    return [
+        measurement(**{"brick": pair[0], "context": pair[1], "statistics": timed(latencies(pair, system)), **where})
+        for pair in pairs
+    ]
+
+
+def one_ms(*_: Any) -> float:
+    return 1.0
+
+
+def forms() -> list[Record]:
+    return [runtime(RUNTIME), *{it: BrickForm(key=it, canonical=form) for (it, _), form in FORMS.items()}.values()]
+
+
+def asked(folder: Path, *records: Record) -> SystemEstimate:
+    with store_of(folder / "store", *forms(), *records) as store:
+        found = Inquiry(store, MODEL, None, Predictors(store, folder / "cache")).on("here", RUNTIME)
+    assert found is not None
+    return found
+
+
+def truth_ms(latencies: Any = host_ms) -> float:
+    used = [(it.brick.key, it.context) for it in MODEL.occurrences]
+    return math.fsum(latencies(pair, "here") for pair in used if pair in PAIRS)
+
+
+@pytest.mark.parametrize("others", ["ab", "b"])
+def test_bricks_that_lack_here_are_predicted_from_systems_that_have_them(tmp_path: Path, others: str) -> None:
+    known = [record for name in others for record in results(name)]
+    found = asked(tmp_path / "few", *known, *results("here", FEW))
+    assert found.estimate.coverage.predicted > 20
+    assert not found.estimate.is_partial
+    assert found.sequential_ms == pytest.approx(truth_ms(), rel=0.03)
+
+
+def test_results_by_other_versions_levels_and_methods_are_not_compared(tmp_path: Path) -> None:
+    unlike: list[dict[str, Any]] = [
+        {"runtime": "mxnet-1.8.0 python-3.11 threads-2"},
+        {"runtime": "mxnet-1.9.1 python-3.11 threads-1"},
+        {"level": Level.FUSED},
+        {"protocol": "cold"},
+    ]
+    records = [
+        it for number, other in enumerate(unlike) for it in results(f"host {number}", FEW, lambda *_: 1.0, **other)
+    ]
+    with store_of(tmp_path, *forms(), *records, *results("here", FEW)) as store:
+        assert ways_of_others(store, HERE) == ()
+        usual = Guessing()
+        assert with_others(store, HERE, usual) is usual
+
+
+def test_another_version_of_python_is_compared_if_it_has_more_bricks(tmp_path: Path) -> None:
+    other = "mxnet-1.9.1 python-3.7 threads-2"
+    with store_of(tmp_path, *forms(), *results("a", FEW), *results("a", runtime=other)) as store:
+        assert ways_of_others(store, HERE) == (Way("a", other, Level.WRITTEN, "hot"),)
+
+
+def test_too_few_bricks_in_common_tell_nothing(tmp_path: Path) -> None:
+    usual = Guessing()
+    wanted = [Unmeasured(FORMS[pair], pair[1]) for pair in PAIRS[-3:]]
+    for count in (FEWEST_IN_COMMON - 1, FEWEST_IN_COMMON):
+        folder = tmp_path / str(count)
+        with store_of(folder, *forms(), *results("a"), *results("here", PAIRS[:count])) as store:
+            found = with_others(store, HERE, usual)
+            assert (found.predict(wanted) == usual.predict(wanted)) is (count < FEWEST_IN_COMMON)
+            assert (found.shared == usual.shared) is (count < FEWEST_IN_COMMON)
+
+
+def test_bricks_in_common_are_compared_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted, saved = [Unmeasured(FORMS[pair], pair[1]) for pair in PAIRS[-3:]], tmp_path / "cache" / "common.json"
+    compared: list[str] = []
+
+    def known_brick(pair: Pair, *rest: Any) -> KnownBrick:
+        compared.append(pair[0])
+        return transfer.known_brick(pair, *rest)
+
+    monkeypatch.setattr(stored, "known_brick", known_brick)
+
+    def predicted() -> tuple[Sequence[Latency | None], set[str]]:
+        compared.clear()
+        return with_others(store, HERE, Guessing(), saved).predict(wanted), set(compared) - {it.key for it in wanted}
+
+    with store_of(tmp_path / "store", *forms(), *results("a"), *results("b"), *results("here", FEW)) as store:
+        first, held = predicted()
+        assert held
+        assert predicted() == (first, set())
+        for content in ("", "{}", saved.read_text()[:-9]):
+            saved.write_text(content)
+            assert predicted() == (first, held)
+        store.add(*results("b", FEW, one_ms, when=utc_now()))
+        again, held_again = predicted()
+    assert again != first
+    assert held_again == held
+
+
+def test_a_result_without_a_context_is_of_the_brick_in_any_context(tmp_path: Path) -> None:
+    brick, context = PAIRS[0]
+    records = [
+        it for ms in (3.0, 5.0) for it in results("a", [(brick, context)], lambda *_, ms=ms: ms, context=ANY_CONTEXT)
+    ]
+    with store_of(tmp_path, *forms(), *records) as store:
+        (known,) = OtherSystems(store, HERE).known([Unmeasured(FORMS[brick, context], "any other")]).values()
+    # The mean of its occurrences in a run.
+    assert known.latencies_ms == {"a": 4.0}
+
+
+@pytest.mark.parametrize("systems", [5, pytest.param(25, marks=pytest.mark.soak)])
+def test_the_intervals_of_models_hold_on_simulated_systems(tmp_path: Path, systems: int) -> None:
+    held = []
+    for seed in range(systems):
+        random = Random(seed)
+        factors = {name: tuple(math.exp(random.gauss(0.0, 0.4)) for _ in range(2)) for name in HOSTS}
+
+        def taken_ms(pair: Pair, system: str, factors: Any = factors, seed: int = seed) -> float:
+            return host_ms(pair, system, factors, 0.1, seed)
+
+        records = [*results("a", PAIRS, taken_ms), *results("b", PAIRS, taken_ms), *results("here", FEW, taken_ms)]
+        found = asked(tmp_path / str(seed), *records).estimate.composed
+        assert found is not None
+        held.append(found.interval.low_ms <= truth_ms(taken_ms) <= found.interval.high_ms)
+    assert sum(held) >= 0.92 * systems
