@@ -18,8 +18,8 @@ from statistics import mean
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
+from dlbricks_tui.bricks.programs import Excerpt, excerpt
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework

@@ -16,7 +16,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from dlbricks_tui.answers.demonstration import DATA_MARK, FACTS, FILES, PACKED, 
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import RunFolders
-from dlbricks_tui.models.frameworks import open_loader_of
+from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import UNLOADABLE
@@ -181,7 +181,8 @@ def _read_models(data: DataFolder, cache: Path) -> None:
             form = runtime.traits.format
             library = Library(SAMPLE_MODELS, data.path, form)
             runtimes = {**registry.one_of_each_format(), form: runtime}
-            with open_loader_of(runtimes, cache, data.log / "recording.log") as loader:
+            with closing(Frameworks(runtimes, cache, data.log / "recording.log")) as frameworks:
+                loader = frameworks.loader()
                 usual = registry.preferred_for(tuple(Format))
                 for name in MODELS if runtime == usual else MEASURED:
                     (source,) = library.find(name)

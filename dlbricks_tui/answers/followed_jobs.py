@@ -58,7 +58,7 @@ class FollowedJob(Generic[Order]):
         # Why it has ended without a result; empty if the user has cancelled it.
         self.failure = ""
         self.cancelled = False
-        self._data = data
+        self.data = data
         self._process = process
 
     @classmethod
@@ -83,6 +83,19 @@ class FollowedJob(Generic[Order]):
     def take(self, event: Event) -> None:
         """Take an event of the job."""
 
+    def new_process(self) -> JobProcess:
+        """Return the process of the job; it has not started yet."""
+        return JobProcess.new(self.KIND, self.order, self.data, self.models)
+
+    def run(self, take: Callable[[Event], object]) -> None:
+        """Do the job at once, and pass on its events; raise JobError if it fails."""
+
+        def keep(event: Event) -> None:
+            self.take(event)
+            take(event)
+
+        self.new_process().run(keep)
+
     async def follow(self, changed: Callable[[], object]) -> None:
         """Follow the job to its end, and report each change; a failure is kept."""
 
@@ -91,7 +104,7 @@ class FollowedJob(Generic[Order]):
             self.take(event)
             changed()
 
-        process = self._process = self._process or JobProcess.new(self.KIND, self.order, self._data, self.models)
+        process = self._process = self._process or self.new_process()
         try:
             await process.follow(take)
         except JobError as error:

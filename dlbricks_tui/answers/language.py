@@ -30,7 +30,6 @@ from dlbricks_tui.store.database import ResultsDatabase
 
 if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.jobs.process import JobProcess
     from dlbricks_tui.store.records import System
 
 
@@ -209,7 +208,11 @@ def measure(
     end_to_end: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
     """Measure what the store lacks, pass on the messages of the process, and return the answers."""
-    language_process(models, options, data, end_to_end=end_to_end).run(take)
+    # Loaded here: stored answers need no process.
+    from dlbricks_tui.jobs.process import JobProcess
+
+    order = LanguageOrder(questions(models, options, data), end_to_end)
+    JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
     return stored_answers(models, options, data)
 
 
@@ -248,17 +251,6 @@ def opened_models(
     for refusal in refusals:
         tell(f"left out: {refusal}")
     return tuple(models)
-
-
-def language_process(
-    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool = False
-) -> JobProcess:
-    """Return the process that measures language models; it has not started yet."""
-    # Loaded here: stored answers need no process.
-    from dlbricks_tui.jobs.process import JobProcess
-
-    order = LanguageOrder(questions(models, options, data), end_to_end)
-    return JobProcess.new(LANGUAGE, order, data, [it.name for it in models])
 
 
 def questions(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> tuple[LanguageQuestion, ...]:

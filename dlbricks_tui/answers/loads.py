@@ -15,8 +15,6 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
 from dlbricks_tui.scenarios.scenario import (
     CONFIDENCE,
-    LOAD_TEST,
-    LoadDone,
     LoadTestDone,
     ScenarioError,
     ScenarioKind,
@@ -32,7 +30,6 @@ from dlbricks_tui.store.records import LoadTest
 
 if TYPE_CHECKING:
     from dlbricks_tui.jobs.events import Event
-    from dlbricks_tui.jobs.process import JobProcess
 
 
 # The figures of an outcome, predicted or measured.
@@ -75,37 +72,23 @@ def order_of(answer: ScenarioAnswer, *, is_system_named: bool) -> ScenarioOrder:
     raise ScenarioError(f"no runtime of this host runs {answer.source.name}; `dlbricks runtimes` lists them")
 
 
-def load_process(order: ScenarioOrder, data: DataFolder) -> JobProcess:
-    """Return the process that measures a scenario; it has not started yet."""
-    # Loaded here: predictions need no process.
-    from dlbricks_tui.jobs.process import JobProcess
-
-    return JobProcess.new(LOAD_TEST, order, data, [order.source.name])
-
-
 def measure(order: ScenarioOrder, data: DataFolder, take: Callable[[Event], None]) -> MeasuredTest:
     """Measure a scenario, and pass on the events of the process; raise LoadProcessError if it fails."""
-    done: list[LoadDone] = []
-    tests: list[LoadTestDone] = []
+    # Loaded here: predictions need no process.
+    from dlbricks_tui.answers.followed_jobs import LoadJob
 
-    def keep(event: Event) -> None:
-        if isinstance(event, LoadDone):
-            done.append(event)
-        elif isinstance(event, LoadTestDone):
-            tests.append(event)
-        take(event)
-
+    job = LoadJob(order, data)
     try:
-        load_process(order, data).run(keep)
+        job.run(take)
     except JobError as error:
-        raise LoadProcessError(f"the scenario was not measured: {error}", tests) from error
-    if not done:
-        raise LoadProcessError("the process that measures ended without a result", tests)
+        raise LoadProcessError(f"the scenario was not measured: {error}", job.ended) from error
+    if job.done is None:
+        raise LoadProcessError("the process that measures ended without a result", job.ended)
     with ResultsDatabase(data.store) as store:
-        test = store.load_test(done[0].uuid)
+        test = store.load_test(job.done.uuid)
     if test is None:
-        raise LoadProcessError("the process that measures stored no result", tests)
-    return MeasuredTest(test, tests, done[0].warnings)
+        raise LoadProcessError("the process that measures stored no result", job.ended)
+    return MeasuredTest(test, job.ended, job.done.warnings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -225,7 +225,8 @@ class ModelLoaders(ExitStack):
         """
         if runtime not in self._loaders:
             taken = self.usual if runtime is None else {**self.usual, runtime.traits.format: runtime}
-            self._loaders[runtime] = self.enter_context(frameworks.open_loader_of(taken, *self._how))
+            opened = self.enter_context(closing(frameworks.Frameworks(taken, *self._how)))
+            self._loaders[runtime] = opened.loader()
         return self._loaders[runtime]
 
 
@@ -245,7 +246,7 @@ def open_loader(
 def loader_from_cache(data: DataFolder) -> Loader:
     """Return a loader that starts no framework; it refuses models that need one."""
     runtimes = Registry(data.path).one_of_each_format()
-    return frameworks.loader_from_cache(runtimes, data.cache, data.log / "framework.log")
+    return frameworks.Frameworks(runtimes, data.cache, data.log / "framework.log").loader_from_cache()
 
 
 def load_all(

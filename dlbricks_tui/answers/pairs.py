@@ -47,20 +47,17 @@ from dlbricks_tui.store.selections import Selection, equal
 from dlbricks_tui.wording.numbers import counted, minute_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
-    from dlbricks_tui.answers.estimating import Answer, Remarks
+    from dlbricks_tui.answers.estimating import Answer
     from dlbricks_tui.answers.open_models import ComparableRow
     from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.answers.session import WorkbenchSession
-    from dlbricks_tui.answers.sides import Found, Side
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.store.columns import Summary
-    from dlbricks_tui.store.database import ResultsDatabase
-    from dlbricks_tui.store.selections import Selection
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,15 +42,10 @@ from dlbricks_tui.wording.numbers import counted, in_ms
 from dlbricks_tui.wording.numbers import names_of as listed_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.answers.session import WorkbenchSession
-    from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.store.database import ResultsDatabase
     from dlbricks_tui.store.records import Peaks, RuntimeRecord, System
-    from dlbricks_tui.store.selections import Combination
 
 
 @dataclass(frozen=True, slots=True)

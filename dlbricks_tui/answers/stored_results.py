@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.session import SharedStore
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.store.columns import Summary
-    from dlbricks_tui.store.records import Provenance, Result
+    from dlbricks_tui.store.records import Result
 
 # A quoted value may contain blanks; the closing quote may still be missing.
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*"?)+')

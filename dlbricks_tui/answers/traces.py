@@ -24,11 +24,9 @@ from dlbricks_tui.settings.variant import BATCH, VARIANT
 from dlbricks_tui.store.records import Fact
 from dlbricks_tui.traces.file import StoredTrace, StoredTraces, find_trace, read_trace, stored_traces, trace_path
 from dlbricks_tui.traces.trace import (
-    TRACE,
     USUAL_INFERENCES,
     LevelTrace,
     Trace,
-    TraceDone,
     TraceError,
     TraceLevel,
     TraceOrder,
@@ -40,7 +38,6 @@ from dlbricks_tui.traces.trace import (
 if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.events import Event
-    from dlbricks_tui.jobs.process import JobProcess
     from dlbricks_tui.models.library import ModelSource
 
 
@@ -101,30 +98,19 @@ def trace_order(options: TraceOptions, source: ModelSource, data: DataFolder) ->
     )
 
 
-def trace_process(order: TraceOrder, data: DataFolder) -> JobProcess:
-    """Return the process that traces a model; it has not started yet."""
-    # Loaded here: stored traces need no process.
-    from dlbricks_tui.jobs.process import JobProcess
-
-    return JobProcess.new(TRACE, order, data, [order.source.name])
-
-
 def trace_model(order: TraceOrder, data: DataFolder, take: Callable[[Event], None]) -> Trace:
     """Trace a model, and pass on the events of the process; raise TraceProcessError if it fails."""
-    done: list[str] = []
+    # Loaded here: stored traces need no process.
+    from dlbricks_tui.answers.followed_jobs import TraceJob
 
-    def keep(event: Event) -> None:
-        if isinstance(event, TraceDone):
-            done.append(event.id)
-        take(event)
-
+    job = TraceJob(order, data)
     try:
-        trace_process(order, data).run(keep)
+        job.run(take)
     except JobError as error:
         raise TraceProcessError(f"the model was not traced: {error}") from error
-    if not done:
+    if not job.done:
         raise TraceProcessError("the process that traces ended without a trace")
-    return read_trace(trace_path(data.traces, done[0]))
+    return read_trace(trace_path(data.traces, job.done))
 
 
 def stored_trace(wanted: str, data: DataFolder) -> Trace:

@@ -49,7 +49,13 @@ class Segment(NamedTuple):
 def carrier_of(graph: LayerGraph, needed: Callable[[int], bool] = lambda layer: True) -> Carrier | None:
     """Return the shortest part of a model that holds each needed layer or its equal; None if no layer is needed."""
     segments = segments_of(graph)
-    forms = [_form(graph, segment) for segment in segments]
+    # Keys that are equal for segments that can replace one another.
+    forms: list[Hashable] = []
+    for layers, _, passes in segments:
+        leaves: Hashable = passes
+        if passes is not None and passes.layer is not None:
+            leaves = passes.layer - layers.start, passes.output
+        forms.append((brick_of(graph, layers).key, leaves))
     wanted = {form for form, segment in zip(forms, segments, strict=True) if any(map(needed, segment.layers))}
     opening = [any(graph.layers[index].weights for index in segment.layers) for segment in segments]
     places = kept_places(forms, opening)
@@ -105,14 +111,6 @@ def _kept(keys: Sequence[int], opening: Sequence[bool]) -> list[int]:
         inner = _kept(keys[start : start + period], opening[start : start + period])
         left_out.update(set(range(start, start + period)).difference(start + place for place in inner))
     return [place for place in range(len(keys)) if place not in left_out]
-
-
-def _form(graph: LayerGraph, segment: Segment) -> Hashable:
-    """Return a key that is equal for segments that can replace one another."""
-    brick = brick_of(graph, segment.layers).key
-    passes = segment.exit
-    leaves = passes if passes is None or passes.layer is None else (passes.layer - segment.layers.start, passes.output)
-    return brick, leaves
 
 
 def _joined(graph: LayerGraph, kept: Sequence[Segment]) -> Carrier:

@@ -53,10 +53,15 @@ def cut(
         for position in range(len(layers) - 1, 0, -1):
             if continues_chain(graph.layers[layers[position]], graph.layers[layers[position - 1]]):
                 ends[position - 1] = ends[position]
-    if cut is Cut.OVERLAP:
-        windows = [(begin, min(begin + granularity, end)) for begin, end in enumerate(ends)]
-    else:
-        windows = _side_by_side(ends, granularity)
+    windows = [(begin, min(begin + granularity, end)) for begin, end in enumerate(ends)]
+    if cut is not Cut.OVERLAP:
+        # Disjoint windows (FindModelSubgraphs of the paper, with SplitModel unrolled): one that cannot run becomes its
+        # first layer alone, and the next one begins behind it.
+        windows, begin = [], 0
+        while begin < len(ends):
+            end = min(begin + granularity, len(ends))
+            windows.append((begin, end if end <= ends[begin] else begin + 1))
+            begin = windows[-1][1]
     return tuple(LayerSequence(index, layers[begin:end]) for index, (begin, end) in enumerate(windows))
 
 
@@ -83,22 +88,6 @@ def overlapping_edges(graph: LayerGraph, sequences: Sequence[LayerSequence]) -> 
     """Return pairs of sequence indices, ascending, where a sequence begins at every layer: those of their layers."""
     beginning_at = {sequence.layers[0]: sequence.index for sequence in sequences}
     return tuple(sorted((beginning_at[source], beginning_at[reader]) for source, reader in graph.edges))
-
-
-def _side_by_side(ends: Sequence[int], granularity: int) -> list[tuple[int, int]]:
-    """Return disjoint windows (FindModelSubgraphs of the paper, with SplitModel unrolled).
-
-    A window that cannot run becomes its first layer alone, and the next window begins behind it.
-    """
-    windows = []
-    begin = 0
-    while begin < len(ends):
-        end = min(begin + granularity, len(ends))
-        if end > ends[begin]:
-            end = begin + 1
-        windows.append((begin, end))
-        begin = end
-    return windows
 
 
 def _runnable_ends(graph: LayerGraph, order: Sequence[int]) -> list[int]:

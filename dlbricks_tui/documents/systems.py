@@ -29,7 +29,6 @@ from dlbricks_tui.wording.answers import combination_words, figure_text
 from dlbricks_tui.wording.numbers import ago, counted, gibibytes, partly, percent, price_per_hour, speed, speeds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from dlbricks_tui.answers.doctor import ExaminedSystem

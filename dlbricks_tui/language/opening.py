@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.language.architecture import Architecture, LanguageError, shown_value
-from dlbricks_tui.language.config_file import Values, architecture_of_config, parsed_config
-from dlbricks_tui.language.gguf_header import MOST_BYTES, GgufHeader, architecture_of_gguf
+from dlbricks_tui.language.config_file import (
+    MOST_HEADER_BYTES,
+    GgufHeader,
+    Values,
+    architecture_of_config,
+    architecture_of_gguf,
+    parsed_config,
+)
 from dlbricks_tui.printable import printable
 from dlbricks_tui.regular_files import open_regular
 
@@ -141,7 +147,7 @@ def _name_of(file: Path) -> str:
     return folder.name
 
 
-def _beginning(file: Path, most: int = MOST_BYTES) -> bytes:
+def _beginning(file: Path, most: int = MOST_HEADER_BYTES) -> bytes:
     try:
         with open_regular(file) as opened:
             return opened.read(most)

@@ -3,9 +3,9 @@
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
@@ -14,8 +14,8 @@ from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.models.cache import cache_key, remove_oldest
 from dlbricks_tui.models.digraphs import depth_first, topological_order
 from dlbricks_tui.models.errors import ModelError, UnreadableModelError
-from dlbricks_tui.models.graph import Feed, LayerGraph
-from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, LayerReads, Operator, Origin, TensorType, Wire
+from dlbricks_tui.models.kinds import Kind, heaviest
 from dlbricks_tui.models.library import ONNX_SUFFIX, ModelSource
 from dlbricks_tui.regular_files import open_regular, read_text
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
@@ -30,71 +30,87 @@ MOST_TIMES = 1_000_000
 _KINDS = {kind.value: kind for kind in Kind}
 
 
-@dataclass(frozen=True, slots=True)
-class LayerNodes:
-    """The nodes of one layer: operators or a stored array. Each repetition has the same order."""
+class _Group(NamedTuple):
+    """The layers of a file that are one. Each repetition has the same order."""
 
     name: str
     kind: Kind | None
     repetitions: tuple[tuple[int, ...], ...]
 
-    @property
-    def members(self) -> tuple[int, ...]:
-        """The nodes of the first repetition."""
-        return self.repetitions[0]
 
-    @property
-    def times(self) -> int:
-        return len(self.repetitions)
+def with_composites(graph: LayerGraph, annotations: Sequence[Mapping[str, str]]) -> LayerGraph:
+    """Return a graph with the layers that its file declares: there is a layer for each node and stored array so far.
 
-
-class AnnotatedNode(NamedTuple):
-    """An operator or stored array of a model file: its annotations, and the numbers of the nodes that it reads."""
-
-    name: str
-    op: str
-    annotations: Mapping[str, str]
-    sources: Sequence[int]
-
-
-def group_nodes(nodes: Mapping[int, AnnotatedNode], where: str) -> tuple[LayerNodes, ...]:
-    """Return the layers of these nodes, given by their numbers, in topological order; `where` names the file."""
+    Layers that share a `__layer__` are one, or several repetitions of one. They are in topological order, otherwise in
+    the order of the file.
+    """
+    if not any(LAYER_ATTRIBUTE in said or TIMES_ATTRIBUTE in said for said in annotations):
+        return graph
+    old = graph.layers
     members: dict[str | int, list[int]] = defaultdict(list)
-    for number, node in nodes.items():
-        declared = node.annotations.get(LAYER_ATTRIBUTE)
-        if declared is None and TIMES_ATTRIBUTE in node.annotations:
-            label = f"node {number} ({node.name[:80]!r})"
-            raise UnreadableModelError(f"{where}: {label} has {TIMES_ATTRIBUTE} but no {LAYER_ATTRIBUTE} to repeat")
-        members[number if declared is None else declared].append(number)
+    for layer, said in zip(old, annotations, strict=True):
+        declared = said.get(LAYER_ATTRIBUTE)
+        if declared is None and TIMES_ATTRIBUTE in said:
+            label = f"node {layer.nodes[0]} ({layer.name[:80]!r})"
+            raise UnreadableModelError(
+                f"{graph.name}: {label} has {TIMES_ATTRIBUTE} but no {LAYER_ATTRIBUTE} to repeat"
+            )
+        members[layer.index if declared is None else declared].append(layer.index)
     groups = [
-        LayerNodes(nodes[key].name or f"{nodes[key].op.lower()}{key}", None, ((key,),))
-        if isinstance(key, int)
-        else _composite(nodes, key, numbers, where)
+        _Group(old[key].name, None, ((key,),)) if isinstance(key, int) else _declared(graph, annotations, key, numbers)
         for key, numbers in members.items()
     ]
-    # The layers in topological order, otherwise in the order of the file.
-    owner = {node: number for number, group in enumerate(groups) for part in group.repetitions for node in part}
+    owner = {layer: number for number, group in enumerate(groups) for part in group.repetitions for layer in part}
     sources = [
-        {owner[source] for node in group.members for source in nodes[node].sources if source in owner} - {number}
+        {owner[source] for layer in group.repetitions[0] for source in graph.predecessors[layer]} - {number}
         for number, group in enumerate(groups)
     ]
     order = topological_order(sources)
     if len(order) < len(groups):
         stuck = groups[min(set(range(len(groups))).difference(order))]
-        raise UnreadableModelError(
-            f"{where}: layer {stuck.name[:80]!r} is part of a cycle of layers, or depends on one"
-        )
-    return tuple([groups[number] for number in order])
+        what = f"layer {stuck.name[:80]!r} is part of a cycle of layers, or depends on one"
+        raise UnreadableModelError(f"{graph.name}: {what}")
+    groups = [groups[number] for number in order]
+    # The group of each layer, and its number among the layers of one repetition.
+    place = {
+        layer: (number, member)
+        for number, group in enumerate(groups)
+        for repetition in group.repetitions
+        for member, layer in enumerate(repetition)
+    }
+    # The outputs of members that leave each group.
+    leaving: list[set[tuple[int, int]]] = [set() for _ in groups]
+    read = [(feed, place[layer.index][0]) for layer in old for feed in layer.feeds]
+    for feed, reader in (*read, *((head, -1) for head in graph.heads)):
+        if feed.layer is not None and place[feed.layer][0] != reader:
+            number, member = place[feed.layer]
+            leaving[number].add((member, feed.output))
+    results = [sorted(found) for found in leaving]
+
+    def moved(feed: Feed) -> Feed:
+        if feed.layer is None:
+            return feed
+        number, member = place[feed.layer]
+        return Feed(number, results[number].index((member, feed.output)))
+
+    layers = []
+    for index, (name, kind, repetitions) in enumerate(groups):
+        first = repetitions[0]
+        found = joined_layer([old[it] for it in first], [Feed(first[it], at) for it, at in results[index]], moved)
+        nodes = tuple(sorted(node for part in repetitions for layer in part for node in old[layer].nodes))
+        times = len(repetitions)
+        layers.append(replace(found, index=index, name=name, kind=kind or found.kind, times=times, nodes=nodes))
+    return replace(graph, layers=tuple(layers), heads=tuple(map(moved, graph.heads)))
 
 
-def _composite(nodes: Mapping[int, AnnotatedNode], name: str, numbers: list[int], where: str) -> LayerNodes:
-    """Return the layer of the nodes that share a `__layer__`."""
+def _declared(graph: LayerGraph, annotations: Sequence[Mapping[str, str]], name: str, numbers: list[int]) -> _Group:
+    """Return the group of the layers that share a `__layer__`."""
 
     def refuse(what: str) -> NoReturn:
-        raise UnreadableModelError(f"{where}: layer {name[:80]!r} {what}")
+        raise UnreadableModelError(f"{graph.name}: layer {name[:80]!r} {what}")
 
     def agreed(attribute: str) -> str | None:
-        found = {nodes[number].annotations.get(attribute) for number in numbers}
+        found = {annotations[number].get(attribute) for number in numbers}
         if len(found) > 1:
             shown = " and ".join(sorted(repr(text and text[:40]) for text in found)[:2])
             refuse(f"has operators of different {attribute}: {shown}")
@@ -109,48 +125,65 @@ def _composite(nodes: Mapping[int, AnnotatedNode], name: str, numbers: list[int]
         refuse(f"has {KIND_ATTRIBUTE} {said_kind[:40]!r}; it must be one of {', '.join(_KINDS)}")
     times, kind = int(text), None if said_kind is None else _KINDS[said_kind]
     if len(numbers) == times == 1:
-        return LayerNodes(name, kind, (tuple(numbers),))
+        return _Group(name, kind, (tuple(numbers),))
     size, rest = divmod(len(numbers), times)
     if rest:
         refuse(f"has {len(numbers)} operators, which is not {times} times the same")
     parts = [numbers[start : start + size] for start in range(0, len(numbers), size)]
-    written = [[nodes[number].op for number in part] for part in parts]
+    written = [[[it.native.op for it in graph.layers[number].operators] for number in part] for part in parts]
     if any(ops != written[0] for ops in written):
         refuse(f"is repeated {times} times, but its repetitions differ")
     # An order that depends on the wiring only, as files list equal layers differently.
     place = {number: position for position, number in enumerate(parts[0])}
-    sources = [[place[source] for source in nodes[number].sources if source in place] for number in parts[0]]
+    sources = [[place[it] for it in graph.predecessors[number] if it in place] for number in parts[0]]
     read = {source for found in sources for source in found}
     unread = [position for position in range(size) if position not in read]
     order = depth_first([*sources, unread])[:-1]
-    return LayerNodes(name, kind, tuple([tuple([part[place] for place in order]) for part in parts]))
+    return _Group(name, kind, tuple([tuple([part[position] for position in order]) for part in parts]))
 
 
-class GroupedNodes:
-    """The layers of a model file, the place of each node in them, and the outputs that leave each layer."""
+def joined_layer(members: Sequence[Layer], results: Sequence[Feed], outside: Callable[[Feed], Feed]) -> Layer:
+    """Return layers as one, with the index and name of the first; `results` are the tensors that leave it.
 
-    def __init__(self, layers: Sequence[LayerNodes], reads: Iterable[tuple[int | None, int, int | None]]) -> None:
-        """`reads` are the node and output that are read, and the reader; None for inputs and outputs of the model."""
-        self.layers = layers
-        # The layer of each node, and its number among the nodes of one repetition.
-        self.place: dict[int | None, tuple[int, int]] = {
-            node: (layer, number)
-            for layer, group in enumerate(layers)
-            for repetition in group.repetitions
-            for number, node in enumerate(repetition)
-        }
-        leaving: list[set[tuple[int, int]]] = [set() for _ in layers]
-        for node, output, reader in reads:
-            source = self.place.get(node)
-            if source is not None and (reader not in self.place or self.place[reader][0] != source[0]):
-                leaving[source[0]].add((source[1], output))
-        # For each layer, from a node within the repetition and its output to the number of the result.
-        self.results = [{result: number for number, result in enumerate(sorted(found))} for found in leaving]
-
-    def feed(self, node: int, output: int) -> Feed:
-        """Return an output of a node as other layers read it."""
-        layer, member = self.place[node]
-        return Feed(layer, self.results[layer][member, output])
+    `outside` returns a tensor of another layer as the new one reads it. Layers that share an array share the weight.
+    """
+    reads, operators = LayerReads(), list[Operator]()
+    # Each tensor of a member: the operator that makes it, and its type.
+    made: dict[Feed, tuple[Wire, TensorType]] = {}
+    for layer in members:
+        begin = len(operators)
+        feeds = zip(layer.feeds, layer.data, strict=True)
+        data = [made[it][0] if it in made else reads.tensor(outside(it), found) for it, found in feeds]
+        arrays = layer.arrays or [(layer.index, number) for number in range(len(layer.weights))]
+        weights = [reads.weight(*it) for it in zip(arrays, layer.weights, strict=True)]
+        for operator in layer.operators:
+            wires = [
+                wire._replace(number=begin + wire.number)
+                if wire.origin is Origin.OPERATOR
+                else (data if wire.origin is Origin.DATA else weights)[wire.number]
+                for wire in operator.inputs
+            ]
+            operators.append(replace(operator, inputs=tuple(wires)))
+        for place, (wire, found) in enumerate(zip(layer.results, layer.outputs, strict=True)):
+            is_weight = wire.origin is Origin.WEIGHT
+            leaves = weights[wire.number] if is_weight else wire._replace(number=begin + wire.number)
+            made[Feed(layer.index, place)] = leaves, found
+    return Layer(
+        index=members[0].index,
+        name=members[0].name,
+        op="+".join(part for operator in operators for part in operator.parts) or members[0].op,
+        kind=heaviest([layer.kind for layer in members]),
+        operators=tuple(operators),
+        feeds=tuple(reads.feeds),
+        data=tuple(reads.data),
+        weights=tuple(reads.weights),
+        results=tuple([made[it][0] for it in results]),
+        outputs=tuple([made[it][1] for it in results]),
+        unmeasurable=next((layer.unmeasurable for layer in members if layer.unmeasurable is not None), None),
+        nodes=tuple(sorted(node for layer in members for node in layer.nodes)),
+        # Without numbers of arrays, each weight has its own.
+        arrays=tuple(reads.arrays) if all(layer.arrays or not layer.weights for layer in members) else (),
+    )
 
 
 _GIBIBYTE = 1 << 30

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.regular_files import NotRegularError, open_regular
@@ -31,15 +31,11 @@ def read_content(path: Path, most_bytes: int | None = None, what_it_is: str = "a
     """Return the content of a model file, unpacked if it is gzipped. Refuse everything but a readable regular file."""
     most_bytes = most_bytes or MOST_BYTES
     with open_model_file(path) as file:
-        packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        file.seek(0)
+        source, packed = _unpacked(file)
         # A large file is refused unread: a sparse file could fill the memory.
         too_large = not packed and os.fstat(file.fileno()).st_size > most_bytes
-        if not too_large:
-            with gzip.GzipFile(fileobj=file) if packed else file as source:
-                content = source.read(most_bytes + 1)
-            too_large = len(content) > most_bytes
-    if too_large:
+        content = b"" if too_large else source.read(most_bytes + 1)
+    if too_large or len(content) > most_bytes:
         held = "unpacks to" if packed else "holds"
         raise UnreadableModelError(f"{path} {held} more than {most_bytes // 2**20} MiB: not {what_it_is}")
     return content
@@ -77,16 +73,21 @@ def content_sha256(path: Path) -> str:
 def _sha256(path: Path, _modified_ns: int, _size: int) -> str:
     digest, unpacked_bytes = hashlib.sha256(), 0
     with open_model_file(path) as file:
-        packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        file.seek(0)
-        with gzip.GzipFile(fileobj=file) if packed else file as source:
-            while chunk := source.read(_CHUNK):
-                unpacked_bytes += len(chunk)
-                if unpacked_bytes > _MOST_UNPACKED_BYTES:
-                    held = "unpacks to" if packed else "holds"
-                    raise UnreadableModelError(f"{path} {held} more than 2 GiB: not a model file")
-                digest.update(chunk)
+        source, packed = _unpacked(file)
+        while chunk := source.read(_CHUNK):
+            unpacked_bytes += len(chunk)
+            if unpacked_bytes > _MOST_UNPACKED_BYTES:
+                held = "unpacks to" if packed else "holds"
+                raise UnreadableModelError(f"{path} {held} more than 2 GiB: not a model file")
+            digest.update(chunk)
     return digest.hexdigest()
+
+
+def _unpacked(file: IO[bytes]) -> tuple[IO[bytes], bool]:
+    """Return a file as its content is read, and whether it is gzipped."""
+    packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    file.seek(0)
+    return (cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if packed else file), packed
 
 
 @contextmanager

@@ -5,7 +5,7 @@ The protocol of workers is imported where a worker is asked: most commands find 
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from threading import Timer
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,7 +21,7 @@ from dlbricks_tui.runtime.traits import Format, Traits
 from dlbricks_tui.runtime.variant import Precision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -280,27 +280,3 @@ class Frameworks:
         with ExitStack() as opened:
             for worker in self._workers.values():
                 opened.push(worker)
-
-
-def loader_from_cache(runtimes: Mapping[Format, Runtime], cache: Path, log: Path) -> Loader:
-    """Return a loader that starts no framework and raises NotInCacheError for everything not in the cache."""
-    return Frameworks(runtimes, cache, log).loader_from_cache()
-
-
-@contextmanager
-def open_loader_of(
-    runtimes: Mapping[Format, Runtime],
-    cache: Path,
-    log: Path,
-    memory: ShapeMemory | None = None,
-    most_bytes: int | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Iterator[Loader]:
-    """Provide a loader with one runtime per format. Worker processes start when a model needs them and end with the
-    block.
-    """
-    frameworks = Frameworks(runtimes, cache, log, memory, most_bytes, tell)
-    try:
-        yield frameworks.loader()
-    finally:
-        frameworks.close()

@@ -313,5 +313,5 @@ def weights_in(path: Path) -> Iterator[tuple[str, "Iterator[NDArray[Any]]"]]:
     from dlbricks_tui.models.mxnet.params_file import open_params
 
     with open_params(path) as params:
-        for array in params.arrays:
-            yield array.name, params.values(array)
+        for name, array in params.arrays:
+            yield name, params.values(array)

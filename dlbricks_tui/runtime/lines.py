@@ -9,19 +9,7 @@ import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.runtime.protocol import (
-    ArrayType,
-    Held,
-    Network,
-    Program,
-    Reason,
-    Reply,
-    Request,
-    Said,
-    Tensor,
-    TracedOperator,
-    TracedRun,
-)
+from dlbricks_tui.runtime import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,20 +21,20 @@ class ProtocolError(ValueError):
     """A line that is not a message of this protocol."""
 
 
-def encode(message: Request[Any] | Reply) -> bytes:
+def encode(message: protocol.Request[Any] | protocol.Reply) -> bytes:
     content = {"kind": type(message).__name__, **vars(message)}
     return json.dumps(content, separators=(",", ":"), default=vars).encode() + b"\n"
 
 
-def decode_request(line: bytes) -> Request[Any]:
+def decode_request(line: bytes) -> protocol.Request[Any]:
     """Return the request on a line that a worker reads."""
-    request: Request[Any] = _decode(line, Request)
+    request: protocol.Request[Any] = _decode(line, protocol.Request)
     return request
 
 
-def decode_reply(line: bytes) -> Reply:
+def decode_reply(line: bytes) -> protocol.Reply:
     """Return the reply on a line that a worker wrote."""
-    reply: Reply = _decode(line, Reply)
+    reply: protocol.Reply = _decode(line, protocol.Reply)
     return reply
 
 
@@ -100,9 +88,9 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
-def _reason(value: Any) -> Reason:
+def _reason(value: Any) -> protocol.Reason:
     try:
-        return Reason(value)
+        return protocol.Reason(value)
     except ValueError:
         raise ProtocolError(f"no reason of the name {value!r}") from None
 
@@ -179,8 +167,10 @@ _READERS: dict[str, Reader] = {
     "Reason": _reason,
 }
 # Each reader needs those of its parts.
-for _part in (Tensor, ArrayType, Held, Said, TracedOperator):
+for _part in (protocol.Tensor, protocol.ArrayType, protocol.Held, protocol.Said, protocol.TracedOperator):
     _READERS[_part.__name__] = _row(_part)
-for _whole in (Network, Program, TracedRun):
+for _whole in (protocol.Network, protocol.Program, protocol.TracedRun):
     _READERS[_whole.__name__] = _record(_whole)
-_MESSAGES = {kind.__name__: _record(kind) for base in (Request, Reply) for kind in base.__subclasses__()}
+_MESSAGES = {
+    kind.__name__: _record(kind) for base in (protocol.Request, protocol.Reply) for kind in base.__subclasses__()
+}

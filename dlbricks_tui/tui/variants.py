@@ -42,7 +42,7 @@ from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.marking import TWO
 from dlbricks_tui.tui.widgets.panel import TablePanel, TableRows, marks_text
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, PictureView, TextLines
+from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, PictureView, TextLines
 from dlbricks_tui.wording.numbers import measured_ago
 
 if TYPE_CHECKING:
@@ -210,8 +210,7 @@ class VariantsScreen(AnswerScreen[None]):
 class _CellRows(TableRows[MatrixRow]):
     """Rows of which only the selected cell has the colours of the cursor."""
 
-    def _ground(self) -> str:
-        return OWN_GROUND
+    COLOURS_CURSOR = False
 
 
 class VariantsPanel(TablePanel[MatrixRow]):

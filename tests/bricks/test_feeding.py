@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.contexts import context_key, narrowed, varied_feeds
-from dlbricks_tui.bricks.excerpts import excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.bricks.programs import sequence_program
+from dlbricks_tui.bricks.programs import excerpt, sequence_program
 from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Shape, TensorType, Wire
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from tests.bricks.convolutions import convolving, named, with_layer

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.language.architecture import Architecture, LanguageError
-from dlbricks_tui.language.gguf_header import GgufHeader, architecture_of_gguf
+from dlbricks_tui.language.config_file import GgufHeader, architecture_of_gguf
 from tests.language.gguf_files import LLAMA, TABLES, gguf
 
 

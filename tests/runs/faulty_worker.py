@@ -24,7 +24,7 @@ Fault = Callable[[Any], object]
 def main() -> None:
     worker = runpy.run_path(str(INSIDE / "__main__.py"))
     sys.path.insert(0, str(INSIDE))
-    worker["_make_package_known"]()
+    worker["make_package_known"]()
     spoil_onnx_runtime()
     # It puts itself in order once more.
     sys.path.insert(0, str(INSIDE))

@@ -15,19 +15,12 @@ from onnx.helper import (
     np_dtype_to_tensor_dtype,
 )
 
+from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 from dlbricks_tui.runtime.inside.openvino_backend import OpenVino
 from dlbricks_tui.runtime.inside.openvino_models import load_openvino
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
-from dlbricks_tui.runtime.protocol import (
-    ArrayType,
-    Load,
-    Network,
-    Profile,
-    Program,
-    Reason,
-)
 
 HEADS, CACHED_HEADS, HEAD_SIZE = 4, 2, 16
 # The tokens that the cache holds after a run, and those for which it has room.
@@ -40,19 +33,19 @@ def backend(ort: Any) -> OnnxRuntime:
     return OnnxRuntime(ort)
 
 
-def attention() -> Network:
+def attention() -> protocol.Network:
     """Return the attention of one token to those before it, with rotated queries and keys."""
     width, cached = HEADS * HEAD_SIZE, CACHED_HEADS * HEAD_SIZE
-    cache = ArrayType((1, CACHED_HEADS, ROOM, HEAD_SIZE), "float32")
-    waves = ArrayType((ROOM, HEAD_SIZE // 2), "float32")
+    cache = protocol.ArrayType((1, CACHED_HEADS, ROOM, HEAD_SIZE), "float32")
+    waves = protocol.ArrayType((ROOM, HEAD_SIZE // 2), "float32")
     inputs = {
-        "query": ArrayType((1, 1, width), "float32"),
-        "key": ArrayType((1, 1, cached), "float32"),
-        "value": ArrayType((1, 1, cached), "float32"),
+        "query": protocol.ArrayType((1, 1, width), "float32"),
+        "key": protocol.ArrayType((1, 1, cached), "float32"),
+        "value": protocol.ArrayType((1, 1, cached), "float32"),
         "past_key": cache,
         "past_value": cache,
-        "last": ArrayType((1,), "int32"),
-        "total": ArrayType((), "int32"),
+        "last": protocol.ArrayType((1,), "int32"),
+        "total": protocol.ArrayType((), "int32"),
         "cosines": waves,
         "sines": waves,
     }
@@ -70,19 +63,19 @@ def attention() -> Network:
     graph = make_graph([node], "attention", declared(inputs), declared(outputs))
     opsets = [make_opsetid("", 17), make_opsetid("com.microsoft", 1)]
     text = b64encode(make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()).decode()
-    return Network(text, inputs, {}, values={"last": (TOKENS - 1,), "total": (TOKENS,)})
+    return protocol.Network(text, inputs, {}, values={"last": (TOKENS - 1,), "total": (TOKENS,)})
 
 
-def counting() -> Network:
+def counting() -> protocol.Network:
     """Return a network that adds its first input to its second."""
-    one = {"step": ArrayType((2,), "float32"), "sum": ArrayType((2,), "float32")}
+    one = {"step": protocol.ArrayType((2,), "float32"), "sum": protocol.ArrayType((2,), "float32")}
     node = make_node("Add", ["step", "sum"], ["more"], name="node0")
     graph = make_graph([node], "counting", declared(one), declared({"more": one["sum"]}))
     text = b64encode(make_model(graph, opset_imports=[make_opsetid("", 17)], ir_version=8).SerializeToString())
-    return Network(text.decode(), one, {}, values={"step": (1.0,), "sum": (0.0,)}, in_place={"sum": 0})
+    return protocol.Network(text.decode(), one, {}, values={"step": (1.0,), "sum": (0.0,)}, in_place={"sum": 0})
 
 
-def declared(arrays: dict[str, ArrayType]) -> list[Any]:
+def declared(arrays: dict[str, protocol.ArrayType]) -> list[Any]:
     return [
         make_tensor_value_info(name, np_dtype_to_tensor_dtype(numpy.dtype(it.dtype)), it.shape)
         for name, it in arrays.items()
@@ -129,9 +122,9 @@ def test_openvino_writes_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_shared_arrays_count_once(backend: OnnxRuntime) -> None:
     programs = LoadedPrograms(backend)
-    assert programs.load(Load("it", Program(counting()))).bytes == 16
-    assert programs.load(Load("it", Program(replace(counting(), in_place={})))).bytes == 24
-    assert len(programs.profile(Profile("it", 1, 2)).durations_ns) == 2
+    assert programs.load(protocol.Load("it", protocol.Program(counting()))).bytes == 16
+    assert programs.load(protocol.Load("it", protocol.Program(replace(counting(), in_place={})))).bytes == 24
+    assert len(programs.profile(protocol.Profile("it", 1, 2)).durations_ns) == 2
 
 
 @pytest.mark.parametrize(
@@ -145,4 +138,4 @@ def test_shared_arrays_count_once(backend: OnnxRuntime) -> None:
 def test_unclear_places_are_refused(in_place: dict[str, int], message: str, backend: OnnxRuntime) -> None:
     with pytest.raises(RefusalError, match=message) as refusal:
         backend.bind(replace(counting(), in_place=in_place))
-    assert refusal.value.refused.reason is Reason.MALFORMED
+    assert refusal.value.refused.reason is protocol.Reason.MALFORMED

@@ -6,26 +6,15 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, ProfiledNetwork
 from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
-from dlbricks_tui.runtime.protocol import (
-    ArrayType,
-    Described,
-    Fuse,
-    Fused,
-    Infer,
-    Inferred,
-    Load,
-    Network,
-    Program,
-    Sample,
-)
 
-ONE = ArrayType((1,), "float32")
+ONE = protocol.ArrayType((1,), "float32")
 
 
-def network(name: str) -> Network:
-    return Network(name, {"data": ONE}, {})
+def network(name: str) -> protocol.Network:
+    return protocol.Network(name, {"data": ONE}, {})
 
 
 class Noted(BoundNetwork):
@@ -38,7 +27,7 @@ class Noted(BoundNetwork):
     def run(self) -> None:
         self._runs.append(self._name)
 
-    def output_types(self) -> list[ArrayType]:
+    def output_types(self) -> list[protocol.ArrayType]:
         return [ONE]
 
     def refuse_infinite_values(self) -> None:
@@ -54,36 +43,38 @@ class Noting(Backend):
     def __init__(self) -> None:
         self.runs: list[str] = []
 
-    def passing_over(self, size_bytes: int) -> Network:
+    def passing_over(self, size_bytes: int) -> protocol.Network:
         return network(f"pass over {size_bytes}")
 
-    def describe(self) -> Described:
+    def describe(self) -> protocol.Described:
         raise NotImplementedError
 
-    def infer(self, request: Infer) -> Inferred:
+    def infer(self, request: protocol.Infer) -> protocol.Inferred:
         raise NotImplementedError(request)
 
-    def fuse(self, request: Fuse) -> Fused:
+    def fuse(self, request: protocol.Fuse) -> protocol.Fused:
         raise NotImplementedError(request)
 
-    def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
+    def bind(
+        self, network: protocol.Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False
+    ) -> BoundNetwork:
         return Noted(network.symbol, self.runs)
 
 
-def runs_of(*programs: Program, warm: int, repeat: int) -> list[str]:
+def runs_of(*programs: protocol.Program, warm: int, repeat: int) -> list[str]:
     """Return the names of the networks that run when these programs are sampled together."""
     backend = Noting()
     bench = LoadedPrograms(backend)
     names = tuple(str(number) for number in range(len(programs)))
     for name, program in zip(names, programs, strict=True):
-        bench.load(Load(name, program, check_values=False))
+        bench.load(protocol.Load(name, program, check_values=False))
     backend.runs.clear()
-    sampled = bench.sample(Sample(names, warm, repeat))
+    sampled = bench.sample(protocol.Sample(names, warm, repeat))
     assert [len(taken) for taken in sampled.durations_ns] == [repeat] * len(programs)
     return backend.runs
 
 
-WARM = Program(network("brick"), prelude=network("prelude"))
+WARM = protocol.Program(network("brick"), prelude=network("prelude"))
 
 
 def test_programs_and_preludes_run_untimed_and_then_timed() -> None:
@@ -91,7 +82,7 @@ def test_programs_and_preludes_run_untimed_and_then_timed() -> None:
 
 
 def test_memory_is_swept_before_each_run_of_a_carrier() -> None:
-    carrier = Program(network("carrier"), between_bytes=8)
+    carrier = protocol.Program(network("carrier"), between_bytes=8)
     assert runs_of(carrier, warm=1, repeat=2) == ["pass over 8", "carrier"] * 3
 
 
@@ -113,6 +104,6 @@ def test_the_run_that_finds_the_outputs_too_small_is_timed_again(monkeypatch: py
     backend = Noting()
     bench = LoadedPrograms(backend)
     monkeypatch.setattr(backend, "bind", lambda network, *_, **__: Outgrowing(network.symbol, backend.runs))
-    bench.load(Load("p", Program(network("n")), check_values=False))
-    assert len(bench.sample(Sample(("p",), 0, 3)).durations_ns[0]) == 3
+    bench.load(protocol.Load("p", protocol.Program(network("n")), check_values=False))
+    assert len(bench.sample(protocol.Sample(("p",), 0, 3)).durations_ns[0]) == 3
     assert backend.runs == ["n"] * 5, "one when it was loaded, and the second one twice"

@@ -22,23 +22,13 @@ from dlbricks_tui.models.graph import Layer, LayerGraph, Level, Shape
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.openvino_graph import executed_nodes
 from dlbricks_tui.runtime.inside.openvino_models import compiled, load_openvino, model_in_file, refuse_missing_precision
 from dlbricks_tui.runtime.inside.values import THREADS_VARIABLE
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import (
-    Describe,
-    Fuse,
-    Load,
-    Network,
-    Profile,
-    Program,
-    Reason,
-    Record,
-    Sample,
-)
 from dlbricks_tui.runtime.runtime import PRECISION_VARIABLE, Runtime
 from dlbricks_tui.runtime.traits import OPENVINO, Format
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision
@@ -83,7 +73,7 @@ def executed_forms(worker: Worker, program: CarrierProgram) -> dict[int, list[st
     network = program.program.network
     shapes = {name: found.shape for name, found in network.weights.items()}
     dtypes = {name: found.dtype for name, found in network.weights.items()}
-    nodes = json.loads(worker.ask(Fuse(network.symbol, shapes, dtypes), SECONDS).symbol)
+    nodes = json.loads(worker.ask(protocol.Fuse(network.symbol, shapes, dtypes), SECONDS).symbol)
     found: dict[int, list[str]] = defaultdict(list)
     for it in nodes:
         read = ["plain" if place is None else nodes[place]["layout"] for place in it["reads"]]
@@ -108,8 +98,8 @@ def test_the_profiler_times_all_executed_nodes_of_a_carrier(graph: LayerGraph, o
     carrier = carrier_of(graph)
     assert carrier is not None
     program = carrier_program(carrier.graph)
-    openvino_worker.ask(Load("carrier", program.program), SECONDS)
-    profile = openvino_worker.ask(Profile("carrier", 1, 2), SECONDS)
+    openvino_worker.ask(protocol.Load("carrier", program.program), SECONDS)
+    profile = openvino_worker.ask(protocol.Profile("carrier", 1, 2), SECONDS)
     counted = Counter(program.owners[node] for node in profile.nodes if node in program.owners)
     for layer in carrier.graph.layers:
         assert counted[layer.index] >= sum(not it.startswith(PASSING) for it in stored_forms(layer)), layer.name
@@ -125,7 +115,7 @@ def test_the_fused_layers_are_the_nodes_that_an_end_to_end_run_of_the_file_execu
     network = file_program(graph, source(graph.name, tmp_path).path).network
     core = load_openvino().Core()
     model = model_in_file(core, network.file, {name: it.shape for name, it in network.inputs.items()})
-    nodes = executed_nodes(compiled(core, model, Reason.UNBUILDABLE), ())
+    nodes = executed_nodes(compiled(core, model, protocol.Reason.UNBUILDABLE), ())
     read = [["plain" if place is None else nodes[place].layout for place in it.reads] for it in nodes]
     forms = [form(it.kind, it.kernel, read[place], it.layout, it.dtype) for place, it in enumerate(nodes)]
     expected = [it for layer in graph.layers for it in stored_forms(layer)]
@@ -141,7 +131,7 @@ def _working(forms: Iterable[str]) -> Counter[str]:
 
 
 def test_the_openvino_worker_describes_itself(openvino_worker: Worker) -> None:
-    described = openvino_worker.ask(Describe(), SECONDS)
+    described = openvino_worker.ask(protocol.Describe(), SECONDS)
     assert described.framework == OPENVINO.framework
     assert described.version.count(".") == 2, "the number of the build is no part of it"
 
@@ -149,12 +139,12 @@ def test_the_openvino_worker_describes_itself(openvino_worker: Worker) -> None:
 def test_a_model_and_each_written_layer_run(openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path) -> None:
     graph = openvino_loader.load(source_of(saved(tmp_path, small())))
     assert graph.traits is OPENVINO
-    assert openvino_worker.ask(Load("model", model_program(graph)), SECONDS).outputs == ((1, 10),)
+    assert openvino_worker.ask(protocol.Load("model", model_program(graph)), SECONDS).outputs == ((1, 10),)
     for occurrence in decompose(graph).occurrences:
         program = sequence_program(graph, occurrence.sequence.layers)
         assert program.prelude is None, "OpenVINO would fuse a copy of the input with the layer"
-        openvino_worker.ask(Load("brick", program), SECONDS)
-    (durations, _) = openvino_worker.ask(Sample(("brick", "model"), 1, 3), SECONDS).durations_ns
+        openvino_worker.ask(protocol.Load("brick", program), SECONDS)
+    (durations, _) = openvino_worker.ask(protocol.Sample(("brick", "model"), 1, 3), SECONDS).durations_ns
     assert len(durations) == 3
 
 
@@ -200,16 +190,16 @@ def test_a_model_file_runs_with_open_axes_at_the_chosen_size(
     made = model([make_node("MatMul", ["x", "w"], ["y"])], {"x": ("batch", 4)}, ["y"], [floats("w", (4, 3))])
     path = saved(tmp_path, made)
     graph = openvino_loader.load(source_of(path), given={"x": (5, 4)})
-    assert openvino_worker.ask(Load("file", file_program(graph, path)), SECONDS).outputs == ((5, 3),)
+    assert openvino_worker.ask(protocol.Load("file", file_program(graph, path)), SECONDS).outputs == ((5, 3),)
     with pytest.raises(WorkerRefusedError, match="no numbers"):
-        openvino_worker.ask(Profile("file", 1, 1), SECONDS)
+        openvino_worker.ask(protocol.Profile("file", 1, 1), SECONDS)
 
 
 def test_a_gzipped_file_runs(openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path) -> None:
     path = saved(tmp_path, small())
     graph = openvino_loader.load(source_of(path))
     path.write_bytes(gzip.compress(path.read_bytes()))
-    assert openvino_worker.ask(Load("file", file_program(graph, path)), SECONDS).outputs == ((1, 10),)
+    assert openvino_worker.ask(protocol.Load("file", file_program(graph, path)), SECONDS).outputs == ((1, 10),)
 
 
 def test_a_layer_that_only_passes_on_its_input_runs_alone(
@@ -218,8 +208,8 @@ def test_a_layer_that_only_passes_on_its_input_runs_alone(
     """OpenVINO removes it, and the name of the input with it."""
     made = model([make_node("Dropout", ["x"], ["d"]), make_node("Relu", ["d"], ["y"])], {"x": (1, 4)}, ["y"])
     graph = openvino_loader.load(source_of(saved(tmp_path, made)))
-    openvino_worker.ask(Load("dropout", sequence_program(graph, (0,))), SECONDS)
-    assert len(openvino_worker.ask(Sample(("dropout",), 1, 2), SECONDS).durations_ns[0]) == 2
+    openvino_worker.ask(protocol.Load("dropout", sequence_program(graph, (0,))), SECONDS)
+    assert len(openvino_worker.ask(protocol.Sample(("dropout",), 1, 2), SECONDS).durations_ns[0]) == 2
 
 
 def test_contradicting_shapes_are_refused_and_make_up_no_others(openvino_loader: Loader, tmp_path: Path) -> None:
@@ -235,7 +225,7 @@ def test_contradicting_shapes_are_refused_and_make_up_no_others(openvino_loader:
 
 def test_a_network_that_fails_on_all_data_is_not_recorded(openvino_worker: Worker) -> None:
     with pytest.raises(WorkerRefusedError):
-        openvino_worker.ask(Record(Network("", {}, {})), SECONDS)
+        openvino_worker.ask(protocol.Record(protocol.Network("", {}, {})), SECONDS)
 
 
 def test_the_producer_of_a_program_feeds_it(openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path) -> None:
@@ -243,25 +233,25 @@ def test_the_producer_of_a_program_feeds_it(openvino_worker: Worker, openvino_lo
     program, first = (
         model_program(openvino_loader.load(source_of(saved(tmp_path, made)))) for made in (small(), before)
     )
-    openvino_worker.ask(Load("fed", replace(program, producer=first.network)), SECONDS)
+    openvino_worker.ask(protocol.Load("fed", replace(program, producer=first.network)), SECONDS)
     two = replace(first.network, inputs={**first.network.inputs, "data1": first.network.inputs["data0"]})
     with pytest.raises(WorkerRefusedError, match="2 inputs are fed 1 arrays"):
-        openvino_worker.ask(Load("fed", replace(program, network=two, producer=first.network)), SECONDS)
+        openvino_worker.ask(protocol.Load("fed", replace(program, network=two, producer=first.network)), SECONDS)
 
 
 def test_operators_never_run_side_by_side(openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path) -> None:
     program = replace(model_program(openvino_loader.load(source_of(saved(tmp_path, small())))), side_by_side=True)
     with pytest.raises(WorkerRefusedError, match="one after another"):
-        openvino_worker.ask(Load("model", program), SECONDS)
+        openvino_worker.ask(protocol.Load("model", program), SECONDS)
 
 
 @pytest.mark.parametrize("text", ["no base64!", "AAAA", ""])
 def test_an_invalid_model_is_refused_in_one_line(text: str, openvino_worker: Worker) -> None:
     with pytest.raises(WorkerRefusedError) as refused:
-        openvino_worker.ask(Load("broken", Program(Network(text, {}, {}))), SECONDS)
+        openvino_worker.ask(protocol.Load("broken", protocol.Program(protocol.Network(text, {}, {}))), SECONDS)
     assert "\n" not in str(refused.value)
     assert str(refused.value)
-    openvino_worker.ask(Describe(), SECONDS)
+    openvino_worker.ask(protocol.Describe(), SECONDS)
 
 
 def test_an_operator_that_openvino_lacks_is_named(
@@ -270,7 +260,7 @@ def test_an_operator_that_openvino_lacks_is_named(
     made = model([make_node("Det", ["x"], ["y"])], {"x": (3, 3)}, ["y"], opset=13)
     source = source_of(saved(tmp_path, made))
     with pytest.raises(WorkerRefusedError, match="OpenVINO lacks Det"):
-        openvino_worker.ask(Load("model", model_program(openvino_loader.load(source))), SECONDS)
+        openvino_worker.ask(protocol.Load("model", model_program(openvino_loader.load(source))), SECONDS)
     with pytest.raises(FusionRefusedError, match="Det"):
         openvino_loader.load(source, Level.FUSED)
 
@@ -279,8 +269,8 @@ def test_infinite_results_are_refused(openvino_worker: Worker, openvino_loader: 
     made = model([make_node("Exp", [read], [made]) for read, made in pairwise("xabcy")], {"x": (4,)}, ["y"])
     program = model_program(openvino_loader.load(source_of(saved(tmp_path, made))))
     with pytest.raises(WorkerRefusedError) as refused:
-        openvino_worker.ask(Load("model", program), SECONDS)
-    assert refused.value.reason is Reason.NOT_FINITE
+        openvino_worker.ask(protocol.Load("model", program), SECONDS)
+    assert refused.value.reason is protocol.Reason.NOT_FINITE
 
 
 def test_a_precision_that_the_processor_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,7 +289,7 @@ def test_a_precision_that_limited_kernels_lack_is_refused(openvino_runtime: Runt
         Worker(limited, tmp_path / "log") as worker,
         pytest.raises(FrameworkMissingError, match="arithmetic with avx2 kernels"),
     ):
-        worker.ask(Describe(), SECONDS)
+        worker.ask(protocol.Describe(), SECONDS)
 
 
 # Models of the sorts that real files are made of, read, cut and run by the real OpenVINO at both levels.
@@ -321,13 +311,13 @@ def test_a_model_its_file_and_each_of_its_written_bricks_run(
     for level in Level:
         graph = openvino_loader.load(source_of(path), level)
         assert [layer.op for layer in graph.layers if layer.unmeasurable] == []
-        openvino_worker.ask(Load("model", model_program(graph)), SECONDS)
-        (times,) = openvino_worker.ask(Profile("model", 1, 1), SECONDS).durations_ns
+        openvino_worker.ask(protocol.Load("model", model_program(graph)), SECONDS)
+        (times,) = openvino_worker.ask(protocol.Profile("model", 1, 1), SECONDS).durations_ns
         assert level is Level.WRITTEN or times
         if case != OF_FUNCTIONS:
-            openvino_worker.ask(Load("file", file_program(graph, path)), SECONDS)
+            openvino_worker.ask(protocol.Load("file", file_program(graph, path)), SECONDS)
         for occurrence in decompose(graph).occurrences if level is Level.WRITTEN else ():
-            openvino_worker.ask(Load("brick", sequence_program(graph, occurrence.sequence.layers)), SECONDS)
+            openvino_worker.ask(protocol.Load("brick", sequence_program(graph, occurrence.sequence.layers)), SECONDS)
 
 
 @pytest.mark.parametrize(("case", "operator"), LACKED.items())
@@ -339,7 +329,7 @@ def test_a_model_that_openvino_cannot_read_names_an_operator_in_one_line(
     with pytest.raises(FusionRefusedError) as refused:
         openvino_loader.load(source_of(path), Level.FUSED)
     with pytest.raises(WorkerRefusedError) as not_run:
-        openvino_worker.ask(Load("model", model_program(graph)), SECONDS)
+        openvino_worker.ask(protocol.Load("model", model_program(graph)), SECONDS)
     for message in (refused.value, not_run.value, *filter(None, (layer.unmeasurable for layer in graph.layers))):
         assert operator in str(message)
         assert "\n" not in str(message)
@@ -351,10 +341,10 @@ def test_a_model_whose_layers_pass_on_a_sequence_runs_as_a_whole(
     path = saved(tmp_path, CASES[WHOLE_ONLY]())
     with pytest.raises(FusionRefusedError, match="reads a sequence or a map"):
         openvino_loader.load(source_of(path), Level.FUSED)
-    openvino_worker.ask(Load("file", file_program(openvino_loader.load(source_of(path)), path)), SECONDS)
+    openvino_worker.ask(protocol.Load("file", file_program(openvino_loader.load(source_of(path)), path)), SECONDS)
 
 
 def test_a_file_with_functions_names_them(openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path) -> None:
     path = saved(tmp_path, CASES[OF_FUNCTIONS]())
     with pytest.raises(WorkerRefusedError, match=r"OpenVINO lacks mine\.Twice"):
-        openvino_worker.ask(Load("file", file_program(openvino_loader.load(source_of(path)), path)), SECONDS)
+        openvino_worker.ask(protocol.Load("file", file_program(openvino_loader.load(source_of(path)), path)), SECONDS)

@@ -15,6 +15,7 @@ from dlbricks_tui.language.end_to_end import MODEL_FILE
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.openvino_backend import OpenVino
 from dlbricks_tui.runtime.inside.openvino_decoders import OpenVinoEngine, decoder_extensions, with_state
+from dlbricks_tui.runtime.inside.ort_session import options
 from dlbricks_tui.runtime.protocol import Generate, OpenEngine
 from dlbricks_tui.runtime.traits import TRAITS
 from tests.language.test_whole_model import LLAMA, MIXTURE, small, written
@@ -50,9 +51,9 @@ def in_openvino(openvino: Any, folder: Path) -> Any:
 class InOnnxRuntime:
     """A model in a folder, with its caches."""
 
-    def __init__(self, folder: Path) -> None:
-        onnxruntime = pytest.importorskip("onnxruntime")
-        self.session = onnxruntime.InferenceSession(folder / MODEL_FILE, providers=["CPUExecutionProvider"])
+    def __init__(self, ort: Any, folder: Path) -> None:
+        settings = options(ort, optimised=True)
+        self.session = ort.InferenceSession(folder / MODEL_FILE, settings, providers=["CPUExecutionProvider"])
         inputs = [it for it in self.session.get_inputs() if it.name.startswith("past")]
         self.caches = {it.name: numpy.zeros((1, it.shape[1], 0, it.shape[3]), "float32") for it in inputs}
 
@@ -75,10 +76,10 @@ def steps() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("precision", WeightPrecision)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_logits_are_those_of_onnx_runtime(
-    openvino: Any, tmp_path: Path, family: str, precision: WeightPrecision
+    openvino: Any, ort: Any, tmp_path: Path, family: str, precision: WeightPrecision
 ) -> None:
     written(tmp_path, FAMILIES[family], precision)
-    request, other = in_openvino(openvino, tmp_path).create_infer_request(), InOnnxRuntime(tmp_path)
+    request, other = in_openvino(openvino, tmp_path).create_infer_request(), InOnnxRuntime(ort, tmp_path)
     request.reset_state()
     # ONNX Runtime rounds activations to 8 bits where weights are packed.
     most = 1e-4 if precision is WeightPrecision.F32 else 0.1

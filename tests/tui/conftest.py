@@ -29,8 +29,10 @@ from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.scenarios.scenario import fewest_queries
 from dlbricks_tui.tui.widgets import rows
 from dlbricks_tui.wording import numbers
+from tests.jobs.carrying import stands_for_processes
 from tests.tui import actions_run
 from tests.tui.application import NOW, draw, small_library
+from tests.tui.processes import SCRIPT, Process
 from tests.tui.results import NoFramework, store_run
 from tests.tui.stored_results import store_results
 
@@ -217,3 +219,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     wanted = inspect.signature(pyfuncitem.obj).parameters
     asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
     return True
+
+
+@pytest.fixture
+def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
+    """The processes that a script stands for, one after the other."""
+    folder = tmp_path / "process"
+    folder.mkdir()
+    stands_for_processes(monkeypatch, "-S", "-c", SCRIPT, folder)
+    made = Process(folder)
+    yield made
+    made.kill()

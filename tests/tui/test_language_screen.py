@@ -31,12 +31,11 @@ from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.language import LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.answers.language_answers import answer, library, predicted
-from tests.jobs.carrying import stands_for_processes
-from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, eventually, press, running, screen_text, showing
+from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, eventually, press, running, screen_text, showing, told
+from tests.tui.processes import Process, all_seen, failed
 from tests.tui.snapshots import check_all, resize
 from tests.tui.test_panels import visit
 from tests.tui.test_run_screens import shows
-from tests.tui.test_scenario_measuring import SCRIPT, Process, all_seen, failed
 
 LIBRARY = {it.model: replace(it, measured_when=None, coverage=0.0) for it in library()}
 SMALL = "llama-3.2-1b"
@@ -98,23 +97,14 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
 
 
 @pytest.fixture
-def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
-    folder = tmp_path / "process"
-    folder.mkdir()
-    stands_for_processes(monkeypatch, "-S", "-c", SCRIPT, folder)
+def process(process: Process, monkeypatch: pytest.MonkeyPatch) -> Process:
     runtime = Runtime("here", sys.executable, "onnxruntime", "1.32", "3.11", Settings(2))
     monkeypatch.setattr(
         asking,
         "questions",
         lambda models, *_: tuple(LanguageQuestion(it, runtime, WeightPrecision.INT4, 512, 128) for it in models),
     )
-    made = Process(folder)
-    yield made
-    made.kill()
-
-
-def write(process: Process, *messages: Event, number: int = 1) -> None:
-    process.write(*messages, number=number)
+    return process
 
 
 @asynccontextmanager
@@ -128,10 +118,6 @@ def listed(pilot: Pilot[None]) -> list[str]:
     """Return the models of the table in their order."""
     assert isinstance(pilot.app.screen, LanguageScreen)
     return [it.model for it in pilot.app.screen._models.found]
-
-
-def told(pilot: Pilot[None]) -> list[str]:
-    return [note.message for note in pilot.app._notifications]
 
 
 async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_answer_and_curves(
@@ -240,9 +226,9 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
         assert not order.end_to_end
         assert [it.model.name for it in order.questions] == [SMALL]
         await shows(pilot, "the measurement starts")
-        write(process, Waiting(holder="run r1 of a colleague"))
+        process.write(Waiting(holder="run r1 of a colleague"))
         await shows(pilot, "waiting for run r1 of a colleague")
-        write(process, BEGINS, ROUND)
+        process.write(BEGINS, ROUND)
         await shows(pilot, ROUND.line)
         # Others can be looked at meanwhile.
         await pilot.press("j", "m")
@@ -253,7 +239,7 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
     assert not process.has_ended()
 
     answers.measured.add(SMALL)
-    write(process, DONE)
+    process.write(DONE)
     process.end()
     async with language_screen(new, WIDE) as pilot:
         # The row and the answer have the measured figures.
@@ -265,7 +251,7 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
 
         await pilot.press("m")
         await eventually(pilot, lambda: process.has_begun(2))
-        write(process, BEGINS, number=2)
+        process.write(BEGINS, number=2)
         await shows(pilot, f"{SMALL}, {VARIANT}: measuring")
         await pilot.press("x")
         await eventually(pilot, lambda: process.has_ended(2))
@@ -284,7 +270,7 @@ async def test_a_measurement_that_fails_is_one_line(
     async with language_screen(new, NARROW) as pilot:
         for number, (message, said) in enumerate(failures, start=1):
             if message is not None:
-                write(process, message, number=number)
+                process.write(message, number=number)
             process.end(0 if message is None else 1, number)
             await press(pilot, "m")
             assert f" {said}" in screen_text(pilot) and process.has_begun(number)

@@ -3,9 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
@@ -19,7 +18,7 @@ from dlbricks_tui.answers.followed_runs import SnapshotBuilder
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.events import Waiting
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.store.database import ResultsDatabase
@@ -27,26 +26,15 @@ from dlbricks_tui.store.records import Peaks
 from dlbricks_tui.tui.analysis.panels import RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.messages import NewResults
-from tests.jobs.carrying import stands_for_processes
-from tests.tui.application import NARROW, WIDE, AppWithoutWorkbench, eventually, press, screen_text, settled
+from tests.tui.application import NARROW, WIDE, AppWithoutWorkbench, eventually, press, screen_text, settled, told
+from tests.tui.processes import Process, all_seen
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
 from tests.tui.test_analysis_screen import MODEL, ONE_THREAD, TWO_THREADS, analysis_screen, screen_of
 from tests.tui.test_run_screens import shows
-from tests.tui.test_scenario_measuring import SCRIPT, Process, all_seen
 
 PROVED = MeasuredGain(9.0, 0.42, (0.40, 0.44), 15.6, "2026-11-27T00:00:00+00:00")
 ROUNDS = RoundsDone("parallel-2", 7, Gain(0.41, 0.38, 0.44), 12.0)
-
-
-@pytest.fixture
-def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
-    folder = tmp_path / "process"
-    folder.mkdir()
-    stands_for_processes(monkeypatch, "-S", "-c", SCRIPT, folder)
-    made = Process(folder)
-    yield made
-    made.kill()
 
 
 @pytest.fixture
@@ -55,15 +43,6 @@ def faster(new: DataFolder) -> DataFolder:
     store_run(new, [MODEL])
     store_run(new, [MODEL], runtime=ONE_THREAD, factor=0.75)
     return new
-
-
-def write(process: Process, *messages: Event, number: int = 1) -> None:
-    process.write(*messages, number=number)
-
-
-def told(pilot: Pilot[None]) -> list[str]:
-    """Return the messages of the program, the newest last."""
-    return [note.message for note in pilot.app._notifications]
 
 
 async def tells(pilot: Pilot[None], words: str) -> None:
@@ -79,7 +58,7 @@ async def test_keys_prove_what_ifs_and_cancel_and_gains_and_failures_appear_in_t
         await press(pilot, "3", "2")
         before = screen._document
         await pilot.press("v")
-        write(process, Waiting(holder="run r1 of a colleague"))
+        process.write(Waiting(holder="run r1 of a colleague"))
         await shows(pilot, "waits for run r1 of a colleague")
         await pilot.press("v")
         await tells(pilot, "The proof goes on (run 2 branches at once): x cancels it.")
@@ -95,9 +74,9 @@ async def test_keys_prove_what_ifs_and_cancel_and_gains_and_failures_appear_in_t
         # All that are marked, one after the other.
         await press(pilot, "j", "a")
         await pilot.press("v")
-        write(process, ProofDone("parallel-2", PROVED, ""), number=2)
+        process.write(ProofDone("parallel-2", PROVED, ""), number=2)
         await shows(pilot, "loading the model twice, before and after the change 2 of 2")
-        write(process, ProofDone("threads-1", None, "the worker was lost"), number=2)
+        process.write(ProofDone("threads-1", None, "the worker was lost"), number=2)
         process.end(number=2)
         await settled(pilot)
         assert "failed     the worker was lost" in screen_text(pilot)
@@ -111,11 +90,11 @@ async def test_keys_prove_what_ifs_and_cancel_and_gains_and_failures_appear_in_t
         await press(pilot, "escape", "k")
         await pilot.press("v")
         await shows(pilot, "loading the model twice")
-        write(process, ROUNDS, number=4)
+        process.write(ROUNDS, number=4)
         await shows(pilot, "7 rounds, +41.0 % (+38 to +44) so far, about 12 s left")
         assert "running" in screen_text(pilot)
         check_layout(pilot.app)
-        write(process, ProofDone("parallel-2", PROVED, ""), number=4)
+        process.write(ProofDone("parallel-2", PROVED, ""), number=4)
         process.end(number=4)
         await settled(pilot)
         shown = screen_text(pilot)
@@ -140,9 +119,9 @@ async def test_a_proof_survives_its_screen_and_the_program_and_is_shown_again(
     session = Session(faster)
     async with AppWithoutWorkbench(session, TWO_THREADS).run_test(size=WIDE) as pilot:
         pilot.app.push_screen(screen_of(session))
-        write(process, ROUNDS)
+        process.write(ROUNDS)
         await shows(pilot, "7 rounds, +41.0 % (+38 to +44) so far")
-        write(process, ProofDone("parallel-2", PROVED, ""))
+        process.write(ProofDone("parallel-2", PROVED, ""))
         process.end()
         await settled(pilot)
         assert "largest gain: run 2 branches at once, +42.0 % (+40 to +44), proved" in screen_text(pilot)

@@ -1,16 +1,10 @@
 """Scenarios that the screen measures; a small script stands for the process that measures."""
 
-import os
 import re
-import signal
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 import pytest
-from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.answers import scenarios
@@ -18,8 +12,7 @@ from dlbricks_tui.answers.followed_jobs import LoadJob
 from dlbricks_tui.answers.scenario_of_model import ScenarioSettings
 from dlbricks_tui.answers.session import Session
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.jobs.events import Event, JobEnded, Waiting, to_line
-from dlbricks_tui.jobs.folder import stored_request
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.scenarios.scenario import (
     LoadDone,
     LoadProgress,
@@ -33,8 +26,18 @@ from dlbricks_tui.scenarios.scenario import (
 from dlbricks_tui.settings.loads import KIND
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.scenario.screen import CancelLoadScreen, ScenarioScreen
-from tests.jobs.carrying import stands_for_processes
-from tests.tui.application import NARROW, WIDE, WRITTEN, AppWithoutWorkbench, eventually, press, screen_text, settled
+from tests.tui.application import (
+    NARROW,
+    WIDE,
+    WRITTEN,
+    AppWithoutWorkbench,
+    eventually,
+    press,
+    screen_text,
+    settled,
+    told,
+)
+from tests.tui.processes import Process, all_seen, failed
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
 from tests.tui.test_run_screens import shows
@@ -47,46 +50,12 @@ from tests.tui.test_scenario_screen import (
     store_load_test,
 )
 
-Request = TypeVar("Request")
 pytestmark = pytest.mark.usefixtures("predicted_once")
-# It keeps its request, writes each file of lines that appears, and ends with the status, or the error, in another file.
-SCRIPT = """
-import os, pathlib, sys, time
-folder, job = map(pathlib.Path, sys.argv[1:3])
-number = len(list(folder.glob("order*"))) + 1
-(folder / "part-order").write_bytes((job / "request.json").read_bytes())
-(folder / f"pid{number}").write_text(str(os.getpid()))
-(folder / "part-order").rename(folder / f"order{number}")
-events = (job / "events.jsonl").open("ab", 0)
-written = 0
-while True:
-    ends = (folder / f"end{number}").exists()
-    if (folder / f"lines{number}.{written}").exists():
-        events.write((folder / f"lines{number}.{written}").read_bytes())
-        written += 1
-    elif ends:
-        break
-    time.sleep(0.005)
-status = (folder / f"end{number}").read_text()
-if status == "0":
-    events.write(b'{"event": "JobEnded", "when": "2026-11-27T00:00:00+00:00", ')
-    events.write(b'"state": "finished", "message": "", "seconds": 1.0}\\n')
-sys.exit(int(status) if status.isdigit() else status)
-"""
 READY = LoadReady(service_ms=15.5, passing_ms=0.12, wake_up_ms=0.9, logs="/data/scenarios/ab")
 FIRST = LoadTestStarted(number=1, rate=30.0, batch_size=1, queries=662, seconds_left=40.0)
 SECOND = LoadTestStarted(number=2, rate=45.0, batch_size=1, queries=662, seconds_left=20.0)
 PASSED = LoadTestDone(number=1, rate=30.0, batch_size=1, passed=True, percentile_ms=41.5, per_second=29.8)
 FAILED = LoadTestDone(number=2, rate=45.0, batch_size=1, passed=False, percentile_ms=97.0, per_second=44.0)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder with what the process writes."""
-    path = tmp_path / "process"
-    path.mkdir()
-    stands_for_processes(monkeypatch, "-S", "-c", SCRIPT, path)
-    return path
 
 
 @pytest.fixture
@@ -102,67 +71,8 @@ def timed(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> DataFolder:
     return new
 
 
-class Process:
-    """The processes of the script, one after the other."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._written: dict[int, int] = {}
-
-    def write(self, *messages: Event | bytes, number: int = 1) -> None:
-        """Let a process write messages; they appear at once."""
-        written = self._written.get(number, 0)
-        self._written[number] = written + 1
-        part = self._folder / "part"
-        part.write_bytes(b"".join(it if isinstance(it, bytes) else to_line(it) for it in messages))
-        part.rename(self._folder / f"lines{number}.{written}")
-
-    def kill(self) -> None:
-        """End all that a test has left running: processes outlive the program."""
-        for path in self._folder.glob("pid*"):
-            with suppress(ProcessLookupError):
-                os.kill(int(path.read_text()), signal.SIGKILL)
-
-    def end(self, status: int | str = 0, number: int = 1) -> None:
-        (self._folder / "part").write_text(str(status))
-        (self._folder / "part").rename(self._folder / f"end{number}")
-
-    def has_begun(self, number: int = 1) -> bool:
-        return (self._folder / f"order{number}").exists()
-
-    def order(self, kind: type[Request], number: int = 1) -> Request:
-        return stored_request(self._folder / f"order{number}", kind)
-
-    def has_ended(self, number: int = 1) -> bool:
-        try:
-            os.kill(int((self._folder / f"pid{number}").read_text()), 0)
-        except ProcessLookupError:
-            return True
-        return False
-
-
-@pytest.fixture
-def process(folder: Path) -> Iterator[Process]:
-    made = Process(folder)
-    yield made
-    made.kill()
-
-
 def progress(number: int, latencies_ms: list[float], seconds: float = 5.0) -> LoadProgress:
     return LoadProgress(number=number, queries=len(latencies_ms), seconds=seconds, latencies_ms=tuple(latencies_ms))
-
-
-def failed(reason: str) -> JobEnded:
-    return JobEnded(state="failed", message=reason, seconds=1.0)
-
-
-def all_seen(data: DataFolder) -> bool:
-    """Return whether all jobs were followed to their ends."""
-    return all((it / "seen").exists() for it in data.jobs.iterdir())
-
-
-def told(pilot: Pilot[None]) -> list[str]:
-    return [note.message for note in pilot.app._notifications]
 
 
 async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_prediction_of_before(

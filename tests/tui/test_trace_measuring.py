@@ -1,8 +1,5 @@
 """Traces that the screen makes; a small script stands for the process that traces."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from textual.pilot import Pilot
 
@@ -25,13 +22,13 @@ from dlbricks_tui.traces.trace import (
 )
 from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen
 from dlbricks_tui.tui.trace.screen import TraceScreen
-from tests.jobs.carrying import stands_for_processes
 from tests.tui.application import NARROW, WIDE, eventually, press, screen_text, showing, told
+from tests.tui.processes import Process, all_seen, failed
 from tests.tui.test_run_screens import shows
-from tests.tui.test_scenario_measuring import SCRIPT, Process, all_seen, failed
 from tests.tui.test_trace_screen import screen_of
 from tests.tui.traces import ID, MODEL, store_trace
 
+pytestmark = pytest.mark.usefixtures("orders")
 STARTED = LevelStarted(level=TraceLevel.MODEL)
 MODEL_DONE = LevelDone(level=TraceLevel.MODEL, inference_ms=8.1, overhead_ms=None)
 LAYER = LevelStarted(level=TraceLevel.LAYER)
@@ -57,20 +54,6 @@ def orders(monkeypatch: pytest.MonkeyPatch) -> list[TraceOptions]:
     return asked
 
 
-@pytest.fixture
-def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, orders: list[TraceOptions]) -> Iterator[Process]:
-    folder = tmp_path / "process"
-    folder.mkdir()
-    stands_for_processes(monkeypatch, "-S", "-c", SCRIPT, folder)
-    made = Process(folder)
-    yield made
-    made.kill()
-
-
-def write(process: Process, *messages: Event, number: int = 1) -> None:
-    process.write(*messages, number=number)
-
-
 async def begin(pilot: Pilot[None]) -> None:
     """Start a trace with the usual settings."""
     await press(pilot, "m")
@@ -84,18 +67,18 @@ async def test_levels_are_traced_one_by_one_while_others_are_looked_at_and_failu
     async with showing(new, screen_of, WIDE) as pilot:
         await begin(pilot)
         await shows(pilot, "reading the model, then model, layer, primitive, thread")
-        write(process, Waiting(holder="run r1 of a colleague"))
+        process.write(Waiting(holder="run r1 of a colleague"))
         await shows(pilot, "waits for run r1 of a colleague")
-        write(process, STARTED)
+        process.write(STARTED)
         await shows(pilot, "model level starts, then layer, primitive, thread")
-        write(process, LAYER, PRIMITIVE, NO_PRIMITIVE)
+        process.write(LAYER, PRIMITIVE, NO_PRIMITIVE)
         await shows(pilot, "no primitive, then thread")
-        write(process, THREAD, RoundStarted(number=2, rounds=3))
+        process.write(THREAD, RoundStarted(number=2, rounds=3))
         await shows(pilot, "no primitive, round 2 of 3 at all levels")
-        write(process, MODEL_DONE, LAYER_DONE)
+        process.write(MODEL_DONE, LAYER_DONE)
         await shows(pilot, "no primitive, model 8.100 ms, layer 8.500 ms (+0.4000 ms), then thread")
         store_trace(new)
-        write(process, TraceDone(id=ID))
+        process.write(TraceDone(id=ID))
         process.end()
         # The trace is opened at its end.
         await shows(pilot, "Layer level: ")
@@ -104,9 +87,9 @@ async def test_levels_are_traced_one_by_one_while_others_are_looked_at_and_failu
 
         # Levels that do not fit into memory together end one by one. Stored traces can be looked at meanwhile.
         await begin(pilot)
-        write(process, STARTED, RoundStarted(number=1, rounds=1), number=2)
+        process.write(STARTED, RoundStarted(number=1, rounds=1), number=2)
         await shows(pilot, "model level is traced, then layer, primitive, thread")
-        write(process, MODEL_DONE, LAYER, number=2)
+        process.write(MODEL_DONE, LAYER, number=2)
         await shows(pilot, "model 8.100 ms, layer level starts, then primitive, thread")
         await pilot.press("s")
         await shows(pilot, "brick time  0.8100 ms")
@@ -118,7 +101,7 @@ async def test_levels_are_traced_one_by_one_while_others_are_looked_at_and_failu
         await eventually(pilot, lambda: len(pilot.app.screen_stack) == 1)
         await eventually(pilot, lambda: any("The trace goes on in the background" in it for it in told(pilot)))
     assert not process.has_ended(2)
-    write(process, LAYER_DONE, TraceDone(id=ID), number=2)
+    process.write(LAYER_DONE, TraceDone(id=ID), number=2)
     process.end(number=2)
     # A trace survives its screen.
     async with showing(new, screen_of, NARROW) as pilot:
@@ -167,7 +150,7 @@ async def test_the_order_has_the_settings_of_the_box_and_cancelling_asks_first(
         order = process.order(TraceOrder)
         assert order.inferences == 7 and order.source.name == MODEL
 
-        write(process, STARTED)
+        process.write(STARTED)
         await shows(pilot, "model level starts")
         await pilot.press("x")
         await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelTraceScreen))

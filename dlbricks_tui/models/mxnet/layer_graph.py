@@ -1,12 +1,13 @@
 """From an MXNet file with inferred types to a layer graph."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, CachedTypes, ReadModel, answer_key, types_in
-from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, AnnotatedNode, GroupedNodes, LayerNodes, group_nodes
+from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, with_composites
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import FusionRefusedError, InconsistentModelError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import (
@@ -82,27 +83,28 @@ class _Builder:
         self._roles = inferred.roles
         self._name = name
         self._forms = InnerForms()
-        # The operators and constants of the file; a fused graph has no annotations.
-        annotated = {
-            number: AnnotatedNode(
-                node.name,
-                node.op,
-                node.attributes if self._fused_from is None else {},
-                [entry.node for entry in node.inputs],
-            )
+        # The operators and constants of the file, each a layer.
+        self._layers = [
+            number
             for number, node in enumerate(self._nodes)
             if not node.is_variable or self._roles[number] is Role.CONSTANT
-        }
-        read = [(*entry, number) for number, node in enumerate(self._nodes) for entry in node.inputs]
-        self._groups = GroupedNodes(group_nodes(annotated, name), [*read, *((*head, None) for head in self._heads)])
-        inputs = (node for node, role in self._roles.items() if role is Role.INPUT)
-        self._input_numbers = {node: number for number, node in enumerate(inputs)}
+        ]
+        # The outputs of each node that others read.
+        self._results: dict[int, list[int]] = defaultdict(list)
+        read = {*self._heads, *(entry for node in self._nodes for entry in node.inputs)}
+        for number, output in sorted(read):
+            self._results[number].append(output)
+        self._inputs = [number for number, role in self._roles.items() if role is Role.INPUT]
+        self._made = {NodeOutput(number, 0): Feed(None, place) for place, number in enumerate(self._inputs)}
+        for index, number in enumerate(self._layers):
+            found = enumerate(self._results[number])
+            self._made |= {NodeOutput(number, output): Feed(index, place) for place, output in found}
         # Many outputs share few types.
         self._distinct_types = {found for types in self._types for found in types}
         self._all_known = not self._unknown and all(found.is_known for found in self._distinct_types)
 
     def graph(self) -> LayerGraph:
-        if not self._groups.layers:
+        if not self._layers:
             raise UnreadableModelError(f"{self._name} has no operators: there is nothing to run")
         shapes = {found.shape for found in self._distinct_types if found.shape is not None}
         too_large = {shape for shape in shapes if prod(shape) > MOST_ELEMENTS}
@@ -112,63 +114,64 @@ class _Builder:
                     label, shown = self._label(number)[:80], "x".join(map(str, found.shape))[:80]
                     what = f"{label!r} has a shape of {shown}: more than MXNet can hold"
                     raise UnreadableModelError(f"{self._name}: {what}")
-        inputs = [GraphInput(self._label(number), self._type(NodeOutput(number, 0))) for number in self._input_numbers]
-        return LayerGraph(
+        inputs = [GraphInput(self._label(number), self._type(NodeOutput(number, 0))) for number in self._inputs]
+        graph = LayerGraph(
             self._name,
             Level.WRITTEN if self._fused_from is None else Level.FUSED,
-            tuple([self._layer(index, group) for index, group in enumerate(self._groups.layers)]),
+            tuple([self._layer(index, number) for index, number in enumerate(self._layers)]),
             tuple(inputs),
             # Some files put out a weight, which no layer computes.
-            tuple([self._feed(head) for head in self._heads if self._roles.get(head.node) is not Role.WEIGHT]),
+            tuple([self._made[head] for head in self._heads if self._roles.get(head.node) is not Role.WEIGHT]),
         )
+        # A fused graph has no annotations.
+        written = self._fused_from is None
+        return with_composites(graph, [self._nodes[it].attributes for it in self._layers]) if written else graph
 
-    def _layer(self, index: int, group: LayerNodes) -> Layer:
-        nodes, title = self._original_nodes(group), group.name
-        if self._fused_from is not None and nodes:
+    def _layer(self, index: int, number: int) -> Layer:
+        node = self._nodes[number]
+        nodes: tuple[int, ...] = (number,)
+        title = node.name or f"{node.op.lower()}{number}"
+        if self._fused_from is not None:
+            nodes = tuple(sorted(self._fused_from.parts[number]))
             # A fused layer has the name of its first written layer.
-            first = self._fused_from.file.nodes[nodes[0]]
-            title = first.attributes.get(LAYER_ATTRIBUTE) or first.name or title
-        reads = LayerReads()
-        if self._nodes[group.members[0]].is_variable:
-            operators: tuple[Operator, ...] = ()
-            for node in group.members:
-                reads.weight(node, self._type(NodeOutput(node, 0)))
+            for first in nodes[:1]:
+                written = self._fused_from.file.nodes[first]
+                title = written.attributes.get(LAYER_ATTRIBUTE) or written.name or title
+        reads, operators = LayerReads(), tuple[Operator, ...]()
+        if node.is_variable:
+            reads.weight(number, self._type(NodeOutput(number, 0)))
             ops, kinds, origin = ["constant"], [Kind.CONSTANT], Origin.WEIGHT
         else:
-            inside = {node: number for number, node in enumerate(group.members)}
-            operators = tuple([self._operator(member, inside, reads) for member in group.members])
-            ops = [op for operator in operators for op in operator.parts]
+            operators = (self._operator(number, reads),)
+            ops = list(operators[0].parts)
             kinds, origin = [kind_of(op) for op in ops], Origin.OPERATOR
-        results = self._groups.results[index]
+        results = self._results[number]
         return Layer(
             index=index,
             name=title,
             op="+".join(ops),
-            kind=group.kind or heaviest(kinds),
+            kind=heaviest(kinds),
             operators=operators,
             feeds=tuple(reads.feeds),
             data=tuple(reads.data),
             weights=tuple(reads.weights),
-            results=tuple([Wire(origin, member, output) for member, output in results]),
-            outputs=tuple([self._type(NodeOutput(group.members[member], output)) for member, output in results]),
-            times=group.times,
-            unmeasurable=self._why_unmeasurable(group, (*reads.data, *reads.weights)),
+            results=tuple([Wire(origin, 0, output) for output in results]),
+            outputs=tuple([self._type(NodeOutput(number, output)) for output in results]),
+            unmeasurable=self._why_unmeasurable(number, (*reads.data, *reads.weights)),
             nodes=nodes,
             # Fused operators keep copies of their weights, in a layout that they choose in their first run.
             arrays=() if any(operator.inner for operator in operators) else tuple(reads.arrays),
         )
 
-    def _operator(self, number: int, inside: Mapping[int, int], reads: LayerReads) -> Operator:
-        """Return the operator of a node, and add its inputs to `reads`; `inside` numbers the nodes of its layer."""
+    def _operator(self, number: int, reads: LayerReads) -> Operator:
+        """Return the operator of a node, and add its inputs to `reads`."""
         node = self._nodes[number]
-        wires = []
-        for entry in node.inputs:
-            if entry.node in inside:
-                wires.append(Wire(Origin.OPERATOR, inside[entry.node], entry.output))
-            elif self._roles.get(entry.node) is Role.WEIGHT:
-                wires.append(reads.weight(entry.node, self._type(NodeOutput(entry.node, 0))))
-            else:
-                wires.append(reads.tensor(self._feed(entry), self._type(entry)))
+        wires = [
+            reads.weight(entry.node, self._type(NodeOutput(entry.node, 0)))
+            if self._roles.get(entry.node) is Role.WEIGHT
+            else reads.tensor(self._made[entry], self._type(entry))
+            for entry in node.inputs
+        ]
         outputs = tuple(self._types[number])
         params = _with_sizes(node, outputs)
         neutral = neutral_operator(node.op, params, Site(tuple([self._type(entry) for entry in node.inputs]), outputs))
@@ -186,19 +189,6 @@ class _Builder:
                 parts = tuple([op for graph in nested for op in graph.ops]) or parts
         return Operator(neutral.op, neutral.params, tuple(wires), outputs, native, inner, parts)
 
-    def _feed(self, entry: NodeOutput) -> Feed:
-        is_input = entry.node not in self._groups.place
-        return Feed(None, self._input_numbers[entry.node]) if is_input else self._groups.feed(*entry)
-
-    def _original_nodes(self, group: LayerNodes) -> tuple[int, ...]:
-        """Return the nodes of the model file behind a layer, ascending."""
-        if self._fused_from is None and len(group.members) == group.times == 1:
-            return group.members
-        numbers = [number for repetition in group.repetitions for number in repetition]
-        if self._fused_from is not None:
-            numbers = [part for number in numbers for part in self._fused_from.parts[number]]
-        return tuple(sorted(numbers))
-
     def _label(self, number: int) -> str:
         """Return the name of a node in the model file."""
         if self._fused_from is not None and self._fused_from.parts[number]:
@@ -209,14 +199,12 @@ class _Builder:
         types = self._types[entry.node]
         return types[entry.output] if entry.output < len(types) else UNKNOWN_TYPE
 
-    def _why_unmeasurable(self, group: LayerNodes, inputs: Sequence[TensorType]) -> str | None:
+    def _why_unmeasurable(self, number: int, inputs: Sequence[TensorType]) -> str | None:
         if self._all_known and UNKNOWN_TYPE not in inputs:
             return None
-        for member in group.members:
-            if member in self._unknown:
-                return f"operator {self._nodes[member].op} is not known to the installed MXNet"
-        outputs = (found for member in group.members for found in self._types[member])
-        if all(found.is_known for found in inputs) and all(found.is_known for found in outputs):
+        if number in self._unknown:
+            return f"operator {self._nodes[number].op} is not known to the installed MXNet"
+        if all(found.is_known for found in (*inputs, *self._types[number])):
             return None
         if self._unknown:
             return "its shape depends on an operator that the installed MXNet does not know"

@@ -3,10 +3,9 @@
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +24,12 @@ _MOST_DIMENSIONS = 32
 _CHUNK_BYTES = 1 << 22
 
 
-@dataclass(frozen=True, slots=True)
-class StoredArray:
+class StoredArray(NamedTuple):
     """The place of an array in a file."""
 
-    name: str
     dtype: str
     offset: int
-    count: int
+    elements: int
 
 
 class ParamsFile:
@@ -43,19 +40,20 @@ class ParamsFile:
         self._file = file
         self._size = file.seek(0, 2)
         file.seek(0)
+        # By name.
         self.arrays = self._read_directory()
 
     def values(self, array: StoredArray) -> Iterator[NDArray[np.generic]]:
         """Yield all values of an array, in pieces."""
         dtype = np.dtype(array.dtype)
         self._file.seek(array.offset)
-        left = array.count
+        left = array.elements
         while left:
             count = min(left, _CHUNK_BYTES // dtype.itemsize)
             yield np.frombuffer(self._bytes(count * dtype.itemsize), dtype=dtype)
             left -= count
 
-    def _read_directory(self) -> tuple[StoredArray, ...]:
+    def _read_directory(self) -> list[tuple[str, StoredArray]]:
         if self._number("<Q") != _LIST_MAGIC:
             raise self._broken("does not begin like a file of MXNet arrays")
         self._number("<Q")
@@ -65,10 +63,7 @@ class ParamsFile:
             names = [f"array {number}" for number in range(len(unnamed))]
         if len(names) != len(unnamed):
             raise self._broken(f"has {len(names)} names for {len(unnamed)} arrays")
-        return tuple(
-            StoredArray(name, found.dtype, found.offset, found.count)
-            for name, found in zip(names, unnamed, strict=True)
-        )
+        return list(zip(names, unnamed, strict=True))
 
     def _read_array(self) -> StoredArray:
         magic = self._number("<I")
@@ -80,7 +75,7 @@ class ParamsFile:
         shape = self._shape(magic)
         if not shape and magic != _V3:
             # Only the newest format has scalars. In older ones an array without dimensions is empty.
-            return StoredArray("", "u1", self._file.tell(), 0)
+            return StoredArray("u1", self._file.tell(), 0)
         # The type and number of the device that saved it.
         self._bytes(8)
         dtype = self._dtype()
@@ -91,7 +86,7 @@ class ParamsFile:
         self._skip(count * np.dtype(dtype).itemsize)
         for index_dtype, index_shape in index_arrays:
             self._skip(prod(index_shape) * np.dtype(index_dtype).itemsize)
-        return StoredArray("", dtype, offset, count)
+        return StoredArray(dtype, offset, count)
 
     def _shape(self, magic: int) -> tuple[int, ...]:
         old = magic not in (_V1, _V2, _V3)
@@ -105,8 +100,7 @@ class ParamsFile:
         return sizes
 
     def _dtype(self) -> str:
-        flag = self._number("<i")
-        if flag not in _DTYPES:
+        if (flag := self._number("<i")) not in _DTYPES:
             raise self._broken(f"has an array of the unknown data type {flag}")
         return _DTYPES[flag]
 
@@ -117,8 +111,7 @@ class ParamsFile:
         return count
 
     def _number(self, layout: str) -> int:
-        number: int = struct.unpack(layout, self._bytes(struct.calcsize(layout)))[0]
-        return number
+        return int(struct.unpack(layout, self._bytes(struct.calcsize(layout)))[0])
 
     def _bytes(self, count: int) -> bytes:
         read = self._file.read(count)

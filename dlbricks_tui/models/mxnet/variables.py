@@ -114,9 +114,14 @@ def input_shapes(
     shapes = {number: given[file.nodes[number].name] for number in roles if file.nodes[number].name in given}
     for number in inputs:
         node = file.nodes[number]
-        found = shapes.get(number) or known.get(node.name) or _declared(node)
-        if found is None and len(inputs) == 1:
-            found = _of_known_network(file, number, where)
+        found = shapes.get(number) or known.get(node.name)
+        declared = None if found else declared_axes(node)
+        if declared is not None and all(axis > 0 for axis in declared[1:]):
+            # An open batch axis means one image.
+            found = (max(declared[0], 1), *declared[1:])
+        if found is None and len(inputs) == 1 and node.name == "data":
+            usual = next((shape for pattern, shape in KNOWN_NETWORKS if pattern.search(where)), None)
+            found = usual if usual is not None and _is_image(file, number) else None
         if found is not None:
             shapes[number] = found if batch_size is None else (batch_size, *found[1:])
     refuse_too_large(
@@ -128,21 +133,6 @@ def input_shapes(
 def declared_axes(node: SymbolNode) -> Shape | None:
     """Return the declared sizes, 0 or less for an open axis; None where the number of axes is unknown."""
     return read_shape(node.attributes.get(SHAPE_ATTRIBUTE, ""))
-
-
-def _declared(node: SymbolNode) -> Shape | None:
-    shape = declared_axes(node)
-    if shape is None or any(axis <= 0 for axis in shape[1:]):
-        return None
-    # An open batch axis means one image.
-    return (max(shape[0], 1), *shape[1:])
-
-
-def _of_known_network(file: SymbolFile, number: int, name: str) -> Shape | None:
-    if file.nodes[number].name != "data":
-        return None
-    found = next((shape for pattern, shape in KNOWN_NETWORKS if pattern.search(name)), None)
-    return found if found is not None and _is_image(file, number) else None
 
 
 def _is_image(file: SymbolFile, number: int) -> bool:

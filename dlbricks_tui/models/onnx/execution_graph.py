@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dlbricks_tui.models.composites import joined_layer
 from dlbricks_tui.models.digraphs import digraph_of, topological_order
 from dlbricks_tui.models.errors import FusionRefusedError
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, LayerReads, Level, Operator, Origin, Wire, type_of
-from dlbricks_tui.models.kinds import heaviest, kind_of
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Operator, Origin, Wire, type_of
+from dlbricks_tui.models.kinds import kind_of
 from dlbricks_tui.models.onnx.model_file import OnnxFile
 from dlbricks_tui.models.onnx.neutral import plain_native
 
@@ -146,7 +147,13 @@ class _Builder:
             self._converter |= {(conversion.tensor, reader): number for reader in readers}
         self._order = self._in_order()
         self._index = {unit: index for index, unit in enumerate(self._order)}
-        self._results = self._leaving()
+        # The tensors of each group that others read, or that are outputs.
+        leaving: list[set[Feed]] = [set() for _ in groups]
+        read = [(tensor, self._place[layer.index]) for layer in written.layers for tensor in layer.feeds]
+        for tensor, reader in (*read, *((head, -1) for head in written.heads)):
+            if tensor.layer is not None and self._place[tensor.layer] != reader:
+                leaving[self._place[tensor.layer]].add(tensor)
+        self._results = [sorted(tensors) for tensors in leaving]
         # What was compiled of each group.
         self._compiled: list[list[str]] = [[] for _ in groups]
         for it in executed:
@@ -191,15 +198,6 @@ class _Builder:
         sources = [sorted(rank[it] for it in read if it is not None) for _, _, read in units]
         return [units[place][1] for place in topological_order(sources)]
 
-    def _leaving(self) -> list[list[Feed]]:
-        """Return for each group the tensors that others read, or that are outputs."""
-        found: list[set[Feed]] = [set() for _ in self._groups]
-        read = [(tensor, self._place[layer.index]) for layer in self._written.layers for tensor in layer.feeds]
-        for tensor, reader in (*read, *((head, -1) for head in self._written.heads)):
-            if tensor.layer is not None and self._place[tensor.layer] != reader:
-                found[self._place[tensor.layer]].add(tensor)
-        return [sorted(tensors) for tensors in found]
-
     def _compiled_form(self, it: _Executed) -> str:
         """Return the kind and kernel of an executed node, the layouts that it reads, and the one that it writes."""
         read = [_INPUT if place is None else self._executed[place].layout for place in it.reads]
@@ -228,56 +226,13 @@ class _Builder:
 
     def _group(self, unit: int) -> Layer:
         members = [self._written.layers[layer] for layer in self._groups[unit]]
-        heaviest_kind = heaviest([layer.kind for layer in members])
-        named = next(layer for layer in members if layer.kind is heaviest_kind)
-        reads = LayerReads()
-        # The number of each member's first operator.
-        begins: dict[int | None, int] = {}
-        operators: list[Operator] = []
-        for layer in members:
-            begins[layer.index] = len(operators)
-            sources = [
-                self._within(feed, begins) or reads.tensor(self._feed(feed, unit), found)
-                for feed, found in zip(layer.feeds, layer.data, strict=True)
-            ]
-            # Layers that share an array share the weight.
-            weights = [reads.weight(*it) for it in zip(layer.arrays, layer.weights, strict=True)]
-            for operator in layer.operators:
-                wires = [
-                    sources[wire.number]
-                    if wire.origin is Origin.DATA
-                    else weights[wire.number]
-                    if wire.origin is Origin.WEIGHT
-                    else wire._replace(number=wire.number + begins[layer.index])
-                    for wire in operator.inputs
-                ]
-                operators.append(replace(operator, inputs=tuple(wires)))
+        found = joined_layer(members, self._results[unit], lambda feed: self._feed(feed, unit))
+        operators = list(found.operators)
         if self._compiled[unit]:
             params = (*operators[0].params, (COMPILED, tuple(self._compiled[unit])))
             operators[0] = replace(operators[0], params=params)
-        results = filter(None, [self._within(tensor, begins) for tensor in self._results[unit]])
-        return Layer(
-            index=self._index[unit],
-            name=named.name,
-            op="+".join(part for operator in operators for part in operator.parts),
-            kind=heaviest_kind,
-            operators=tuple(operators),
-            feeds=tuple(reads.feeds),
-            data=tuple(reads.data),
-            weights=tuple(reads.weights),
-            results=tuple(results),
-            outputs=tuple([type_of(self._written, tensor) for tensor in self._results[unit]]),
-            unmeasurable=next((layer.unmeasurable for layer in members if layer.unmeasurable is not None), None),
-            nodes=tuple(sorted(node for layer in members for node in layer.nodes)),
-            arrays=tuple(reads.arrays),
-        )
-
-    def _within(self, tensor: Feed, begins: Mapping[int | None, int]) -> Wire | None:
-        """Return a tensor of a member by the operator of the group that makes it; None for tensors of others."""
-        if tensor.layer is None or tensor.layer not in begins:
-            return None
-        made = self._written.layers[tensor.layer].results[tensor.output]
-        return made._replace(number=made.number + begins[tensor.layer])
+        name = next(layer.name for layer in members if layer.kind is found.kind)
+        return replace(found, index=self._index[unit], name=name, operators=tuple(operators))
 
 
 # What ONNX Runtime appends to the name of a node or tensor for the node that replaces it.

@@ -5,33 +5,42 @@ A framework tells the types that inference leaves open: by its own inference, an
 
 import time
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, CachedTypes, ReadModel, answer_key
+from dlbricks_tui.models.composites import with_composites
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import example_shape, refuse_unfit, value_advice
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
-from dlbricks_tui.models.onnx.branches import is_if, with_composites
+from dlbricks_tui.models.onnx.branches import is_if
 from dlbricks_tui.models.onnx.constants import ConstantAnalysis, analyse
 from dlbricks_tui.models.onnx.execution_graph import executed_graph, written_layers_behind
 from dlbricks_tui.models.onnx.inputs import (
+    candidates,
     compared_numbers,
     depending_on_data,
+    implied_axes,
     input_types,
     set_shapes,
     stated_inputs,
     stored_settings,
 )
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, OnnxGraphBuilder
-from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING, OnnxFile, parse_onnx, reads
-from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
+from dlbricks_tui.models.onnx.model_file import (
+    DEEPEST_NESTING,
+    OnnxFile,
+    parse_onnx,
+    read_onnx,
+    reads,
+    refuse_too_many_parts,
+)
 from dlbricks_tui.models.onnx.stored_arrays import (
     DamagedValueError,
     checked_array_file_sizes,
@@ -39,7 +48,6 @@ from dlbricks_tui.models.onnx.stored_arrays import (
     stored_bytes,
     type_of_weight,
 )
-from dlbricks_tui.models.onnx.suggestions import candidates, implied_axes
 from dlbricks_tui.models.onnx.writer import model_text, whole_model
 from dlbricks_tui.recorded_host import host_name
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
@@ -256,7 +264,8 @@ class OnnxLoader:
             if self._complete(model, found, written):
                 written = model.graph(found, Level.WRITTEN)
             # The optimiser gets the nodes as they are: some layers stand for several repetitions of them.
-            layers = with_composites(written, found.analysis.layers)
+            said = [{it.key: it.value for it in node.metadata_props} for node in found.analysis.layers]
+            layers = with_composites(written, said)
         except MissingShapeError as missing:
             axes = implied_axes(file)
             raise MissingShapeError(str(missing), {it: example_shape(axes[it]) for it in missing.examples}) from None
@@ -366,27 +375,27 @@ class OnnxLoader:
     def _optimised(self, model: _Model, optimiser: "WorkerFramework") -> str:
         """Return the graph that the framework executes, which is the same for inputs of all shapes."""
         key = answer_key(model.content, {}, "onnx", "optimised", optimiser.identity, host_name())
+        return self._symbol(key, optimiser, lambda: optimiser.optimised(model.path.absolute()))
+
+    def _symbol(self, key: str, framework: "WorkerFramework", ask: Callable[[], str]) -> str:
+        """Return a graph that the framework tells, from the cache if it is known."""
         known = self.cache.read_types(FUSED, key)
-        if known is not None and known.symbol is not None:
-            return known.symbol
-        symbol = optimiser.optimised(model.path.absolute())
-        self.cache.write_types(FUSED, key, CachedTypes((), framework=optimiser.identity, symbol=symbol))
-        return symbol
+        if known is None or known.symbol is None:
+            known = CachedTypes((), framework=framework.identity, symbol=ask())
+            self.cache.write_types(FUSED, key, known)
+        return known.symbol or ""
 
     def _executed_layers(self, written: LayerGraph, framework: "WorkerFramework", key: str) -> LayerGraph:
         reasons = [f"layer {it.name[:80]!r}: {it.unmeasurable}" for it in written.layers if it.unmeasurable is not None]
         if reasons:
             raise FusionRefusedError(f"{written.name}: {reasons[0]}")
         whole = whole_model(written)
-        cached = self.cache.read_types(FUSED, key)
-        if cached is None or cached.symbol is None:
-            try:
-                nodes = framework.executed(whole.text, whole.inputs, whole.weights)
-            except WorkerRefusedError as refused:
-                raise FusionRefusedError(f"{written.name}: {refused}") from None
-            cached = CachedTypes((), framework=framework.identity, symbol=nodes)
-            self.cache.write_types(FUSED, key, cached)
-        return executed_graph(written, whole.owners, cached.symbol or "")
+        asked = whole.text, whole.inputs, whole.weights
+        try:
+            nodes = self._symbol(key, framework, lambda: framework.executed(*asked))
+        except WorkerRefusedError as refused:
+            raise FusionRefusedError(f"{written.name}: {refused}") from None
+        return executed_graph(written, whole.owners, nodes)
 
     def _executed(self, symbol: str, model: _Model) -> OnnxFile:
         """Return the graph that a framework executes, with the branch that runs in place of each `If`."""

@@ -12,8 +12,7 @@ from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, ParamValue, TensorType
 from dlbricks_tui.models.input_shapes import MOST_AXES, short_shape
 from dlbricks_tui.models.literals import single_precision
-from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx
-from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
+from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx, read_onnx, refuse_too_many_parts
 from dlbricks_tui.regular_files import open_regular
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ def checked_array_file_sizes(file: OnnxFile, path: Path, where: str) -> dict[str
 
     Raise UnreadableModelError for an array whose bytes do not match its type: later code trusts the sizes of arrays.
     """
-    beside = _ExternalFiles(path)
+    beside: dict[str, int] = {}
     for called, stored in _stored(file):
         label = f"{where}: {called}"
         if len(stored.dims) > MOST_AXES:
@@ -197,10 +196,10 @@ def checked_array_file_sizes(file: OnnxFile, path: Path, where: str) -> dict[str
         if any(size < 0 for size in stored.dims):
             raise UnreadableModelError(f"{label} has a size below zero: {short_shape(tuple(stored.dims))}")
         if is_external(stored):
-            beside.refuse_missing(stored, label)
+            _refuse_missing_beside(stored, label, path, beside)
         else:
             _refuse_missing_bytes(stored, label)
-    return beside.sizes
+    return beside
 
 
 def stored_bytes(file: OnnxFile) -> int:
@@ -208,49 +207,37 @@ def stored_bytes(file: OnnxFile) -> int:
     return sum(_needed_bytes(stored) or 0 for _, stored in _stored(file))
 
 
-class _ExternalFiles:
-    """The files beside a model that hold its large arrays."""
-
-    def __init__(self, path: Path) -> None:
-        self._folder = path.parent
-        # If the model is a link, as in a download cache, its arrays may be beside the target of the link.
-        self._trusted = [self._folder.resolve(), path.resolve().parent]
-        self.sizes: dict[str, int] = {}
-
-    def refuse_missing(self, stored: "TensorProto", label: str) -> None:
-        """Raise UnreadableModelError if the file beside the model is missing, forbidden or too short."""
-        facts = {entry.key: str(entry.value) for entry in stored.external_data}
-        location = facts.get("location", "")
-        label = f"{label} is kept in {location[:80]!r}"
-        if location not in self.sizes:
-            self.sizes[location] = self._size(location, label)
-        numbers = [facts.get(key) or "0" for key in ("offset", "length")]
-        if not all(number.isdecimal() and len(number) < 19 for number in numbers):
-            raise UnreadableModelError(f"{label} at an invalid offset; copy the model again")
-        offset, length = map(int, numbers)
-        needed = _needed_bytes(stored)
-        if needed is not None and length not in (0, needed):
-            raise UnreadableModelError(f"{label}: {length:,} bytes, but {_described(stored)} takes {needed:,}")
-        if offset + max(length, needed or 0) > self.sizes[location]:
-            raise UnreadableModelError(f"{label}, which is too short; copy that file again")
-
-    def _size(self, location: str, label: str) -> int:
+def _refuse_missing_beside(stored: "TensorProto", label: str, model: Path, sizes: dict[str, int]) -> None:
+    """Raise UnreadableModelError if the file beside the model is missing, forbidden or too short; note its size."""
+    facts = {entry.key: str(entry.value) for entry in stored.external_data}
+    location = facts.get("location", "")
+    label = f"{label} is kept in {location[:80]!r}"
+    if location not in sizes:
         inside = Path(location)
         missing = UnreadableModelError(f"{label}, which is not beside the model; put it there")
         if not location or "\0" in location or inside.is_absolute() or ".." in inside.parts:
             raise missing
         try:
-            path = (self._folder / inside).resolve()
+            path = (model.parent / inside).resolve()
             if not path.is_file():
                 raise missing
-            size = path.stat().st_size
+            sizes[location] = path.stat().st_size
         except (OSError, RuntimeError):
             raise missing from None
-        if not any(path.is_relative_to(folder) for folder in self._trusted):
+        # If the model is a link, as in a download cache, its arrays may be beside the target of the link.
+        if not any(path.is_relative_to(folder) for folder in (model.parent.resolve(), model.resolve().parent)):
             raise UnreadableModelError(
                 f"{label}, a link that leads out of the model's folder; put the file itself there"
             )
-        return size
+    numbers = [facts.get(key) or "0" for key in ("offset", "length")]
+    if not all(number.isdecimal() and len(number) < 19 for number in numbers):
+        raise UnreadableModelError(f"{label} at an invalid offset; copy the model again")
+    offset, length = map(int, numbers)
+    needed = _needed_bytes(stored)
+    if needed is not None and length not in (0, needed):
+        raise UnreadableModelError(f"{label}: {length:,} bytes, but {_described(stored)} takes {needed:,}")
+    if offset + max(length, needed or 0) > sizes[location]:
+        raise UnreadableModelError(f"{label}, which is too short; copy that file again")
 
 
 def _refuse_missing_bytes(stored: "TensorProto", label: str) -> None:

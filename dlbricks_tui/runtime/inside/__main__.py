@@ -37,13 +37,7 @@ def main() -> None:
             wanted = [arguments.memory_limit, *([most] if most != resource.RLIM_INFINITY else [])]
             resource.setrlimit(resource.RLIMIT_AS, (min(wanted), most))
     threading.Thread(target=_end_when_closed, args=(arguments.requests,), daemon=True).start()
-    # Only our package becomes importable: the folder around it may hold the packages of another interpreter. The folder
-    # of this script, which Python puts on the path, would shadow modules of the framework.
-    package_folder = Path(__file__).resolve().parents[2]
-    sys.path.pop(0)
-    package = types.ModuleType("dlbricks_tui")
-    package.__path__ = [str(package_folder)]
-    sys.modules["dlbricks_tui"] = package
+    make_package_known()
     from dlbricks_tui.runtime.inside.answering import answer_all
 
     with os.fdopen(arguments.requests, "rb") as requests, os.fdopen(arguments.replies, "wb") as replies:
@@ -56,6 +50,16 @@ def _end_when_closed(requests: int) -> None:
     watched.register(requests, 0)
     watched.poll()
     os._exit(0)
+
+
+def make_package_known() -> None:
+    # Only our package becomes importable: the folder around it may hold the packages of another interpreter. The folder
+    # of this script, which Python puts on the path, would shadow modules of the framework.
+    package_folder = Path(__file__).resolve().parents[2]
+    sys.path.pop(0)
+    package = types.ModuleType("dlbricks_tui")
+    package.__path__ = [str(package_folder)]
+    sys.modules["dlbricks_tui"] = package
 
 
 if __name__ == "__main__":

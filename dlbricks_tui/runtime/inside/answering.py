@@ -9,57 +9,39 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, BinaryIO
 
+from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.inside.backend import Backend, RefusalError
 from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet, refuse_without
 from dlbricks_tui.runtime.lines import ProtocolError, decode_request, encode
-from dlbricks_tui.runtime.protocol import (
-    Describe,
-    Described,
-    Explain,
-    Fuse,
-    Generate,
-    Infer,
-    Load,
-    NullCalls,
-    OpenEngine,
-    Profile,
-    Quantise,
-    Reason,
-    Record,
-    Refused,
-    Reply,
-    Request,
-    Sample,
-    TraceRuns,
-    Unload,
-)
 
 
 def answer_all(requests: BinaryIO, replies: BinaryIO, framework: str) -> None:
     """Write one reply per request, in order."""
-    performers: dict[type[Request[Any]], Callable[[Any], Reply]] = {}
+    performers: dict[type[protocol.Request[Any]], Callable[[Any], protocol.Reply]] = {}
     for line in requests:
         replies.write(encode(_answer(line, performers, framework)))
         replies.flush()
 
 
-def _answer(line: bytes, performers: dict[type[Request[Any]], Callable[[Any], Reply]], framework: str) -> Reply:
+def _answer(
+    line: bytes, performers: dict[type[protocol.Request[Any]], Callable[[Any], protocol.Reply]], framework: str
+) -> protocol.Reply:
     try:
         request = decode_request(line)
-        if isinstance(request, Quantise):
+        if isinstance(request, protocol.Quantise):
             # Without the backend, whose thread pool the sessions of the quantiser could not share.
             refuse_without("numpy")
             from dlbricks_tui.runtime.inside.ort_quantising import write_quantised
 
             return write_quantised(request)
         if type(request) not in performers:
-            is_of_engine = isinstance(request, (OpenEngine, Generate))
+            is_of_engine = isinstance(request, (protocol.OpenEngine, protocol.Generate))
             performers.update(_engine_performers(framework) if is_of_engine else _performers(BACKENDS[framework]()))
         return performers[type(request)](request)
     except RefusalError as refusal:
         return refusal.refused
     except ProtocolError as error:
-        return Refused(Reason.MALFORMED, str(error))
+        return protocol.Refused(protocol.Reason.MALFORMED, str(error))
 
 
 # These modules import numpy, which may be missing where the framework is.
@@ -89,7 +71,7 @@ def _openvino() -> Backend:
 BACKENDS: dict[str, Callable[[], Backend]] = {"mxnet": _mxnet, "onnxruntime": _onnxruntime, "openvino": _openvino}
 
 
-def _engine_performers(framework: str) -> dict[type[Request[Any]], Callable[[Any], Reply]]:
+def _engine_performers(framework: str) -> dict[type[protocol.Request[Any]], Callable[[Any], protocol.Reply]]:
     # Without a backend, which would bring threads of its own.
     refuse_without("numpy")
     if framework == "openvino":
@@ -97,34 +79,34 @@ def _engine_performers(framework: str) -> dict[type[Request[Any]], Callable[[Any
         from dlbricks_tui.runtime.inside.openvino_models import load_openvino
 
         decoding = OpenVinoEngine(load_openvino())
-        return {OpenEngine: decoding.open, Generate: decoding.generate}
+        return {protocol.OpenEngine: decoding.open, protocol.Generate: decoding.generate}
     from dlbricks_tui.runtime.inside.genai_engine import GenaiEngine, load_genai
 
     engine = GenaiEngine(load_genai())
-    return {OpenEngine: engine.open, Generate: engine.generate}
+    return {protocol.OpenEngine: engine.open, protocol.Generate: engine.generate}
 
 
-def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Reply]]:
+def _performers(backend: Backend) -> dict[type[protocol.Request[Any]], Callable[[Any], protocol.Reply]]:
     """Return the function for each type of request."""
     from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 
-    def described(request: Describe) -> Described:
+    def described(request: protocol.Describe) -> protocol.Described:
         found = backend.describe()
         return replace(found, packages=packages_of(found.framework))
 
     programs = LoadedPrograms(backend)
     return {
-        Describe: described,
-        Infer: backend.infer,
-        Fuse: backend.fuse,
-        Record: backend.record,
-        Explain: backend.explain,
-        Load: programs.load,
-        Sample: programs.sample,
-        Profile: programs.profile,
-        TraceRuns: programs.trace,
-        NullCalls: programs.null_calls,
-        Unload: programs.unload,
+        protocol.Describe: described,
+        protocol.Infer: backend.infer,
+        protocol.Fuse: backend.fuse,
+        protocol.Record: backend.record,
+        protocol.Explain: backend.explain,
+        protocol.Load: programs.load,
+        protocol.Sample: programs.sample,
+        protocol.Profile: programs.profile,
+        protocol.TraceRuns: programs.trace,
+        protocol.NullCalls: programs.null_calls,
+        protocol.Unload: programs.unload,
     }
 
 

@@ -6,37 +6,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dlbricks_tui.runtime.protocol import (
-    ArrayType,
-    Described,
-    Explain,
-    Explained,
-    Fuse,
-    Fused,
-    Infer,
-    Inferred,
-    Network,
-    Reason,
-    Record,
-    Recorded,
-    Refused,
-    Said,
-    TracedOperator,
-)
+from dlbricks_tui.runtime import protocol
 
 
 class RefusalError(Exception):
     """The request is answered with `refused`."""
 
-    def __init__(self, reason: Reason, message: str, node: int | None = None) -> None:
+    def __init__(self, reason: protocol.Reason, message: str, node: int | None = None) -> None:
         super().__init__(message)
-        self.refused = Refused(reason, message, node)
+        self.refused = protocol.Refused(reason, message, node)
 
 
 class OperatorsOfRuns(NamedTuple):
     """The operators of each run, and whether the profiler tells when they start."""
 
-    runs: Sequence[Sequence[TracedOperator]]
+    runs: Sequence[Sequence[protocol.TracedOperator]]
     has_starts: bool
 
 
@@ -44,7 +28,7 @@ class ProfiledNetwork(ABC):
     """A network that runs under the framework's profiler."""
 
     @abstractmethod
-    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[TracedOperator]]:
+    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[protocol.TracedOperator]]:
         """Run `warm` times unprofiled, then `repeat` times profiled; return the operators of each profiled run in
         order.
 
@@ -59,7 +43,7 @@ class ProfiledNetwork(ABC):
         start.
         """
 
-    def with_owners(self, lines: tuple[Said, ...]) -> tuple[Said, ...]:
+    def with_owners(self, lines: tuple[protocol.Said, ...]) -> tuple[protocol.Said, ...]:
         """Return lines of oneDNN from one run with the operators that they belong to, as far as that is known."""
         return lines
 
@@ -89,7 +73,7 @@ class BoundNetwork(ABC):
         """Make what runs have changed as it was before the first run, ahead of several runs."""
 
     @abstractmethod
-    def output_types(self) -> list[ArrayType]:
+    def output_types(self) -> list[protocol.ArrayType]:
         """Return the types of the outputs, after a run."""
 
     @abstractmethod
@@ -105,48 +89,50 @@ class Backend(ABC):
     """One framework."""
 
     # `nothing` copies one number. `sweep` reads and writes an array of SWEPT with all cores.
-    nothing: Network
-    sweep: Network
+    nothing: protocol.Network
+    sweep: protocol.Network
 
     @abstractmethod
-    def passing_over(self, size_bytes: int) -> Network:
+    def passing_over(self, size_bytes: int) -> protocol.Network:
         """Return a network that reads half of that many bytes and writes the other half, with all cores."""
 
     @abstractmethod
-    def describe(self) -> Described:
+    def describe(self) -> protocol.Described:
         """Return the versions in this interpreter."""
 
     @abstractmethod
-    def infer(self, request: Infer) -> Inferred:
+    def infer(self, request: protocol.Infer) -> protocol.Inferred:
         """Return the types of tensors."""
 
     @abstractmethod
-    def fuse(self, request: Fuse) -> Fused:
+    def fuse(self, request: protocol.Fuse) -> protocol.Fused:
         """Return the graph that the framework would run."""
 
-    def record(self, request: Record) -> Recorded:
+    def record(self, request: protocol.Record) -> protocol.Recorded:
         """Return the types of a network's outputs in one run."""
-        raise RefusalError(Reason.MALFORMED, "this framework does not record tensors")
+        raise RefusalError(protocol.Reason.MALFORMED, "this framework does not record tensors")
 
-    def explain(self, request: Explain) -> Explained:
+    def explain(self, request: protocol.Explain) -> protocol.Explained:
         """Return what oneDNN prints about the kernels of a network."""
-        raise RefusalError(Reason.MALFORMED, "this framework does not compute with oneDNN")
+        raise RefusalError(protocol.Reason.MALFORMED, "this framework does not compute with oneDNN")
 
     @abstractmethod
-    def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
+    def bind(
+        self, network: protocol.Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False
+    ) -> BoundNetwork:
         """Prepare a network. `fed` are the arrays that its inputs read; without them, new ones are filled.
 
         With `side_by_side`, operators run at the same time as far as the settings of the runtime allow it.
         """
 
 
-ONE = ArrayType((1,), "float32")
+ONE = protocol.ArrayType((1,), "float32")
 _ROW_BYTES = 16 * 1024 * 4
 
 
-def rows_of(size_bytes: int) -> ArrayType:
+def rows_of(size_bytes: int) -> protocol.ArrayType:
     """Return the type of an array of about that many bytes."""
-    return ArrayType((1, 16, 1024, max(1, size_bytes // _ROW_BYTES)), "float32")
+    return protocol.ArrayType((1, 16, 1024, max(1, size_bytes // _ROW_BYTES)), "float32")
 
 
 # Reading and writing this much replaces the contents of all caches of today's processors.

@@ -10,24 +10,10 @@ from typing import Any
 
 import numpy
 
+from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, ProfiledNetwork, RefusalError
 from dlbricks_tui.runtime.inside.tracing import traced
 from dlbricks_tui.runtime.inside.values import array_bytes
-from dlbricks_tui.runtime.protocol import (
-    Load,
-    Loaded,
-    NullCalls,
-    Profile,
-    Profiled,
-    Program,
-    Reason,
-    Sample,
-    Sampled,
-    TracedRuns,
-    TraceRuns,
-    Unload,
-    Unloaded,
-)
 
 _QUICK_SECONDS = 1.0
 
@@ -38,10 +24,10 @@ class LoadedPrograms:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._programs: dict[str, _BoundProgram] = {}
-        self._null = _BoundProgram(backend, Program(backend.nothing))
+        self._null = _BoundProgram(backend, protocol.Program(backend.nothing))
         self._sweeper: BoundNetwork | None = None
 
-    def load(self, request: Load) -> Loaded:
+    def load(self, request: protocol.Load) -> protocol.Loaded:
         self._programs.pop(request.program_id, None)
         network, producer = request.program.network, request.program.producer
         # All arrays that are created before the first run.
@@ -49,7 +35,7 @@ class LoadedPrograms:
         needed = sum(array_bytes(it.weights.values()) for it in networks) + array_bytes(networks[0].inputs.values())
         limit = request.memory_limit_bytes
         if limit is not None and needed > limit:
-            raise RefusalError(Reason.TOO_LARGE, f"its arrays take {needed} bytes, more than {limit}")
+            raise RefusalError(protocol.Reason.TOO_LARGE, f"its arrays take {needed} bytes, more than {limit}")
         begin = perf_counter()
         try:
             program = _BoundProgram(self._backend, request.program)
@@ -62,14 +48,14 @@ class LoadedPrograms:
             if request.check_values and not request.program.network.file:
                 program.network.refuse_infinite_values()
         except MemoryError as error:
-            raise RefusalError(Reason.TOO_LARGE, f"out of memory: {error}") from error
+            raise RefusalError(protocol.Reason.TOO_LARGE, f"out of memory: {error}") from error
         self._programs[request.program_id] = program
         outputs = program.network.output_types()
         # Arrays that are written in place are both inputs and outputs.
         taken = needed + array_bytes(outputs) - array_bytes(network.inputs[name] for name in network.in_place)
-        return Loaded(seconds, tuple(shape for shape, _ in outputs), taken, program.network.allocates)
+        return protocol.Loaded(seconds, tuple(shape for shape, _ in outputs), taken, program.network.allocates)
 
-    def sample(self, request: Sample) -> Sampled:
+    def sample(self, request: protocol.Sample) -> protocol.Sampled:
         programs = [self._program(name) for name in request.programs]
         with _no_collection():
             durations = [
@@ -79,36 +65,36 @@ class LoadedPrograms:
             taken = self._cold_durations_ns([programs[place] for place in cold], request.repeat)
         for number, place in enumerate(cold):
             durations[place] = taken[number]
-        return Sampled(tuple(durations))
+        return protocol.Sampled(tuple(durations))
 
-    def profile(self, request: Profile) -> Profiled:
+    def profile(self, request: protocol.Profile) -> protocol.Profiled:
         program = self._program(request.program)
         with _no_collection():
             runs = program.profiled().run(request.warm, request.repeat, program.pass_over)
         nodes = tuple(time.node for time in runs[0]) if runs else ()
         if any(tuple(time.node for time in run) != nodes for run in runs):
-            raise RefusalError(Reason.UNBUILDABLE, "the profiler shows different operators in different runs")
+            raise RefusalError(protocol.Reason.UNBUILDABLE, "the profiler shows different operators in different runs")
         starts = [run[0].start_ns if run else 0 for run in runs]
-        return Profiled(
+        return protocol.Profiled(
             nodes,
             tuple(tuple(time.start_ns - starts[number] for time in run) for number, run in enumerate(runs)),
             tuple(tuple(time.duration_ns for time in run) for run in runs),
         )
 
-    def trace(self, request: TraceRuns) -> TracedRuns:
+    def trace(self, request: protocol.TraceRuns) -> protocol.TracedRuns:
         program = self._program(request.program)
         profiled = program.profiled() if request.operators else None
         with _no_collection():
             return traced(program.network, profiled, request)
 
-    def null_calls(self, request: NullCalls) -> Sampled:
+    def null_calls(self, request: protocol.NullCalls) -> protocol.Sampled:
         with _no_collection():
-            return Sampled((self._null.durations_ns(1, request.count),))
+            return protocol.Sampled((self._null.durations_ns(1, request.count),))
 
-    def unload(self, request: Unload) -> Unloaded:
+    def unload(self, request: protocol.Unload) -> protocol.Unloaded:
         for name in request.programs:
             self._programs.pop(name, None)
-        return Unloaded()
+        return protocol.Unloaded()
 
     def _cold_durations_ns(self, programs: list[_BoundProgram], repeat: int) -> list[tuple[int, ...]]:
         """Time each program once per sweep of the caches, `repeat` times."""
@@ -129,14 +115,14 @@ class LoadedPrograms:
 
     def _program(self, name: str) -> _BoundProgram:
         if name not in self._programs:
-            raise RefusalError(Reason.MALFORMED, f"no program is loaded as {name}")
+            raise RefusalError(protocol.Reason.MALFORMED, f"no program is loaded as {name}")
         return self._programs[name]
 
 
 class _BoundProgram:
     """A network with its prelude, both fed in the layouts of the model."""
 
-    def __init__(self, backend: Backend, program: Program) -> None:
+    def __init__(self, backend: Backend, program: protocol.Program) -> None:
         fed = None
         if program.producer is not None:
             # Networks change no inputs but those that they write in place, so the producer runs only once.

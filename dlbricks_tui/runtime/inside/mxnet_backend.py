@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy
 
+from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.inside.backend import (
     ONE,
     SWEPT,
@@ -48,20 +49,6 @@ from dlbricks_tui.runtime.inside.values import (
     rows_counted,
     variance_values,
     variances,
-)
-from dlbricks_tui.runtime.protocol import (
-    ArrayType,
-    Described,
-    Explain,
-    Explained,
-    Fuse,
-    Fused,
-    Infer,
-    Inferred,
-    Network,
-    Reason,
-    Said,
-    TracedOperator,
 )
 
 BACKEND_VARIABLE = "MXNET_SUBGRAPH_BACKEND"
@@ -86,32 +73,34 @@ _RELU = {"op": "Activation", "name": "sweep", "attrs": {"act_type": "relu"}, "in
 class MXNet(Backend):
     """MXNet, whose graphs are symbol files."""
 
-    nothing = Network(json.dumps({"nodes": [_DATA, _COPY], "heads": [[1, 0, 0]]}), {"data": ONE}, {})
-    sweep = Network(json.dumps({"nodes": [_DATA, _RELU], "heads": [[1, 0, 0]]}), {"data": SWEPT}, {})
+    nothing = protocol.Network(json.dumps({"nodes": [_DATA, _COPY], "heads": [[1, 0, 0]]}), {"data": ONE}, {})
+    sweep = protocol.Network(json.dumps({"nodes": [_DATA, _RELU], "heads": [[1, 0, 0]]}), {"data": SWEPT}, {})
 
     def __init__(self, mxnet: Any) -> None:
         self._mxnet = mxnet
 
-    def passing_over(self, size_bytes: int) -> Network:
+    def passing_over(self, size_bytes: int) -> protocol.Network:
         """Return a relu of an array of half the size."""
         return replace(self.sweep, inputs={"data": rows_of(size_bytes // 2)})
 
-    def describe(self) -> Described:
-        return Described(platform.python_version(), "mxnet", self._mxnet.__version__)
+    def describe(self) -> protocol.Described:
+        return protocol.Described(platform.python_version(), "mxnet", self._mxnet.__version__)
 
-    def infer(self, request: Infer) -> Inferred:
+    def infer(self, request: protocol.Infer) -> protocol.Inferred:
         return infer(self._mxnet, request)
 
-    def fuse(self, request: Fuse) -> Fused:
+    def fuse(self, request: protocol.Fuse) -> protocol.Fused:
         return fuse(self._mxnet, request)
 
-    def explain(self, request: Explain) -> Explained:
+    def explain(self, request: protocol.Explain) -> protocol.Explained:
         """Return what oneDNN prints of itself, and then in a second run, as the first one also converts weights."""
         bound = BoundSymbol(self._mxnet, request.network)
         about = [it for it in lines_printed(bound.run) if ",info," in it.line]
-        return Explained((*about, *bound.lines_of_operators()))
+        return protocol.Explained((*about, *bound.lines_of_operators()))
 
-    def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
+    def bind(
+        self, network: protocol.Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False
+    ) -> BoundNetwork:
         """Bind a symbol without fusing it."""
         bound = SideBySideSymbol if side_by_side else BoundSymbol
         return bound(self._mxnet, network, fed)
@@ -120,10 +109,10 @@ class MXNet(Backend):
 class _Symbol(BoundNetwork):
     """A symbol with its arrays. Subclasses say how it runs."""
 
-    def __init__(self, mxnet: Any, network: Network, fed: Sequence[Any] | None = None) -> None:
+    def __init__(self, mxnet: Any, network: protocol.Network, fed: Sequence[Any] | None = None) -> None:
         """`fed` are the arrays that the data inputs read; without them, new ones are filled."""
         if network.in_place:
-            raise RefusalError(Reason.MALFORMED, "MXNet writes no output in place")
+            raise RefusalError(protocol.Reason.MALFORMED, "MXNet writes no output in place")
         self._mxnet = mxnet
         self._file = SymbolNodes(network.symbol)
         refuse_unknown(mxnet, self._file)
@@ -131,14 +120,14 @@ class _Symbol(BoundNetwork):
         self.inputs = [self._arrays[self._file.alias(name)] for name in network.inputs]
         self._asked(lambda: self._bind(load(self._mxnet, self._file)))
 
-    def output_types(self) -> list[ArrayType]:
-        return [ArrayType(output.shape, output.dtype) for output in self.outputs]
+    def output_types(self) -> list[protocol.ArrayType]:
+        return [protocol.ArrayType(output.shape, output.dtype) for output in self.outputs]
 
     def refuse_infinite_values(self) -> None:
         for number, head in enumerate(self._file.heads):
             if not numpy.isfinite(self.outputs[number].asnumpy()).all():
                 message = f"output {head.output} of {self._file.names[head.node]} holds values that are not finite"
-                raise RefusalError(Reason.NOT_FINITE, message, head.node)
+                raise RefusalError(protocol.Reason.NOT_FINITE, message, head.node)
 
     @abstractmethod
     def _bind(self, symbol: Any) -> None:
@@ -146,11 +135,11 @@ class _Symbol(BoundNetwork):
 
     def _array(self, alias: str) -> Any:
         if alias not in self._arrays:
-            raise RefusalError(Reason.MALFORMED, f"{self._file.restored(alias)} has no type")
+            raise RefusalError(protocol.Reason.MALFORMED, f"{self._file.restored(alias)} has no type")
         return self._arrays[alias]
 
     def _asked(self, question: Callable[[], Any]) -> Any:
-        return ask(self._mxnet, self._file, question, Reason.UNBUILDABLE)
+        return ask(self._mxnet, self._file, question, protocol.Reason.UNBUILDABLE)
 
 
 class BoundSymbol(_Symbol):
@@ -173,7 +162,7 @@ class BoundSymbol(_Symbol):
         operators = [(node["name"], node["op"]) for node in nodes if node["op"] != VARIABLE]
         return ProfiledSymbol(self._mxnet, executor, operators)
 
-    def lines_of_operators(self) -> tuple[Said, ...]:
+    def lines_of_operators(self) -> tuple[protocol.Said, ...]:
         """Run with one operator at a time, and return what oneDNN prints about each."""
 
         def ran(output: Any, _: Any) -> None:
@@ -222,10 +211,10 @@ class SideBySideSymbol(_Symbol):
 
     def profiled(self) -> ProfiledNetwork:
         """Refuse: operators that run at the same time share the processor."""
-        raise RefusalError(Reason.UNBUILDABLE, "operators that run side by side cannot be profiled one by one")
+        raise RefusalError(protocol.Reason.UNBUILDABLE, "operators that run side by side cannot be profiled one by one")
 
 
-def _filled(mxnet: Any, file: SymbolNodes, network: Network, fed: Sequence[Any] | None) -> dict[str, Any]:
+def _filled(mxnet: Any, file: SymbolNodes, network: protocol.Network, fed: Sequence[Any] | None) -> dict[str, Any]:
     """Return the arrays by the aliases of their variables."""
     types = {**network.inputs, **network.weights}
     rows = rows_counted(file, {file.variable(name): shape for name, (shape, _) in types.items()})
@@ -234,7 +223,7 @@ def _filled(mxnet: Any, file: SymbolNodes, network: Network, fed: Sequence[Any] 
     if fed is not None:
         wanted, given = [shape for shape, _ in network.inputs.values()], [array.shape for array in fed]
         if wanted != given:
-            raise RefusalError(Reason.MALFORMED, f"the inputs have the shapes {wanted} and are fed {given}")
+            raise RefusalError(protocol.Reason.MALFORMED, f"the inputs have the shapes {wanted} and are fed {given}")
         arrays = {name: fed[place] for place, name in enumerate(network.inputs)}
     for name in types.keys() - arrays.keys():
         number, shape, dtype = file.variable(name), types[name].shape, numpy_dtype(types[name].dtype)
@@ -326,11 +315,11 @@ class ProfiledSymbol(ProfiledNetwork):
         for alias, op in operators:
             match = ALIAS.match(alias)
             if match is None:
-                raise RefusalError(Reason.UNBUILDABLE, f"MXNet has added an operator {alias}")
+                raise RefusalError(protocol.Reason.UNBUILDABLE, f"MXNet has added an operator {alias}")
             self._operators.append((int(match[1]), op))
         self._recorder = _Recorder(mxnet)
 
-    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[TracedOperator]]:
+    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[protocol.TracedOperator]]:
         """Run the symbol, and return the operator times of the last `repeat` runs."""
         for _ in range(warm):
             before()
@@ -374,13 +363,17 @@ def events_in(text: str) -> list[tuple[str, int, int]]:
     return sorted(found, key=lambda event: event[1])
 
 
-def matched(operators: Sequence[tuple[int, str]], events: Iterable[tuple[str, int, int]]) -> list[TracedOperator]:
+def matched(
+    operators: Sequence[tuple[int, str]], events: Iterable[tuple[str, int, int]]
+) -> list[protocol.TracedOperator]:
     """Assign the events to nodes. An operator that only passes on memory is skipped by MXNet and has no event."""
-    found: list[TracedOperator] = []
+    found: list[protocol.TracedOperator] = []
     waiting = iter(operators)
     for name, start, duration in events:
         node = next((number for number, op in waiting if op == name), None)
         if node is None:
-            raise RefusalError(Reason.UNBUILDABLE, f"the profiler shows a {name} that the graph does not have there")
-        found.append(TracedOperator(node, name, start, duration))
+            raise RefusalError(
+                protocol.Reason.UNBUILDABLE, f"the profiler shows a {name} that the graph does not have there"
+            )
+        found.append(protocol.TracedOperator(node, name, start, duration))
     return found

@@ -161,7 +161,13 @@ def _optimised(mxnet: Any, file: SymbolNodes, outputs: tuple[tuple[Tensor, ...],
 
 
 def _parts(nodes: list[dict[str, Any]], file: SymbolNodes) -> tuple[tuple[int, ...], ...]:
-    parts = [_named_parts(node) for node in nodes]
+    parts = []
+    for node in nodes:
+        names = [node["name"]]
+        if not ALIAS.fullmatch(node["name"]):
+            inner = (part for subgraph in node.get("subgraphs", ()) for part in subgraph["nodes"])
+            names = [part["name"] for part in inner if part["op"] != "null"]
+        parts.append([int(name[1:-1]) for name in names if ALIAS.fullmatch(name)])
     twins = file.twins()
     kept = {index for named in parts for index in named}
     computes = {twins[index]: named for named in parts for index in named}
@@ -170,14 +176,6 @@ def _parts(nodes: list[dict[str, Any]], file: SymbolNodes) -> tuple[tuple[int, .
         if index not in kept and twin in computes:
             computes[twin].append(index)
     return tuple(tuple(named) for named in parts)
-
-
-def _named_parts(node: dict[str, Any]) -> list[int]:
-    names = [node["name"]]
-    if not ALIAS.fullmatch(node["name"]):
-        inner = (part for subgraph in node.get("subgraphs", ()) for part in subgraph["nodes"])
-        names = [part["name"] for part in inner if part["op"] != "null"]
-    return [int(name[1:-1]) for name in names if ALIAS.fullmatch(name)]
 
 
 def _restore_names(nodes: list[dict[str, Any]], file: SymbolNodes) -> None:

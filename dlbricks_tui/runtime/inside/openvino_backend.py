@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.inside.backend import BoundNetwork, ProfiledNetwork, RefusalError
 from dlbricks_tui.runtime.inside.onnx_backend import Filling, OnnxBackend, OnnxNetwork, numpy_values
 from dlbricks_tui.runtime.inside.openvino_decoders import ModelRequest, decoder_extensions, with_state
@@ -24,19 +25,6 @@ from dlbricks_tui.runtime.inside.openvino_models import (
 )
 from dlbricks_tui.runtime.inside.openvino_profiler import ProfiledOpenvinoModel
 from dlbricks_tui.runtime.inside.tracing import lines_printed
-from dlbricks_tui.runtime.protocol import (
-    ArrayType,
-    Described,
-    Explain,
-    Explained,
-    Fuse,
-    Fused,
-    Infer,
-    Inferred,
-    Network,
-    Reason,
-    Tensor,
-)
 
 # OpenVINO's names of the data types that numpy lacks, and numpy's names of others.
 _ONNX_ONLY = {"bfloat16": "bf16", "float8e4m3fn": "f8e4m3", "float8e5m2": "f8e5m2", "uint4": "u4", "int4": "i4"}
@@ -53,53 +41,55 @@ class OpenVino(OnnxBackend):
         self._decoding_core: Any = None
         refuse_missing_precision(self._core)
 
-    def describe(self) -> Described:
+    def describe(self) -> protocol.Described:
         # The version of the package, without the number of the build.
         version = self._openvino.__version__.split("-")[0]
-        return Described(platform.python_version(), "openvino", version)
+        return protocol.Described(platform.python_version(), "openvino", version)
 
-    def infer(self, request: Infer) -> Inferred:
+    def infer(self, request: protocol.Infer) -> protocol.Inferred:
         found = []
-        for output in ModelText(request.symbol).read(self._core, {}, {}, Reason.INCONSISTENT).outputs:
+        for output in ModelText(request.symbol).read(self._core, {}, {}, protocol.Reason.INCONSISTENT).outputs:
             shape, dtype = output.get_partial_shape(), _numpys_name(output.get_element_type())
-            found.append((Tensor(tuple(shape.to_shape()) if shape.is_static else None, dtype),))
-        return Inferred(tuple(found), ())
+            found.append((protocol.Tensor(tuple(shape.to_shape()) if shape.is_static else None, dtype),))
+        return protocol.Inferred(tuple(found), ())
 
-    def fuse(self, request: Fuse) -> Fused:
+    def fuse(self, request: protocol.Fuse) -> protocol.Fused:
         """Return the nodes that OpenVINO executes, as a list in JSON.
 
         The request has the shapes of inputs in order, and the shapes and data types of weights.
         """
         text = ModelText(request.symbol)
-        weights = {name: ArrayType(request.shapes[name], dtype) for name, dtype in request.dtypes.items()}
+        weights = {name: protocol.ArrayType(request.shapes[name], dtype) for name, dtype in request.dtypes.items()}
         inputs = {name: shape for name, shape in request.shapes.items() if name not in weights}
-        model = text.read(self._core, inputs, weights, Reason.UNFUSABLE)
-        found = executed_nodes(compiled(self._core, model, Reason.UNFUSABLE), text.nodes)
-        return Fused(json.dumps([asdict(it) for it in found]), (), ())
+        model = text.read(self._core, inputs, weights, protocol.Reason.UNFUSABLE)
+        found = executed_nodes(compiled(self._core, model, protocol.Reason.UNFUSABLE), text.nodes)
+        return protocol.Fused(json.dumps([asdict(it) for it in found]), (), ())
 
-    def explain(self, request: Explain) -> Explained:
+    def explain(self, request: protocol.Explain) -> protocol.Explained:
         """Return what oneDNN prints while OpenVINO compiles a network, which is when it chooses kernels."""
-        return Explained(lines_printed(lambda: self.bind(request.network)))
+        return protocol.Explained(lines_printed(lambda: self.bind(request.network)))
 
-    def array(self, found: ArrayType, filling: Filling) -> Any:
+    def array(self, found: protocol.ArrayType, filling: Filling) -> Any:
         values = numpy_values(found, filling)
         if found.dtype not in _ONNX_ONLY:
-            return ask(lambda: self._openvino.Tensor(values), Reason.UNBUILDABLE)
+            return ask(lambda: self._openvino.Tensor(values), protocol.Reason.UNBUILDABLE)
         declared = getattr(self._openvino.Type, _ONNX_ONLY[found.dtype])
-        return ask(lambda: self._openvino.Tensor(values, list(found.shape), declared), Reason.UNBUILDABLE)
+        return ask(lambda: self._openvino.Tensor(values, list(found.shape), declared), protocol.Reason.UNBUILDABLE)
 
-    def bind_to_record(self, network: Network) -> OnnxNetwork:
+    def bind_to_record(self, network: protocol.Network) -> OnnxNetwork:
         return _BoundModel(self._core, network)
 
-    def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
+    def bind(
+        self, network: protocol.Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False
+    ) -> BoundNetwork:
         """Compile a network or a model file. OpenVINO runs its operators one after another."""
         if side_by_side:
-            raise RefusalError(Reason.UNBUILDABLE, "OpenVINO runs the operators of a model one after another")
+            raise RefusalError(protocol.Reason.UNBUILDABLE, "OpenVINO runs the operators of a model one after another")
         bound = _BoundModel(self._core_for(network), network)
         bound.feed(self.filled(network) if fed is None else fed)
         return bound
 
-    def _core_for(self, network: Network) -> Any:
+    def _core_for(self, network: protocol.Network) -> Any:
         """Return the core that reads a network: parts of language models become what the plugin fuses."""
         if not network.distinct:
             return self._core
@@ -111,7 +101,7 @@ class OpenVino(OnnxBackend):
 
 
 class _BoundModel(OnnxNetwork):
-    def __init__(self, core: Any, network: Network) -> None:
+    def __init__(self, core: Any, network: protocol.Network) -> None:
         # OpenVINO keeps the caches of a language model itself.
         keeps_caches = network.distinct and bool(network.in_place)
         network = replace(network, in_place={}) if keeps_caches else network
@@ -123,21 +113,21 @@ class _BoundModel(OnnxNetwork):
             self._model = model_in_file(core, network.file, shapes)
         else:
             self._text = ModelText(network.symbol)
-            self._model = self._text.read(core, shapes, network.weights, Reason.UNBUILDABLE)
+            self._model = self._text.read(core, shapes, network.weights, protocol.Reason.UNBUILDABLE)
             if keeps_caches:
                 self._model = with_state(self._model)
-        found = compiled(core, self._model, Reason.UNBUILDABLE)
-        self._request = ModelRequest(self._model, ask(found.create_infer_request, Reason.UNBUILDABLE))
+        found = compiled(core, self._model, protocol.Reason.UNBUILDABLE)
+        self._request = ModelRequest(self._model, ask(found.create_infer_request, protocol.Reason.UNBUILDABLE))
         self._results = len(found.outputs)
 
     def _bind_arrays(self) -> None:
         names = list(self._network.inputs)
         # Inputs of a file are known by name, and those of our networks by place, as some lose their names.
         keys = names if self._text is None else range(len(names))
-        ask(lambda: self._request.feed(keys, self.inputs, self._in_place), Reason.UNBUILDABLE)
+        ask(lambda: self._request.feed(keys, self.inputs, self._in_place), protocol.Reason.UNBUILDABLE)
 
     def run(self) -> None:
-        ask(self._run, Reason.UNBUILDABLE)
+        ask(self._run, protocol.Reason.UNBUILDABLE)
 
     def _run(self) -> None:
         self._request.run()
@@ -145,15 +135,15 @@ class _BoundModel(OnnxNetwork):
             self.outputs = [self._request.request.get_output_tensor(number) for number in range(self._results)]
 
     def begin(self) -> None:
-        ask(self._request.begin, Reason.UNBUILDABLE)
+        ask(self._request.begin, protocol.Reason.UNBUILDABLE)
 
     def profiled(self) -> ProfiledNetwork:
         if self._text is None:
-            raise RefusalError(Reason.UNBUILDABLE, "the nodes of a model file have no numbers")
+            raise RefusalError(protocol.Reason.UNBUILDABLE, "the nodes of a model file have no numbers")
         return ProfiledOpenvinoModel(self._core, self._model, self._text, self.inputs, self._in_place)
 
-    def _types(self) -> list[ArrayType]:
-        return [ArrayType(tuple(it.shape), _numpys_name(it.element_type)) for it in self.outputs]
+    def _types(self) -> list[protocol.ArrayType]:
+        return [protocol.ArrayType(tuple(it.shape), _numpys_name(it.element_type)) for it in self.outputs]
 
     def _numbers(self, place: int) -> Any:
         return self.outputs[place].data

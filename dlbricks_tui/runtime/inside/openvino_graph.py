@@ -80,8 +80,8 @@ def separated(nodes: Sequence[Node]) -> tuple[list[Node], list[Conversion]]:
         if node.domain == CONVERSIONS:
             readers = (number_of(it) for it in nodes if node.outputs[0] in it.inputs)
             known = frozenset(number for number in readers if number is not None)
-            source = makers.get(source_of(node.inputs[0], passed_on))
-            found.append(Conversion(_number(node), source, known))
+            source, number = makers.get(source_of(node.inputs[0], passed_on)), number_of(node)
+            found.append(Conversion(-1 if number is None else number, source, known))
     return kept, found
 
 
@@ -165,27 +165,20 @@ def _places_of_unnamed(nodes: Sequence[Node], owners: Mapping[int, int]) -> dict
             if source is not None and reader is not None:
                 readers.setdefault(source, []).append(reader)
     placed = dict(owners)
-    waiting = [node for node in nodes if number_of(node) not in owners]
+    known = [(number_of(node), node) for node in nodes]
+    waiting = [(number, node) for number, node in known if number is not None and number not in owners]
     # Readers come first, so that a row of unnamed nodes ends up in one place.
-    for node in reversed(waiting):
-        _place(node, {placed[it] for it in readers.get(_number(node), ()) if it in placed}, placed)
-    for node in waiting:
-        if _number(node) not in placed:
+    for number, _ in reversed(waiting):
+        candidates = {placed[it] for it in readers.get(number, ()) if it in placed}
+        if len(candidates) == 1:
+            placed[number] = candidates.pop()
+    for number, node in waiting:
+        if number not in placed:
             sources = [placed[it] for it in map(numbers.get, node.inputs) if it is not None and it in placed]
-            behind = sources or [placed[it] for it in readers.get(_number(node), ()) if it in placed]
-            _place(node, behind[:1], placed)
+            behind = sources or [placed[it] for it in readers.get(number, ()) if it in placed]
+            if behind:
+                placed[number] = behind[0]
     return {number: place for number, place in placed.items() if number not in owners}
-
-
-def _number(node: Node) -> int:
-    number = number_of(node)
-    return -1 if number is None else number
-
-
-def _place(node: Node, candidates: Iterable[int], placed: dict[int, int]) -> None:
-    only = list(candidates)
-    if len(only) == 1:
-        placed[_number(node)] = only[0]
 
 
 def _give_numbers(found: Sequence[Executed], behind: Sequence[set[int]]) -> None:

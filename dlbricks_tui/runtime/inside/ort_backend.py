@@ -15,34 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dlbricks_tui.runtime import protocol
+from dlbricks_tui.runtime.inside import ort_session
 from dlbricks_tui.runtime.inside.backend import BoundNetwork, OperatorsOfRuns, ProfiledNetwork
 from dlbricks_tui.runtime.inside.onnx_backend import TEXT, Filling, OnnxBackend, OnnxNetwork
-from dlbricks_tui.runtime.inside.ort_session import (
-    array_value,
-    ask,
-    bind_inputs,
-    bind_large_outputs,
-    bind_new_outputs,
-    errors_of,
-    large_outputs,
-    numpys_name,
-    options,
-    session,
-    session_of_file,
-    tensor_type,
-    weight_values,
-)
-from dlbricks_tui.runtime.protocol import (
-    ArrayType,
-    Described,
-    Fuse,
-    Fused,
-    Infer,
-    Inferred,
-    Network,
-    Reason,
-    TracedOperator,
-)
 
 # Larger weights are written beside an optimised model: the size of a model file is limited. Smaller ones may be zero
 # points, sizes or rows.
@@ -55,77 +31,81 @@ class OnnxRuntime(OnnxBackend):
     def __init__(self, ort: Any) -> None:
         self._ort = ort
 
-    def describe(self) -> Described:
-        return Described(platform.python_version(), "onnxruntime", self._ort.__version__)
+    def describe(self) -> protocol.Described:
+        return protocol.Described(platform.python_version(), "onnxruntime", self._ort.__version__)
 
-    def infer(self, request: Infer) -> Inferred:
-        found = session(self._ort, request.symbol, {}, options(self._ort, optimised=False), Reason.INCONSISTENT)
-        return Inferred(tuple((tensor_type(output),) for output in found.get_outputs()), ())
+    def infer(self, request: protocol.Infer) -> protocol.Inferred:
+        found = ort_session.session(
+            self._ort, request.symbol, {}, ort_session.options(self._ort, optimised=False), protocol.Reason.INCONSISTENT
+        )
+        return protocol.Inferred(tuple((ort_session.tensor_type(output),) for output in found.get_outputs()), ())
 
-    def fuse(self, request: Fuse) -> Fused:
+    def fuse(self, request: protocol.Fuse) -> protocol.Fused:
         """Return the graph that ONNX Runtime executes when it opens a model file."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "optimised.onnx"
-            settings = options(self._ort, optimised=True)
+            settings = ort_session.options(self._ort, optimised=True)
             settings.optimized_model_filepath = str(path)
             prefix = "session.optimized_model_external_initializers_"
             settings.add_session_config_entry(f"{prefix}file_name", "weights")
             settings.add_session_config_entry(f"{prefix}min_size_in_bytes", _LARGE_BYTES)
-            session_of_file(self._ort, request.file, settings, Reason.UNFUSABLE)
-            return Fused(b64encode(path.read_bytes()).decode(), (), ())
+            ort_session.session_of_file(self._ort, request.file, settings, protocol.Reason.UNFUSABLE)
+            return protocol.Fused(b64encode(path.read_bytes()).decode(), (), ())
 
-    def array(self, found: ArrayType, filling: Filling) -> Any:
-        return array_value(self._ort, found, filling)
+    def array(self, found: protocol.ArrayType, filling: Filling) -> Any:
+        return ort_session.array_value(self._ort, found, filling)
 
-    def bind_to_record(self, network: Network) -> OnnxNetwork:
-        settings = options(self._ort, optimised=False)
+    def bind_to_record(self, network: protocol.Network) -> OnnxNetwork:
+        settings = ort_session.options(self._ort, optimised=False)
         # Nodes that only read a shape run at once, so that the tensor is freed early.
         settings.execution_order = self._ort.ExecutionOrder.PRIORITY_BASED
         return _BoundModel(self._ort, network, settings)
 
-    def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
+    def bind(
+        self, network: protocol.Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False
+    ) -> BoundNetwork:
         """Return a session of a model as it is, or of a model file as the network asks."""
         bound = _BoundModel(
-            self._ort, network, options(self._ort, optimised=network.optimised, side_by_side=side_by_side)
+            self._ort, network, ort_session.options(self._ort, optimised=network.optimised, side_by_side=side_by_side)
         )
         bound.feed(self.filled(network) if fed is None else fed)
         return bound
 
 
 class _BoundModel(OnnxNetwork):
-    def __init__(self, ort: Any, network: Network, settings: Any) -> None:
+    def __init__(self, ort: Any, network: protocol.Network, settings: Any) -> None:
         super().__init__(network)
         self._ort = ort
-        self._weights = weight_values(ort, network.weights, distinct=network.distinct)
+        self._weights = ort_session.weight_values(ort, network.weights, distinct=network.distinct)
         self._session = (
-            session_of_file(ort, network.file, settings, Reason.UNBUILDABLE)
+            ort_session.session_of_file(ort, network.file, settings, protocol.Reason.UNBUILDABLE)
             if network.file
-            else session(ort, network.symbol, self._weights, settings, Reason.UNBUILDABLE)
+            else ort_session.session(ort, network.symbol, self._weights, settings, protocol.Reason.UNBUILDABLE)
         )
         declared = self._session.get_outputs()
         self._names = [output.name for output in declared]
         self._results = len(declared)
-        self._declared = [tensor_type(output).shape for output in declared]
+        self._declared = [ort_session.tensor_type(output).shape for output in declared]
         # The last one is in use. In versions such as 1.28 the outputs are references into the binding that returned
         # them: it stays as it is.
         self._bindings = [self._session.io_binding()]
         # Outputs that an engine of language models makes anew in each run.
-        self._made_anew: dict[str, ArrayType] = {}
+        self._made_anew: dict[str, protocol.ArrayType] = {}
 
     def _bind_arrays(self) -> None:
-        bind_inputs(self._bindings[-1], self._network.inputs, self.inputs)
-        bind_new_outputs(self._bindings[-1], self._names, self._in_place)
+        ort_session.bind_inputs(self._bindings[-1], self._network.inputs, self.inputs)
+        ort_session.bind_new_outputs(self._bindings[-1], self._names, self._in_place)
 
     def run(self) -> None:
-        ask(self._ort, self._run, Reason.UNBUILDABLE)
+        ort_session.ask(self._ort, self._run, protocol.Reason.UNBUILDABLE)
 
     def _run(self) -> None:
         if self.allocates:
-            bind_new_outputs(self._bindings[-1], self._names, self._in_place)
-        bind_large_outputs(self._ort, self._bindings[-1], self._made_anew)
+            ort_session.bind_new_outputs(self._bindings[-1], self._names, self._in_place)
+        ort_session.bind_large_outputs(self._ort, self._bindings[-1], self._made_anew)
         try:
             self._session.run_with_iobinding(self._bindings[-1])
-        except errors_of(self._ort):
+        except ort_session.errors_of(self._ort):
             if self.allocates or not self.outputs:
                 raise
             # The arrays of the first run do not fit, or the run fails without them too.
@@ -140,11 +120,11 @@ class _BoundModel(OnnxNetwork):
                 for place, value in enumerate(self.outputs):
                     self._bindings[-1].bind_ortvalue_output(self._names[place], value)
                 if self._network.distinct:
-                    self._made_anew = large_outputs(self._names, self._types(), self._in_place)
+                    self._made_anew = ort_session.large_outputs(self._names, self._types(), self._in_place)
 
     def _use_new_binding(self) -> None:
         self._bindings.append(self._session.io_binding())
-        bind_inputs(self._bindings[-1], self._network.inputs, self.inputs)
+        ort_session.bind_inputs(self._bindings[-1], self._network.inputs, self.inputs)
 
     @property
     def may_allocate(self) -> bool:
@@ -154,9 +134,11 @@ class _BoundModel(OnnxNetwork):
         given = self._network, self._weights, self.inputs, self._in_place
         return ProfiledModel(self._ort, *given, self.may_allocate, self._made_anew)
 
-    def _types(self) -> list[ArrayType | None]:
+    def _types(self) -> list[protocol.ArrayType | None]:
         return [
-            ArrayType(tuple(value.shape()), numpys_name(value.data_type()) or TEXT) if value.is_tensor() else None
+            protocol.ArrayType(tuple(value.shape()), ort_session.numpys_name(value.data_type()) or TEXT)
+            if value.is_tensor()
+            else None
             for value in self.outputs
         ]
 
@@ -175,12 +157,12 @@ class ProfiledModel(ProfiledNetwork):
     def __init__(
         self,
         ort: Any,
-        network: Network,
+        network: protocol.Network,
         weights: Mapping[str, Any],
         inputs: Sequence[Any],
         in_place: Mapping[int, Any],
         allocates: bool,
-        made_anew: Mapping[str, ArrayType],
+        made_anew: Mapping[str, protocol.ArrayType],
     ) -> None:
         """With `allocates`, each run makes new arrays for the outputs that are not written in place."""
         self._made_anew = made_anew
@@ -191,7 +173,7 @@ class ProfiledModel(ProfiledNetwork):
         self._in_place = in_place
         self._allocates = allocates
 
-    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[TracedOperator]]:
+    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[protocol.TracedOperator]]:
         """Run the model, and return the operator times of the last `repeat` runs."""
         with tempfile.TemporaryDirectory() as folder:
             profiled, run = self._session(folder)
@@ -220,25 +202,27 @@ class ProfiledModel(ProfiledNetwork):
 
     def _session(self, folder: str) -> tuple[Any, Callable[[], None]]:
         """Return a new profiling session, and a function that runs it once."""
-        settings = options(self._ort, optimised=False)
+        settings = ort_session.options(self._ort, optimised=False)
         settings.enable_profiling = True
         settings.profile_file_prefix = str(Path(folder) / "profile")
-        profiled = session(self._ort, self._network.symbol, self._weights, settings, Reason.UNBUILDABLE)
+        profiled = ort_session.session(
+            self._ort, self._network.symbol, self._weights, settings, protocol.Reason.UNBUILDABLE
+        )
         binding = profiled.io_binding()
-        bind_inputs(binding, self._network.inputs, self._inputs)
+        ort_session.bind_inputs(binding, self._network.inputs, self._inputs)
         names = [output.name for output in profiled.get_outputs()]
-        bind_new_outputs(binding, names, self._in_place)
+        ort_session.bind_new_outputs(binding, names, self._in_place)
 
         def run() -> None:
             if self._allocates:
-                bind_new_outputs(binding, names, self._in_place)
-            bind_large_outputs(self._ort, binding, self._made_anew)
-            ask(self._ort, lambda: profiled.run_with_iobinding(binding), Reason.UNBUILDABLE)
+                ort_session.bind_new_outputs(binding, names, self._in_place)
+            ort_session.bind_large_outputs(self._ort, binding, self._made_anew)
+            ort_session.ask(self._ort, lambda: profiled.run_with_iobinding(binding), protocol.Reason.UNBUILDABLE)
 
         return profiled, run
 
 
-def runs_in(events: Iterable[Mapping[str, Any]]) -> list[list[TracedOperator]]:
+def runs_in(events: Iterable[Mapping[str, Any]]) -> list[list[protocol.TracedOperator]]:
     """Return the nodes of each run; a node that occurs again begins the next run."""
     found = []
     for event in events:
@@ -246,8 +230,8 @@ def runs_in(events: Iterable[Mapping[str, Any]]) -> list[list[TracedOperator]]:
         if match and event["cat"] == "Node":
             start, duration = (int(event[key]) * _NANOSECONDS_PER_MICROSECOND for key in ("ts", "dur"))
             kind = str(event.get("args", {}).get("op_name", ""))
-            found.append(TracedOperator(int(match[1]), kind, start, duration))
-    runs: list[list[TracedOperator]] = []
+            found.append(protocol.TracedOperator(int(match[1]), kind, start, duration))
+    runs: list[list[protocol.TracedOperator]] = []
     shown: set[int] = set()
     for operator in sorted(found, key=lambda it: it.start_ns):
         if not runs or operator.node in shown:

@@ -6,7 +6,7 @@ Operators are spelled in one way: differences would tell which model or framewor
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dlbricks_tui.bricks.excerpts import Excerpt
+from dlbricks_tui.bricks.programs import Excerpt
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, Origin, ParamValue, TensorType, Wire
 from dlbricks_tui.models.mxnet.neutral import IGNORED, IGNORED_OF_OP, Schema, parameters, schema

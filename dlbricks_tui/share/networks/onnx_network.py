@@ -18,8 +18,7 @@ from dlbricks_tui.models.input_shapes import names_a_batch, names_a_length
 from dlbricks_tui.models.onnx.constants import COMPUTED, INDEX_DTYPES, ZERO_POINTS
 from dlbricks_tui.models.onnx.inputs import KEY, shape_places, stating
 from dlbricks_tui.models.onnx.layer_graph import BESIDE_SCALARS, QUANTISED, SHAPE_FLOATS
-from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx, reads
-from dlbricks_tui.models.onnx.reading import read_onnx
+from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx, read_onnx, reads
 from dlbricks_tui.models.onnx.stored_arrays import dtype_name, is_external
 from dlbricks_tui.share.errors import UnsuitableLayersError
 

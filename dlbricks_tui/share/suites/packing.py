@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
-from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.layouts import output_layouts
+from dlbricks_tui.bricks.programs import Excerpt, excerpt
 from dlbricks_tui.measure.jobs import memory_bytes
 from dlbricks_tui.measure.plan import is_run
 from dlbricks_tui.models.errors import ModelError

@@ -9,7 +9,7 @@ from typing import TypeVar
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.contexts import COLD
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.bricks.excerpts import Excerpt
+from dlbricks_tui.bricks.programs import Excerpt
 from dlbricks_tui.jobs.codec import decoded, encoded
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from dlbricks_tui.bricks.excerpts import Excerpt
+from dlbricks_tui.bricks.programs import Excerpt
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph, Level, TensorType, type_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from textual.screen import ModalScreen
@@ -22,25 +22,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.followed_runs import RunSnapshot
     from dlbricks_tui.answers.run_watch import News
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.host.queue import Place
 
 RECORDED = "recorded results"
-
-
-@runtime_checkable
-class ShowsQueue(Protocol):
-    """A screen that shows the line of work on this host."""
-
-    def show_queue(self, places: tuple[Place, ...]) -> None:
-        """Show the line as it is now."""
-
-
-@runtime_checkable
-class ShowsRun(Protocol):
-    """A screen that shows the state of the run."""
-
-    def show_run(self, run: RunSnapshot) -> None:
-        """Show the current state of the run."""
 
 
 class RunUpdates:
@@ -61,7 +44,7 @@ class RunUpdates:
         """Show what is new on the screens in sight."""
         if isinstance(news, LineSeen):
             for screen in self._app.screen_stack:
-                if isinstance(screen, ShowsQueue):
+                if isinstance(screen, ThreadedScreen):
                     screen.show_queue(news.places)
             self._show_now(self._now._replace(places=news.places))
         elif isinstance(news, LoadSeen):
@@ -113,7 +96,7 @@ class RunUpdates:
                 return
 
     def _show(self, screen: Screen[object]) -> None:
-        if self._run is not None and isinstance(screen, ShowsRun):
+        if self._run is not None and isinstance(screen, ThreadedScreen):
             screen.show_run(self._run)
         self._show_status(screen)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from textual import events
 from textual.geometry import Region, Size
@@ -64,6 +64,9 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
     """A list with a cursor; subclasses define the rows."""
 
     BINDINGS = scopes.LIST.bindings
+
+    # False: the subclass colours the place of the cursor in its row.
+    COLOURS_CURSOR: ClassVar[bool] = True
 
     cursor: reactive[int] = reactive(0, repaint=False)
 
@@ -154,7 +157,7 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
         # Without marks, nothing is asked of the rows.
         marked = bool((marks := marks_of(self.app)).rows) and marks.has(self.comparable_row(index))
         sign = Span(MARK, "mark") if marked else Span(CURSOR_SIGN if here else " ", "accent")
-        ground = (CURSOR if self.has_focus else CURSOR_ELSEWHERE) if here else OWN_GROUND
+        ground = (CURSOR if self.has_focus else CURSOR_ELSEWHERE) if here and self.COLOURS_CURSOR else OWN_GROUND
         return self.strip_of((sign, *self.row(index, width - 1)), width, ground)
 
     def on_resize(self) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from textual.dom import DOMNode
 
     from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.host.queue import Place
 
 Result = TypeVar("Result")
 Found = TypeVar("Found")
@@ -121,6 +122,12 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
                 then(result)
 
         self.app.push_screen(box, answered)
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Take the state of the followed run; by default do nothing."""
+
+    def show_queue(self, places: tuple[Place, ...]) -> None:
+        """Take the line of work on this host; by default do nothing."""
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         error = event.worker.error
@@ -250,7 +257,7 @@ class AnswerScreen(PanelledScreen[Result], Generic[Result]):
         self.look()
 
     def show_run(self, run: RunSnapshot) -> None:
-        """Take the state of the followed run: new results have to wait for its end."""
+        # New results have to wait for its end.
         if self.WAITS_FOR_RUN and run.measures is not self._waits:
             self._waits = run.measures
             self.head_changed()
