@@ -56,7 +56,7 @@ def register_check(parser: Parser) -> None:
     """Add the options of `check`."""
     parser.epilog = (
         "The exit status is 1 if any model is slower, or could not be measured; it is 0 if all are the same, faster, "
-        "or too noisy for a verdict.\n"
+        "or too noisy\nfor a verdict.\n"
     )
     add_models_argument(parser, many=True, needed=False)
     about = "an evaluation with results (.toml), or a file of `dlbricks results export` (.json, .json.gz)"

@@ -279,14 +279,6 @@ def _overlap(one: Summary, other: Summary) -> bool:
     return one.low_ms <= other.high_ms and other.low_ms <= one.high_ms
 
 
-def _layer_name(it: tuple[str, float]) -> str:
-    return it[0]
-
-
-def _layer_latency(it: tuple[str, float]) -> str:
-    return in_ms(it[1])
-
-
 # The columns of a list where none are named, and those that it leaves out where the terminal is narrow, in this order.
 SHORT = (
     *("models", "runtime", "threads", "batch_size", "trimmed_mean_ms", "when", "name", "id"),

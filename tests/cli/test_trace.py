@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.answers.followed_jobs import TraceJob
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.traces.trace import TraceOrder
@@ -47,7 +48,7 @@ def run(monkeypatch: pytest.MonkeyPatch, dlbricks: Answer) -> Answer:
     def run(*arguments: str | Path, manner: str | None = None) -> tuple[int, str, str]:
         with monkeypatch.context() as patched:
             if manner is None:
-                patched.setattr("dlbricks_tui.answers.traces.trace_process", InThisProcess)
+                patched.setattr(TraceJob, "new_process", lambda job: InThisProcess(job.order, job.data))
             else:
                 stands_for_processes(patched, FAKE, manner=manner)
             return dlbricks("trace", *arguments)
